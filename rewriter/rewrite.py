@@ -19,7 +19,7 @@ from rewriter.predicates.metastore_filter import can_name
 from rewriter.predicates.partition_predicate import Budget
 from rewriter.predicates.predicate import Restriction, metastore_can_compare_all
 from rewriter.predicates.scan_predicate import ScanPredicate, TableLayout, scan_predicate
-from rewriter.predicates.splice import Narrowing, rewritten_text
+from rewriter.predicates.splice import FurtherConjunct, Insertion, Narrowing, of_table, rewritten_text
 from rewriter.predicates.strict_check import check
 from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.planned_scan import PlannedScan
@@ -159,6 +159,9 @@ def _outcome(
 ) -> ScanOutcome:
     """Narrow a scan by the reducers that have an answer."""
     skip, cause = scan.skip, scan.cause
+    if scan.conjunct_start is not None:
+        # A hint on files or splits stands in a scan.
+        layout = TableLayout(layout.costs, None)
     reducers: list[tuple[Reducer, Keys | None]] = []
     for reducer in effective_reducers(scan, answers):
         answer = _usable(reducer, answers.get(reducer.key_query, SkipReason.KEYS_NOT_ASKED))
@@ -259,8 +262,11 @@ def _may_send(plan: Plan, restrictions: Sequence[Restriction]) -> bool:
     return all(map(can_name, plan.partition_columns)) and metastore_can_compare_all(restrictions)
 
 
-def _narrowing(statement: Statement, outcome: ScanOutcome) -> Narrowing:
-    reference = outcome.scan.reference
+def _narrowing(statement: Statement, outcome: ScanOutcome) -> Insertion:
+    reference, conjunct_start = outcome.scan.reference, outcome.scan.conjunct_start
+    if conjunct_start is not None:
+        predicate = of_table(outcome.predicate or "", reference.alias_text(statement))
+        return FurtherConjunct(conjunct_start, predicate)
     alias = None if reference.has_alias else reference.alias_text(statement)
     splits = outcome.splits.hint if outcome.splits is not None else None
     return Narrowing(

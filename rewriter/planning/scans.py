@@ -12,6 +12,7 @@ from rewriter.domains.cover import Cover
 from rewriter.planning.unused_conditions import UnusedConditions
 from rewriter.planning.view_joins import view_findings
 from rewriter.scopes.blocks import Block, Scope
+from rewriter.scopes.conjunct_place import conjunct_for
 from rewriter.scopes.join_tree import Leaf, TableReference
 from rewriter.scopes.outer_to_inner import make_outer_joins_inner
 from rewriter.scopes.scopes import Scopes
@@ -49,7 +50,7 @@ def checked(planned: tuple[PlannedScan, ...]) -> tuple[PlannedScan, ...]:
 
 
 def _checked(scan: PlannedScan) -> PlannedScan:
-    if not scan.reducers or can_be_checked(scan.facts):
+    if not scan.reducers or (can_be_checked(scan.facts) and scan.conjunct_start is None):
         return scan
     lasting = tuple(reducer for reducer in scan.reducers if reducer.key_query.is_fixed)
     return replace(scan, reducers=lasting, skip=None if lasting else SkipReason.STRICT_TABLE)
@@ -105,6 +106,8 @@ def _own_covers(
     for leaf in scope.block.tree.leaves:
         if leaf.reference is None or leaf.reference.refusal is not None or scopes.is_cte_name(leaf):
             continue
+        if leaf.reference.is_named_by_database:
+            continue
         facts = scopes.catalog.get(leaf.reference.name)
         if facts is not None and facts.iceberg is None and facts.file_columns and fact_refusal(facts) is None:
             cover = own_cover(scopes.statement, scope, filter_finder.filters_of(scope), leaf, facts)
@@ -137,8 +140,17 @@ def _scan(scopes: Scopes, block: Block, leaf: Leaf, reference: TableReference, n
         facts = None if scopes.is_cte_name(leaf) else scopes.catalog.get(reference.name)
         if facts is not None and _hides_metadata(scopes.statement, facts):
             return PlannedScan(reference, leaf.alias, skip=SkipReason.METADATA_IN_USE)
+        found_place = conjunct_for(scopes.statement, block, leaf) if reference.is_named_by_database else None
+        if reference.is_named_by_database and found_place is None:
+            return PlannedScan(reference, leaf.alias, skip=SkipReason.NAMED_BY_DATABASE)
         return PlannedScan(
-            reference, leaf.alias, reducers, facts=facts, own_cover=own or Cover.all(), wants_list=wants_list
+            reference,
+            leaf.alias,
+            reducers,
+            facts=facts,
+            own_cover=own or Cover.all(),
+            wants_list=wants_list,
+            conjunct_start=found_place,
         )
     refusal = _refusal(scopes, block, leaf, reference, noted)
     wants_list = wants_list and reference.refusal is None

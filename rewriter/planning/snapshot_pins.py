@@ -154,9 +154,7 @@ def _references(scopes: Scopes) -> Iterator[TableReference]:
 
 
 # Refusals of references that cannot be narrowed, but can be read at a snapshot.
-_STAY_PLAIN = frozenset(
-    {None, SkipReason.METADATA_IN_USE, SkipReason.COLUMN_ALIASES, SkipReason.NAMED_BY_DATABASE},
-)
+_STAY_PLAIN = frozenset({None, SkipReason.METADATA_IN_USE, SkipReason.COLUMN_ALIASES})
 
 
 def _has_snapshot(facts: TableFacts) -> bool:

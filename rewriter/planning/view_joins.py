@@ -112,6 +112,8 @@ def _view_references(scopes: Scopes) -> Iterator[_ViewReference]:
         reference, alias = leaf.reference, f"{_ALIAS}{number}"
         if reference is None or reference.refusal is not None or scopes.is_cte_name(leaf):
             continue
+        if reference.is_named_by_database:
+            continue
         facts = scopes.catalog.get(reference.name)
         if facts is None or facts.behind is None or fact_refusal(facts) is not None:
             continue

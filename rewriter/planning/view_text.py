@@ -49,5 +49,10 @@ def _references(scopes: Scopes) -> Iterator[TableReference | None]:
     for node in tree.walk(prune=lambda node: isinstance(node, exp.Hint)):
         if isinstance(node, exp.Table) and (node.db or not scopes.is_cte(node.name)):
             reference = reference_of(node, scopes.statement)
-            is_plain = reference is not None and reference.refusal is None and not reference.name.is_uncertain
-            yield reference if is_plain else None
+            yield reference if reference is not None and _is_plain(reference) else None
+
+
+def _is_plain(reference: TableReference) -> bool:
+    """True if the reference is a name, perhaps with a version and an alias, and no column is named by database."""
+    is_certain = reference.refusal is None and not reference.name.is_uncertain
+    return is_certain and not reference.is_named_by_database

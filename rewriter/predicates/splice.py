@@ -1,9 +1,11 @@
 """Insertions into the client's own text, and the proof that nothing else changed.
 
-The proof has two parts. With TRUE in place of each predicate the text must parse to the original's tree plus the
-narrowed scans. And each predicate must be one condition by its tokens, whatever stands around it: so a text that
-parses with TRUE parses with the predicate in its place. Parsing thousands of literals would take half a second. A
-check is proven likewise: it is in parentheses that none of its tokens closes.
+A predicate goes into a scan, or before a conjunct of an ON or WHERE where the scan must stay in view.
+
+The proof has two parts. With a placeholder for each predicate the text must parse to the original's tree plus the
+narrowed scans and the further conjuncts. And each predicate must be one condition by its tokens, whatever stands
+around it: so a text that parses with the placeholder parses with the predicate in its place. Parsing thousands of
+literals would take half a second. A check is proven likewise: it is in parentheses that none of its tokens closes.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import TypeAlias
 
 from sqlglot import TokenType, exp
 from sqlglot.errors import SqlglotError
@@ -18,8 +21,9 @@ from sqlglot.errors import SqlglotError
 from rewriter.predicates.strict_check import NEVER_TRUE
 from rewriter.sql.statement import Statement, parse_tree, tokenize
 
-# The placeholder for any condition.
+# The placeholder for any condition in a scan, and the one before a conjunct, which is found again by its place.
 _PLACEHOLDER = "TRUE"
+_PLACEHOLDER_BEFORE_CONJUNCT = "`placeholder`"
 
 # All tokens of predicates. None of them ends a statement, a clause or a parenthesis around the predicate.
 _PREDICATE_TOKENS = frozenset(
@@ -77,7 +81,52 @@ class Narrowing:
         return " AND ".join([f"({self.predicate} OR {NEVER_TRUE})", *self.checks])
 
 
-def rewritten_text(statement: Statement, narrowings: Sequence[Narrowing]) -> str | None:
+@dataclass(frozen=True)
+class FurtherConjunct:
+    """A predicate in front of a conjunct that starts at an offset of the text; it names columns by their table."""
+
+    start: int
+    predicate: str
+    checks: tuple[str, ...] = ()
+
+    @property
+    def stop(self) -> int:
+        """The end of the text that it stands around, which is empty."""
+        return self.start
+
+    @property
+    def before(self) -> str:
+        """Nothing: all of it stands behind."""
+        return ""
+
+    @property
+    def after(self) -> str:
+        """The text that is inserted at the offset."""
+        return f"{self.predicate} AND "
+
+
+Insertion: TypeAlias = Narrowing | FurtherConjunct
+
+
+def of_table(predicate: str, table: str) -> str:
+    """A predicate with its columns named by their table.
+
+    >>> of_table("(`k` IN (1) OR typeof(`k`) <> '`k`')", "t")
+    "(t.`k` IN (1) OR typeof(t.`k`) <> '`k`')"
+    """
+    tokens = tokenize(predicate)
+    starts = [
+        token.start
+        for before, token in pairwise([None, *tokens])
+        if token is not None
+        and token.token_type is TokenType.IDENTIFIER
+        and (before is None or before.token_type is not TokenType.DOT)
+    ]
+    pieces = [predicate[start:stop] for start, stop in pairwise([0, *starts, len(predicate)])]
+    return f"{table}.".join(pieces)
+
+
+def rewritten_text(statement: Statement, narrowings: Sequence[Insertion]) -> str | None:
     """The statement's text with every narrowing inserted, or None if the proof fails."""
     ordered = sorted(narrowings, key=lambda narrowing: narrowing.start)
     if any(left.stop > right.start for left, right in pairwise(ordered)):
@@ -86,9 +135,14 @@ def rewritten_text(statement: Statement, narrowings: Sequence[Narrowing]) -> str
         return None
     if not all(map(is_enclosed, {check for narrowing in ordered for check in narrowing.checks})):
         return None
-    outline = [replace(narrowing, predicate=_PLACEHOLDER, checks=()) for narrowing in ordered]
+    outline = [_outline(narrowing) for narrowing in ordered]
     proven = _is_original_plus(statement, outline, _inserted(statement, outline))
     return _inserted(statement, ordered) if proven else None
+
+
+def _outline(narrowing: Insertion) -> Insertion:
+    is_scan = isinstance(narrowing, Narrowing)
+    return replace(narrowing, predicate=_PLACEHOLDER if is_scan else _PLACEHOLDER_BEFORE_CONJUNCT, checks=())
 
 
 def is_one_condition(predicate: str) -> bool:
@@ -137,7 +191,7 @@ def _outermost(types: Sequence[TokenType]) -> list[TokenType]:
     return found if depth == 0 else []
 
 
-def _inserted(statement: Statement, ordered: Sequence[Narrowing]) -> str:
+def _inserted(statement: Statement, ordered: Sequence[Insertion]) -> str:
     pieces, copied = [], 0
     for narrowing in ordered:
         name = statement.text[narrowing.start : narrowing.stop]
@@ -146,20 +200,44 @@ def _inserted(statement: Statement, ordered: Sequence[Narrowing]) -> str:
     return "".join([*pieces, statement.text[copied:]])
 
 
-def _is_original_plus(statement: Statement, ordered: Sequence[Narrowing], text: str) -> bool:
-    """True if the text parses to the original's tree once each narrowed scan is a plain reference again."""
+def _is_original_plus(statement: Statement, ordered: Sequence[Insertion], text: str) -> bool:
+    """True if the text parses to the original's tree once each narrowed scan is a plain reference again.
+
+    And once each further conjunct is gone.
+    """
     tree = parse_tree(text)
     if tree is None:
         return False
     tables = {_name_start(table): table for table in tree.find_all(exp.Table)}
+    names = {name.meta.get("start"): name for name in tree.find_all(exp.Identifier)}
     shift = 0
     for narrowing in ordered:
         shift += len(narrowing.before)
-        table = tables.get(narrowing.start + shift)
-        if table is None or not _unwrap(table, narrowing):
+        if isinstance(narrowing, Narrowing):
+            table = tables.get(narrowing.start + shift)
+            is_undone = table is not None and _unwrap(table, narrowing)
+        else:
+            name = names.get(narrowing.start + shift)
+            is_undone = name is not None and _is_dropped(name)
+        if not is_undone:
             return False
         shift += len(narrowing.after)
     return tree == statement.tree
+
+
+def _is_dropped(placeholder: exp.Identifier) -> bool:
+    """Take a placeholder out of the conjunction that it stands in, if that is of an ON or WHERE."""
+    column = placeholder.parent
+    both = column.parent if isinstance(column, exp.Column) and len(column.parts) == 1 else None
+    if not isinstance(both, exp.And):
+        return False
+    around = both.parent
+    while isinstance(around, exp.And | exp.Paren):
+        around = around.parent
+    if not isinstance(around, exp.Where | exp.Join):
+        return False
+    both.replace(both.expression if both.this is column else both.this)
+    return True
 
 
 def _name_start(table: exp.Table) -> int | None:

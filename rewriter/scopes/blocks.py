@@ -43,6 +43,16 @@ class Block:
         """True if anything is compared, so that the block is worth a look."""
         return any(join.condition is not None or join.using or join.natural for join in self.tree.joins)
 
+    @property
+    def is_in_select_list(self) -> bool:
+        """True if it is, or is in, a subquery of a select list, which may be correlated."""
+        node: exp.Expr = self.select
+        while node.parent is not None:
+            if isinstance(node.parent, exp.Select) and node.arg_key == "expressions":
+                return True
+            node = node.parent
+        return False
+
 
 def block_of(select: exp.Select, statement: Statement) -> Block:
     """A SELECT that has a FROM; with a refusal where that is not understood."""
@@ -115,19 +125,25 @@ class Scope:
         return self._by_column is not None
 
     def resolve(self, node: exp.Expr, at: Join) -> Operand | None:
-        """The column that an expression names in the condition of a join; None where that is not certain."""
-        if not isinstance(node, exp.Column) or node.args.get("db") or not isinstance(node.this, exp.Identifier):
+        """The column that an expression names in the condition of a join; None where that is not certain.
+
+        `a.b.c` is column c of a table of a FROM that is named `a.b` and has no alias, before anything else.
+        """
+        if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
             return None
+        database = node.text("db")
         if node.table:
             leaves = self._by_alias.get(node.table.lower(), [])
             found = [o for leaf in leaves if (o := self.column_of(leaf, node.name)) is not None]
-            certain = len(leaves) == 1
+            certain = len(leaves) == 1 and (not database or leaves[0].is_of_database(database))
+            certain = certain and not node.args.get("catalog")
         else:
             found = [o for o in (self._by_column or {}).get(node.name.lower(), []) if at.side_of(o.leaf)]
             certain = len(found) == 1
         if not (certain and found and found[0].leaf.is_visible_at(at)):
             return None
         is_exact = node.name == found[0].name and node.table in {"", found[0].leaf.alias}
+        is_exact = is_exact and database in {"", found[0].leaf.node.text("db")}
         return found[0] if is_exact or not self._may_be_meant_outside(node) else None
 
     def _may_be_meant_outside(self, node: exp.Column) -> bool:

@@ -35,7 +35,7 @@ _NONE: frozenset[Side] = frozenset()
 # The sides whose rows have satisfied the join's condition if they come through with their values. A fact may be on
 # such a side, and a condition that reads the small side alone holds for its rows there. A fact may never be on the
 # preserved side of an outer join: `T LEFT JOIN R ON T.k = R.k` keeps the rows of T without a partner. FULL and
-# ANTI keep them on both sides. The right side of SEMI is left out although it would be sound.
+# ANTI keep them on both sides.
 CONDITION_HOLDS: dict[JoinKind, frozenset[Side]] = {
     JoinKind.INNER: _BOTH,
     JoinKind.LEFT: frozenset({Side.RIGHT}),
@@ -43,6 +43,14 @@ CONDITION_HOLDS: dict[JoinKind, frozenset[Side]] = {
     JoinKind.FULL: _NONE,
     JoinKind.SEMI: frozenset({Side.LEFT}),
     JoinKind.ANTI: _NONE,
+}
+
+# The sides whose rows never come through: they only tell if a row of the other side has a partner. A fact may be
+# there too. Without its rows of keys that no row of the other side has, each row finds the partners that it had.
+PROBED: dict[JoinKind, frozenset[Side]] = {
+    **dict.fromkeys(JoinKind, _NONE),
+    JoinKind.SEMI: frozenset({Side.RIGHT}),
+    JoinKind.ANTI: frozenset({Side.RIGHT}),
 }
 
 # The sides whose rows a join passes on or drops but never pads: conditions above it see these rows unchanged.

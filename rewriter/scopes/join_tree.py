@@ -29,6 +29,8 @@ class TableReference:
     alias_start: int
     alias_stop: int
     refusal: SkipReason | None
+    # True if the statement may name columns of it as `database.table.column`: a narrowed scan would hide them.
+    is_named_by_database: bool = False
 
     @property
     def has_alias(self) -> bool:
@@ -112,6 +114,11 @@ class Leaf:
         reference = self.reference
         return reference.alias_text(statement) if reference is not None else quoted(self.key_query_alias)
 
+    def is_of_database(self, name: str) -> bool:
+        """True if the item is a table that the FROM names by that database, in any case, and without an alias."""
+        reference = self.reference
+        return reference is not None and not reference.has_alias and self.node.text("db").lower() == name.lower()
+
     def is_visible_at(self, join: Join) -> bool:
         """True if the join's condition can name the leaf's columns."""
         hidden = self.hidden_by is not None and join.stands_above(self.hidden_by)
@@ -166,6 +173,7 @@ def reference_of(node: exp.Expr, statement: Statement) -> TableReference | None:
         alias_start=named.meta["start"],
         alias_stop=named.meta["end"] + 1,
         refusal=_refusal(node, statement),
+        is_named_by_database=alias is None and node.name.lower() in statement.database_qualifiers,
     )
 
 
@@ -188,8 +196,7 @@ def _refusal(node: exp.Expr, statement: Statement) -> SkipReason | None:
     alias = node.args.get("alias")
     if alias is not None and not holds_only(alias, frozenset({"this"})):
         return SkipReason.COLUMN_ALIASES
-    hidden = alias is None and node.name.lower() in statement.database_qualifiers
-    return SkipReason.NAMED_BY_DATABASE if hidden else None
+    return None
 
 
 def is_named(source: exp.Expr) -> bool:

@@ -84,7 +84,10 @@ class Scopes:
     @property
     def may_narrow(self) -> bool:
         """True if, by the statement's syntax alone, a FROM item could be reduced by another or by a subquery."""
-        return any(block.has_conditions and len(block.tree.leaves) > 1 for block in self.blocks) or any(
+        return any(
+            block.has_conditions and (len(block.tree.leaves) > 1 or block.is_in_select_list)
+            for block in self.blocks
+        ) or any(
             join.condition is not None and join.condition.find(exp.Query)
             for block in self.blocks
             for join in block.tree.joins

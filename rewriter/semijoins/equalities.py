@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -10,10 +11,11 @@ from sqlglot import exp
 
 from rewriter.catalog.prunable import key_refusal
 from rewriter.catalog.table_facts import TableFacts, TableKind
-from rewriter.scopes.blocks import Operand, Scope
-from rewriter.scopes.join_rules import CONDITION_HOLDS, JoinKind
+from rewriter.scopes.blocks import Operand, Scope, own_parts
+from rewriter.scopes.join_rules import CONDITION_HOLDS, PROBED, JoinKind
 from rewriter.scopes.join_tree import Join, Leaf, TableReference
 from rewriter.scopes.lineage import ColumnOrigin, origins
+from rewriter.scopes.outer_row import outer_join
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.causes import BlockCauses
 from rewriter.semijoins.key_query import KeyColumn
@@ -65,6 +67,14 @@ class KeyEquality:
     rules: frozenset[Rule] = frozenset()
     # The tables that subqueries in the key read.
     tables: frozenset[TableName] = frozenset()
+    # The type of the key, if it is not for the key query to tell; and the partner's columns in it, in lower case.
+    key_type: str | None = None
+    reads: frozenset[str] = frozenset()
+
+    @property
+    def is_expression(self) -> bool:
+        """True if the key is more than a column."""
+        return Rule.KEY_EXPRESSIONS in self.rules
 
     @property
     def column(self) -> str:
@@ -109,6 +119,8 @@ class _KeySide:
     key: str
     shown: str
     type_name: str | None
+    # The item's columns that it reads, in lower case.
+    reads: frozenset[str]
     is_expression: bool = False
     # The tables that subqueries in the key read.
     tables: frozenset[TableName] = frozenset()
@@ -159,6 +171,8 @@ class EqualityFinder:
         )
         if fact is not None and small is not None:
             yield from self._of_items(join, fact, small, null_safe=null_safe)
+        elif fact is not None and not null_safe:
+            yield from self._of_outer_row(join, fact, small_side)
 
     def _of_items(
         self, join: Join, fact: Operand, small: _KeySide, *, null_safe: bool = False
@@ -166,6 +180,22 @@ class EqualityFinder:
         if fact.leaf is not small.leaf:
             partner = ItemPartner(self._scope, join, small.leaf)
             yield from self._matched(join, fact, partner, small, null_safe=null_safe)
+
+    def _of_outer_row(
+        self, join: Join, fact: Operand, outer_side: exp.Expr
+    ) -> Iterator[KeyEquality | RefusedEquality]:
+        """`.. WHERE s.ds = c.ds` in a subquery of a block that has c: for a row of c only rows of its day count.
+
+        Other rows of s change nothing for that row, whatever the subquery makes of them and wherever it stands.
+        """
+        place = outer_join(self._scopes, self._scope)
+        if place is None or not self._scope.certainly_lacks(outer_side):
+            return
+        outer, outer_at = place
+        small = outer.resolve(outer_side, outer_at)
+        if small is not None:
+            partner = ItemPartner(outer, outer_at, small.leaf)
+            yield from self._matched(join, fact, partner, self._column_side(small), null_safe=False)
 
     def _of_query(
         self, join: Join, fact_sides: list[exp.Expr], query: exp.Expr, rule: Rule
@@ -219,25 +249,40 @@ class EqualityFinder:
                 yield RefusedEquality(origin.reference, refusal)
             else:
                 shown = f"{fact} {'<=>' if null_safe else '='} {small.shown}"
-                rules = self._rules(join, fact, origin, None if partner.join is join else Rule.EXISTS)
+                rules = self._rules(join, fact, origin, self._subquery_rule(join, partner))
                 rules |= {Rule.NULL_SAFE} if null_safe else set()
                 rules |= {Rule.KEY_EXPRESSIONS} if small.is_expression else set()
                 yield KeyEquality(
-                    origin, partner, small.key, shown, null_safe=null_safe, rules=rules, tables=small.tables
+                    origin,
+                    partner,
+                    small.key,
+                    shown,
+                    null_safe=null_safe,
+                    rules=rules,
+                    tables=small.tables,
+                    key_type=small.type_name,
+                    reads=small.reads,
                 )
 
     def _stays(self, join: Join, fact: Operand) -> Refusal | None:
         """The refusal if rows of the fact reach the result of the join without a partner."""
-        if join.side_of(fact.leaf) in CONDITION_HOLDS[join.kind]:
+        if join.side_of(fact.leaf) in CONDITION_HOLDS[join.kind] | PROBED[join.kind]:
             return None
         return SkipReason.OUTER_JOIN.because(self._causes.kept(join, fact.leaf))
 
     def _rules(self, join: Join, fact: Operand, origin: ColumnOrigin, subquery: Rule | None) -> frozenset[Rule]:
         return rules_of(self._scopes, self._scope, join, fact.leaf, facts=origin.facts, subquery=subquery)
 
+    def _subquery_rule(self, join: Join, partner: ItemPartner) -> Rule | None:
+        """The rule for a fact and its partner in two blocks, one in a subquery of the other."""
+        if partner.join is join:
+            return None
+        is_outside = self._scope.block.select.find_ancestor(exp.Select) is partner.scope.block.select
+        return Rule.PROBED if is_outside else Rule.EXISTS
+
     def _column_side(self, operand: Operand) -> _KeySide:
         key = f"{operand.leaf.alias_text(self._scopes.statement)}.{quoted(operand.name)}"
-        return _KeySide(operand.leaf, key, str(operand), operand.type_name)
+        return _KeySide(operand.leaf, key, str(operand), operand.type_name, frozenset({operand.name.lower()}))
 
     def _expression_side(self, join: Join, term: exp.Expr, side: exp.Expr) -> _KeySide | None:
         """An expression over one FROM item, such as `cast(d.day AS STRING)`."""
@@ -255,7 +300,8 @@ class EqualityFinder:
                 if operand.tree is side and self._filters.is_repeatable(operand):
                     text = operand.text(self._scopes.statement)
                     tables = self._filters.tables_of(side)
-                    return _KeySide(leaf, text, text, None, is_expression=True, tables=tables)
+                    reads = frozenset(column.name.lower() for column in own_parts(side)[0])
+                    return _KeySide(leaf, text, text, None, reads, is_expression=True, tables=tables)
         return None
 
 
@@ -264,6 +310,8 @@ def rules_of(  # noqa: PLR0913 - the place of the fact, and what it is narrowed 
 ) -> frozenset[Rule]:
     """The rules that narrow a fact by a join, or by a subquery in the join's condition."""
     rules = {_RULE_OF_KIND.get(join.kind, Rule.OUTER_JOIN)}
+    if join.side_of(fact) in PROBED[join.kind]:
+        rules = {Rule.PROBED}
     if subquery is not None:
         rules = rules - {Rule.INNER_JOIN} | {subquery}
     if any(other.is_made_inner for other in scope.block.tree.joins):
@@ -283,3 +331,18 @@ def _may_be_padding(join: Join, fact: Operand, partner: ItemPartner, origin: Col
     is_padded = fact.leaf.is_padded_below(join) or partner.leaf.is_padded_below(partner.join)
     # We do not look for padding inside a derived table.
     return is_padded or origin.leaf is not fact.leaf
+
+
+def by_partner(matches: Iterable[KeyEquality]) -> dict[tuple[TableReference, Partner, int], list[KeyEquality]]:
+    """The equalities of one fact with one partner, whose keys are pairs: one row of the partner has both.
+
+    A column with two equalities has the second one in a group of its own.
+    """
+    found: dict[tuple[TableReference, Partner, int], list[KeyEquality]] = defaultdict(list)
+    times: Counter[tuple[TableReference, Partner, str]] = Counter()
+    for match in matches:
+        reference = match.origin.reference
+        column = (reference, match.partner, match.column)
+        found[reference, match.partner, times[column]].append(match)
+        times[column] += 1
+    return found

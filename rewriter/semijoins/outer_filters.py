@@ -285,8 +285,9 @@ def _restriction(item: Leaf, filter_: SideFilter, columns: Mapping[str, Operand 
 
 
 def _names_read(filter_: SideFilter) -> set[str]:
-    """The columns that a filter reads; none if the filter is only implied."""
-    return {column.name.lower() for column in own_parts(filter_.tree)[0]} if filter_.tree is not None else set()
+    """The columns that a filter reads; none if the filter is only implied, or names them by database."""
+    columns = own_parts(filter_.tree)[0] if filter_.tree is not None else []
+    return set() if any(column.args.get("db") for column in columns) else {c.name.lower() for c in columns}
 
 
 def _shown(operand: Operand | _Computed) -> ShownColumn:

@@ -155,6 +155,8 @@ class PartitionConditionFinder:
             return False
         if fact_refusal(facts) is not None or reference.refusal is not None or reference.name.version:
             return False
+        if reference.is_named_by_database:
+            return False  # the list has the table's name, but not its database's
         # A CTE with several readers is narrowed at the reference, by facts that are not the table's.
         return all(
             origin.facts is facts

@@ -29,6 +29,8 @@ class PlannedScan:
     own_cover: Cover = field(default_factory=Cover.all)
     # True if a condition could reduce it if the partitions were known.
     wants_list: bool = False
+    # The offset of a conjunct before which the predicate is inserted; None for a filter around the reference.
+    conjunct_start: int | None = None
 
     @property
     def partition_columns(self) -> tuple[str, ...]:

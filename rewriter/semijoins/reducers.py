@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -19,8 +19,10 @@ from rewriter.semijoins.equalities import (
     Partner,
     QueryPartner,
     RefusedEquality,
+    by_partner,
 )
 from rewriter.semijoins.filtered_sides import FilteredSides
+from rewriter.semijoins.followed_facts import FactFollower
 from rewriter.semijoins.key_query import key_set_query
 from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.outer_filters import REDUCED_KEY
@@ -54,6 +56,7 @@ class BlockPlanner:
         self._sides = sides
         self._scope = scope
         self._limits = limits
+        self._follower = FactFollower(scopes, sides)
         self._lists = PartitionReducerPlanner(scopes, sides, scope, limits, partitions)
 
     def findings(self) -> Iterator[Finding]:
@@ -69,7 +72,7 @@ class BlockPlanner:
                 else:
                     matches.append(found)
             by_list = _by_partner_and_table(conditions.conditions(join), matches) if self._asks_lists else {}
-            for (reference, partner, _), together in _by_partner(matches).items():
+            for (reference, partner, _), together in by_partner(matches).items():
                 listed = by_list.pop((reference, partner), [])
                 for finding in self._with_list(join, list(self._reduced(reference, partner, together)), listed):
                     yield from self._without_rules_off(finding)
@@ -128,7 +131,9 @@ class BlockPlanner:
     ) -> Iterator[Finding]:
         side = self._sides.side_of(partner, matches[0].origin.facts)
         if isinstance(side, Refusal):
-            yield Finding(reference, side)
+            is_fact = side.reason is SkipReason.REDUCER_PARTITIONED
+            found = list(self._followed(partner, matches)) if is_fact else []
+            yield from (Finding(reference, result) for result in found or [side])
             return
         small_side = side.small_side.also_reading(match.tables for match in matches)
         if side.outer is None:
@@ -138,6 +143,14 @@ class BlockPlanner:
             whole, filters = side.behind(side.outer, self._scopes, small_side.sql, match.key)
             whole = whole.also_reading([match.tables])
             yield Finding(reference, self._found(whole, filters, [replace(match, key=REDUCED_KEY)]))
+
+    def _followed(self, partner: ItemPartner, matches: Sequence[KeyEquality]) -> Iterator[Reducer | Refusal]:
+        """The reducers by the small sides of a partner that is a fact itself."""
+        for side in self._follower.sides(partner, frozenset({matches[0].origin.leaf})):
+            found = side.through(matches, self._scopes)
+            if found is not None:
+                small_side, filters, known = found
+                yield self._found(small_side.also_reading(match.tables for match in known), filters, known)
 
     def _found(
         self, small_side: SmallSide, filters: tuple[str, ...], matches: Sequence[KeyEquality]
@@ -189,21 +202,6 @@ def _rules(small_side: SmallSide, matches: Sequence[KeyEquality], asked: KeyQuer
     together = {Rule.PAIRS} if len(matches) > 1 else set()
     session = {Rule.SESSION_FUNCTIONS} if asked.assumes else set()
     return small_side.rules.union(together, session, *(match.rules for match in matches))
-
-
-def _by_partner(matches: Iterable[KeyEquality]) -> dict[tuple[TableReference, Partner, int], list[KeyEquality]]:
-    """The equalities of one fact with one partner, whose keys are pairs: one row of the partner has both.
-
-    A column with two equalities has the second one in a group of its own.
-    """
-    found: dict[tuple[TableReference, Partner, int], list[KeyEquality]] = defaultdict(list)
-    times: Counter[tuple[TableReference, Partner, str]] = Counter()
-    for match in matches:
-        reference = match.origin.reference
-        column = (reference, match.partner, match.column)
-        found[reference, match.partner, times[column]].append(match)
-        times[column] += 1
-    return found
 
 
 def _by_partner_and_table(

@@ -12,12 +12,12 @@ from rewriter.catalog.table_facts import Catalog, TableFacts, TableKind, is_fixe
 from rewriter.scopes.blocks import Operand, Scope, outer_selects, own_parts
 from rewriter.scopes.join_tree import Leaf, name_parts, table_name
 from rewriter.scopes.scopes import Scopes
+from rewriter.semijoins.certain_rows import uncertain_choice
 from rewriter.sql.repeatable import (
     located_query,
     repeatable_values,
-    uncertain_part,
     uncertain_part_of_view,
-    uncertain_rows,
+    uncertain_word_of_query,
 )
 from rewriter.vocabulary.cited import cited, listed
 from rewriter.vocabulary.identifiers import TableName, quoted
@@ -209,7 +209,7 @@ def is_filtered(scopes: Scopes, query: exp.Expr) -> bool:
     A query without a table holds no more than the statement says: `SELECT 'a' AS k UNION ALL SELECT 'b'`.
     """
     parts = (query, *(scopes.ctes_read(query) or {}).values())
-    if any(part.find(exp.Where, exp.Having, exp.AggFunc) is not None for part in parts):
+    if any(part.find(exp.Where, exp.Having, exp.AggFunc, exp.Limit) is not None for part in parts):
         return True
     tables = [scopes.catalog.get(table_name(table)) for table in _tables_of(scopes, query)]
     return not tables or any(map(_is_filtered_view, tables))
@@ -238,7 +238,7 @@ def is_repeatable_correlated_subquery(scopes: Scopes, query: exp.Expr) -> bool:
 
 def correlated_subquery_refusal(scopes: Scopes, query: exp.Expr) -> Refusal | None:
     """The reason why a subquery may give other rows for the same values of outer columns; None if it may not."""
-    uncertain = uncertain_rows(query)
+    uncertain = uncertain_choice(scopes, query)
     return _uncertain(uncertain) if uncertain is not None else _tables_refusal(scopes, query)
 
 
@@ -252,7 +252,7 @@ def columns_from_outside(scopes: Scopes, query: exp.Expr) -> list[exp.Column] | 
             continue
         if scope is None:
             return None
-        around = [scope, *(scopes.scope_of(outer) for outer in outer_selects(select) if _is_within(outer, query))]
+        around = [scope, *(scopes.scope_of(outer) for outer in outer_selects(select) if is_within(outer, query))]
         for column in _not_own(scope, columns):
             is_outer = _is_outside(column, around)
             if is_outer is None:
@@ -273,7 +273,7 @@ def _is_outside(column: exp.Column, scopes: Iterable[Scope | None]) -> bool | No
     return True
 
 
-def _is_within(node: exp.Expr, query: exp.Expr) -> bool:
+def is_within(node: exp.Expr, query: exp.Expr) -> bool:
     """True if a node is the query, or a part of it."""
     found: exp.Expr | None = node
     while found is not None and found is not query:
@@ -337,7 +337,7 @@ def _repeatable_text(scopes: Scopes, query: exp.Expr) -> str | Refusal:
     outside = {
         name: body
         for name, body in ctes.items()
-        if not any(body is not part and _is_within(body, part) for part in parts)
+        if not any(body is not part and is_within(body, part) for part in parts)
     }
     texts = [_repeatable_part(scopes, part, ctes) for part in (*outside.values(), query)]
     refusals = [text for text in texts if isinstance(text, Refusal)]
@@ -359,7 +359,7 @@ def _repeatable_part(scopes: Scopes, query: exp.Expr, ctes: Collection[str]) -> 
     located = located_query(scopes.statement, query)
     if located is None:
         return _uncertain("its place in the text is not certain")
-    uncertain = uncertain_part(located, scopes.bare_functions)
+    uncertain = uncertain_choice(scopes, query) or uncertain_word_of_query(located, scopes.bare_functions)
     return _uncertain(uncertain) if uncertain is not None else located.text
 
 

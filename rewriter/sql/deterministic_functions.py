@@ -76,16 +76,21 @@ FILTER_WORDS = frozenset(_GRAMMAR.split())
 # Words behind which a parenthesis may open although they are no function.
 WORDS_BEFORE_PARENTHESIS = frozenset(
     "and or not in is between like rlike case when then else decimal dec numeric on where having from join by as"
-    " using union all select distinct exists".split()
+    " using union all select distinct exists over".split()
 )
 
-# Words of a whole query that may stand in a small side's text. ORDER, LIMIT and TABLESAMPLE are left out: they can
-# choose other rows in the next run. Sums and averages are left out too: the order of their terms can differ.
+# Words of a whole query that may stand in a small side's text, if its clauses choose the same rows in the next run
+# (`rewriter.semijoins.certain_rows`). TABLESAMPLE is left out, and so are sums and averages: the order of their
+# terms can differ.
 QUERY_WORDS = FILTER_WORDS | frozenset(
     """
     select where join inner outer left right full cross semi anti on using group by having union all with
+    order limit offset asc desc nulls first last over partition
     """.split()
 )
+
+# Window functions that are the same for all rows that are equal in their order.
+RANKS = frozenset({"rank", "dense_rank"})
 DETERMINISTIC_AGGREGATES = frozenset({"max", "min", "count", "count_if", "bool_and", "bool_or", "every"})
 
 # Functions that make several rows of one.
@@ -111,8 +116,8 @@ BARE_FUNCTIONS = frozenset({"current_date", "current_user"})
 
 # Functions that a filter, that a whole query, and that a view may call.
 FILTER_FUNCTIONS = DETERMINISTIC_FUNCTIONS | SESSION_FUNCTIONS.keys()
-QUERY_FUNCTIONS = FILTER_FUNCTIONS | DETERMINISTIC_AGGREGATES | GENERATORS
-VIEW_FUNCTIONS = DETERMINISTIC_FUNCTIONS | DETERMINISTIC_AGGREGATES | GENERATORS
+QUERY_FUNCTIONS = FILTER_FUNCTIONS | DETERMINISTIC_AGGREGATES | RANKS | GENERATORS
+VIEW_FUNCTIONS = DETERMINISTIC_FUNCTIONS | DETERMINISTIC_AGGREGATES | RANKS | GENERATORS
 
 # Functions that Spark reads without parentheses where a name is no column (LiteralFunctionResolution.scala).
 LITERAL_FUNCTIONS = frozenset(

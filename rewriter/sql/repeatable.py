@@ -6,7 +6,7 @@ A part is a condition, or a whole subquery, which must give the same rows when i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from sqlglot import Token, TokenType, exp
@@ -309,15 +309,13 @@ def located_query(statement: Statement, query: exp.Expr) -> Statement | None:
     return None
 
 
-def uncertain_part(query: Statement, bare_functions: AbstractSet[str]) -> str | None:
-    """The part of a query for which it may give other rows each time, for a user; None for a repeatable query.
+def uncertain_word_of_query(query: Statement, bare_functions: AbstractSet[str]) -> str | None:
+    """The word for which a query may give other rows each time, for a user; None if all are deterministic.
 
-    That is one whose words and functions are all known to be deterministic. Session functions count as
-    deterministic: the key query returns their values.
+    Session functions count as deterministic: the key query returns their values. The caller checks the rows that
+    the query's clauses choose.
     """
-    return uncertain_rows(query.tree) or _uncertain_word_of_query(
-        query, QUERY_WORDS | bare_functions, QUERY_FUNCTIONS
-    )
+    return _uncertain_word(query, QUERY_WORDS | bare_functions, QUERY_FUNCTIONS)
 
 
 def uncertain_part_of_view(view: Statement) -> str | None:
@@ -325,10 +323,10 @@ def uncertain_part_of_view(view: Statement) -> str | None:
 
     Session functions are excluded: the key query has the view's name alone, and cannot return their values.
     """
-    return uncertain_rows(view.tree) or _uncertain_word_of_query(view, QUERY_WORDS, VIEW_FUNCTIONS)
+    return uncertain_rows(view.tree) or _uncertain_word(view, QUERY_WORDS, VIEW_FUNCTIONS)
 
 
-def _uncertain_word_of_query(query: Statement, words: AbstractSet[str], functions: AbstractSet[str]) -> str | None:
+def _uncertain_word(query: Statement, words: AbstractSet[str], functions: AbstractSet[str]) -> str | None:
     names = {i.meta["start"] for i in query.tree.find_all(exp.Identifier) if "start" in i.meta}
     names |= version_starts(query, query.tree)
     tokens = list(query.tokens)
@@ -351,15 +349,31 @@ def repeatable_values(statement: Statement, values: exp.Expr) -> str | None:
     return place.text(statement) if found is None else None
 
 
-def uncertain_rows(query: exp.Expr) -> str | None:
-    """The clause of a query that chooses rows by their order or by chance, or a name that may read the clock."""
-    clause = query.find(*_UNREPEATABLE)
+def uncertain_rows(query: exp.Expr, is_certain: Callable[[exp.Expr], bool] = lambda _: False) -> str | None:
+    """The clause of a query that chooses rows by their order or by chance, or a name that may read the clock.
+
+    `is_certain` tells of a clause that chooses rows if those that it may choose show the same.
+    """
+    clauses = (clause for clause in query.find_all(*_UNREPEATABLE) if not _is_certain_window(clause))
+    clause = next((clause for clause in clauses if not is_certain(clause)), None)
     if clause is not None:
         word = next(word for kind, word in _UNREPEATABLE_WORDS.items() if isinstance(clause, kind))
         return f"{word} may choose other rows each time"
     names = (c.name.lower() for c in query.find_all(exp.Column) if not c.table)
     found = next((name for name in names if name in LITERAL_FUNCTIONS), None)
     return f"{found} without parentheses may be a column, or the clock or the user" if found is not None else None
+
+
+def _is_certain_window(clause: exp.Expr) -> bool:
+    """True for `rank() OVER (.. ORDER BY ..)` and `max(..) OVER (..)`: the same for rows that are equal in order.
+
+    Rows of a frame that is said (`ROWS BETWEEN ..`) may be others each time.
+    """
+    return (
+        isinstance(clause, exp.Window)
+        and isinstance(clause.this, exp.Rank | exp.DenseRank | exp.Max | exp.Min | exp.Count)
+        and clause.args.get("spec") is None
+    )
 
 
 def _parentheses_around(statement: Statement, index: int) -> list[int]:

@@ -29,6 +29,10 @@ class Rule(Enum):
     IN_SUBQUERY = "in_subquery", "A fact is narrowed by what a subquery behind IN answers."
     SCALAR_SUBQUERY = "scalar_subquery", "A fact is narrowed by what a subquery behind = answers."
     EXISTS = "exists", "A fact is narrowed by the table that EXISTS joins it with."
+    PROBED = (
+        "probed",
+        "A fact is looked into for rows of its small side: by a correlated subquery, or right of SEMI or ANTI.",
+    )
 
     # Comparisons of the fact with its keys.
     NULL_SAFE = "null_safe", "A fact is narrowed by <=>, which lets null match null."
@@ -49,6 +53,10 @@ class Rule(Enum):
     LATEST_PARTITION = (
         "latest_partition",
         "The keys come from partition columns of a partitioned table alone, as in (SELECT max(ds) ..).",
+    )
+    FOLLOWED_FACTS = (
+        "followed_facts",
+        "The small side is a fact that is narrowed itself, whose own small side has the keys.",
     )
     SESSION_FUNCTIONS = "session_functions", "What current_date() and the like answered is assumed to hold."
 

@@ -73,7 +73,10 @@ class SkipReason(Enum):
         "The reference is sampled, pivoted, nested, has options or a version that is no literal."
     )
     COLUMN_ALIASES = "The reference renames its columns."
-    NAMED_BY_DATABASE = "The statement names the table's columns by database, which a narrowed scan would hide."
+    NAMED_BY_DATABASE = (
+        "The statement names the table's columns by database, which a narrowed scan would hide, and has no"
+        " condition that a filter could stand beside."
+    )
     METADATA_IN_USE = "The statement uses _metadata, or what Iceberg has of it, which a narrowed scan would hide."
     UNKNOWN_TABLE = "The table could not be described in the client's session."
     VIEW_NOT_FOLLOWED = "The view's text is not known, or it is not certain what its names and quotes mean."

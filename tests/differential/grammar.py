@@ -226,6 +226,11 @@ class _Grammar:
         """A semi-join, an anti-join or a scalar subquery on a source of the block."""
         outer = self.rng.choice(joined.facts or joined.visible)
         inner = self.sources.dimension() if self.sources.chance(0.85) else self.sources.fact()
+        small = [source for source in joined.visible if not source.is_fact]
+        if small and self.sources.chance(0.2):
+            self.shapes.add("fact probed")
+            outer, inner = self.rng.choice(small), self.sources.plain(self.sources.star.table("f1"))
+            joined.where.append(attribute_filter(self.rng, outer))
         terms = Joins(self.sources).equalities([outer], [inner])
         if not terms:
             return

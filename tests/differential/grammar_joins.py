@@ -65,6 +65,13 @@ class Joins:
 
     def _chosen(self) -> list[Source]:
         sources, rng = self.sources, self.sources.rng
+        if sources.chance(0.06):
+            sources.shapes.add("fact beside a fact")
+            first = sources.plain(sources.star.table("f1"))
+            second = sources.plain(sources.star.table(rng.choice(("f1", "f2"))), [first.alias])
+            chosen = [first, second, sources.dimension([first.alias, second.alias])]
+            rng.shuffle(chosen)
+            return chosen
         chosen = [sources.fact()]
         for _ in range(rng.choice((1, 1, 1, 2, 2, 3))):
             used = [source.alias for source in chosen]

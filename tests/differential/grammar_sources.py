@@ -5,9 +5,12 @@ from dataclasses import dataclass, field
 from random import Random
 
 from grammar_filters import Source, attribute_filter
-from star_tables import REFUSED_TYPES, Star, Table, literal, random_value
+from star_tables import KEY_TYPES, REFUSED_TYPES, Star, Table, literal, random_value
 
 from rewriter import Column
+
+# The database of the tables, by DuckDB's name for its own.
+HERE = "main"
 
 _FACTS = ("f1", "f1", "f2")
 _DIMENSIONS = ("d1", "d1", "d2", "d3")
@@ -65,13 +68,19 @@ class Sources:
                 self._chained_dimension,
                 self._dimension_within_with,
                 self._inline_dimension,
+                self._top_dimension,
+                self._ranked_dimension,
             )
         )
         return make(table)
 
     def plain(self, table: Table, used: Iterable[str] = ()) -> Source:
         """A table, under its own name where that is free and chance will."""
-        if table.name not in used and self.chance(0.35):
+        by_database = f"{HERE}.{table.name}"
+        if not {table.name, by_database} & {*used} and self.chance(0.35):
+            if self.chance(0.25):
+                self.shapes.add("named by database")
+                return Source(by_database, by_database, table.columns, table.is_fact, table.name)
             self.shapes.add("no alias")
             return Source(table.name, table.name, table.columns, table.is_fact, table.name)
         alias = self.name("t")
@@ -197,6 +206,25 @@ class Sources:
         first = ", ".join(f"{value} AS {name}" for value, name in zip(rows[0], names, strict=True))
         union = " UNION ALL ".join(f"SELECT {shown}" for shown in (first, *map(", ".join, rows[1:])))
         return self._derive(union, table.columns, is_fact=False)
+
+    def _top_dimension(self, table: Table) -> Source:
+        """Some rows by an order of all that is shown of them."""
+        self.shapes.add("top rows")
+        columns = tuple(column for column in table.columns if column.type_name in KEY_TYPES)
+        names = [column.name for column in columns]
+        ordered = self.rng.sample(names, len(names))
+        order = ", ".join(f"{name}{self.rng.choice(('', ' DESC', ' ASC NULLS LAST'))}" for name in ordered)
+        select = self._select(", ".join(names), table, f" ORDER BY {order} LIMIT {self.rng.randint(1, 4)}")
+        return self._derive(select, columns, is_fact=False)
+
+    def _ranked_dimension(self, table: Table) -> Source:
+        self.shapes.add("ranks")
+        columns = tuple(column for column in table.columns if column.type_name in KEY_TYPES)
+        by, within = self.rng.choice(columns).name, self.rng.choice(columns).name
+        rank = self.rng.choice(("rank()", "dense_rank()", f"count({by})"))
+        window = f"{rank} OVER (PARTITION BY {within} ORDER BY {by} DESC) AS a9"
+        select = f"SELECT {', '.join(column.name for column in columns)}, {window} FROM {table.name}"
+        return self._derive(f"SELECT * FROM ({select}) WHERE a9 <= 2", columns, is_fact=False)
 
     def _snowflake(self, _: Table) -> Source:
         self.shapes.add("snowflake dimension")

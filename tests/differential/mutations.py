@@ -12,6 +12,7 @@ from switches import (
     Switch,
     all_columns_are_partition_columns,
     answers,
+    any_fact_is_followed,
     any_literal_is_an_integer,
     any_number_of_readers,
     any_reader_drops_padded_rows,
@@ -40,14 +41,18 @@ from switches import (
     null_safe_equality_is_equality,
     null_tests_are_never_true,
     nulls_wherever_padding_is_read,
+    numbers_of_rows_are_known,
     only_listed_partitions_match,
     only_readers_with_filters,
     outputs_have_the_types_shown,
     padding_by_the_join_next_to_it,
     padding_matches_nothing,
+    parts_of_any_and,
+    probed_on_both_sides,
     rows_by_order_and_chance,
     some_branches_of_a_disjunction,
     statements_of_any_kind,
+    subqueries_see_rows_of_the_whole_from,
     terms_taken_apart,
     unknown_bounds_are_those_of_another_file,
     unsent_counts_as_sent,
@@ -135,6 +140,13 @@ _JOINS = (
         "a semi-join hides the columns of its right side",
         hidden_sides_are_seen,
         _golden("subqueries: a name that a semi-join hides in EXISTS, which is the outer table's by then"),
+    ),
+)
+_PROBED = (
+    Mutation("rows left of ANTI are not probed", probed_on_both_sides),
+    Mutation(
+        "a subquery is evaluated for rows of the join that it stands in",
+        subqueries_see_rows_of_the_whole_from,
     ),
 )
 _FILTERS = (
@@ -243,6 +255,14 @@ _SNOWFLAKES = (
         "a filter of a snowflake must hold for every partner", every_condition_holds_in_a_snowflake("joined_with")
     ),
 )
+_FOLLOWED = (
+    Mutation("a fact is followed by its own equalities alone", any_fact_is_followed),
+    Mutation(
+        "a fact is followed for columns that its small side tells, in their own types",
+        answers("rewriter.semijoins.followed_facts.FollowedSide._tells", answer=True),
+        _golden("followed_facts: an expression over a value that has another type in the small side"),
+    ),
+)
 _REPEATABLE = (
     Mutation("a random filter stays out of key queries", known_functions("rand"), SIEVE),
     Mutation(
@@ -269,6 +289,16 @@ _REPEATABLE = (
         "rows chosen by their order stay out of key queries",
         rows_by_order_and_chance,
         _golden("derived: a small side with LIMIT"),
+    ),
+    Mutation(
+        "rows are chosen by their order only where all that is shown is ordered by",
+        answers("rewriter.semijoins.certain_rows._chooses_certain_rows", answer=True),
+        _golden("derived: LIMIT by one of two columns that are shown"),
+    ),
+    Mutation(
+        "a window gives the same for rows that are equal in their order",
+        numbers_of_rows_are_known,
+        _golden("derived: numbers of rows, of which equal ones get any"),
     ),
     Mutation(
         "a CTE that a small side reads is held to the same",
@@ -465,7 +495,16 @@ _TEXT = (
     Mutation(
         "columns named by database keep their table in view",
         becomes("rewriter.sql.statement.Statement.database_qualifiers", frozenset()),
-        _golden("insertion: columns named by database"),
+        _taken("insertion: columns named by database"),
+    ),
+    Mutation(
+        "a filter that stands beside a condition stands where the fact's rows must pass it",
+        answers("rewriter.scopes.conjunct_place.must_be_passed", answer=True),
+    ),
+    Mutation(
+        "a filter beside a condition is proven to be a conjunct",
+        parts_of_any_and,
+        "rewriter/predicates/test_splice.py::test_a_further_conjunct_that_is_none_is_not_taken",
     ),
     Mutation(
         "_metadata keeps its table in view",
@@ -766,11 +805,13 @@ _LISTS = (
 )
 MUTATIONS = (
     *_JOINS,
+    *_PROBED,
     *_FILTERS,
     *_STRENGTHENED,
     *_LINEAGE,
     *_READERS,
     *_SNOWFLAKES,
+    *_FOLLOWED,
     *_REPEATABLE,
     *_VIEWS,
     *_SESSION,

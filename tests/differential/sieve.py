@@ -247,6 +247,7 @@ def _check(sieve: Sieve, query: Query, rng: Random, tally: Tally) -> Iterator[st
         return
     tally.outcomes["narrowed"] += 1
     tally.outcomes["narrowed by a list of partitions"] += Rule.PARTITION_LIST in result.rules
+    tally.outcomes["narrowed by a fact that is narrowed"] += Rule.FOLLOWED_FACTS in result.rules
     tally.narrowed_shapes.update(query.shapes)
     if not query.comparable:
         yield from _random_keys(sieve, planned, answers)

@@ -75,6 +75,7 @@ def _star(fact: Sequence[Row], dimension: Sequence[Row], third: Sequence[Row]) -
             Table("f", (Column("m", _INT), Column("k", _INT)), tuple(fact), ("k",)),
             Table("d", (Column("k", _INT), Column("g", _INT)), tuple(dimension)),
             Table("e", (Column("k", _INT), Column("h", _INT)), tuple(third)),
+            Table("p", (Column("n", _INT), Column("k", _INT)), _FACT_ROWS[-1], ("k",)),
         )
     )
 
@@ -119,6 +120,73 @@ def nested_statements() -> Iterator[Query]:
     yield from _behind_queries()
     yield from _behind_ctes()
     yield from _conditions()
+    yield from _named_by_database()
+    yield from _probed_facts()
+
+
+def _probed_facts() -> Iterator[Query]:
+    """A fact that is looked into for the rows of a dimension: in subqueries, and on the right of SEMI and ANTI."""
+    wheres = ("", "d.g = 5", "coalesce(d.g, 5) = 5", "(d.g = 5 OR d.k = 2)")
+    subqueries = (
+        "EXISTS (SELECT 1 FROM f WHERE f.k = d.k{})",
+        "NOT EXISTS (SELECT 1 FROM f WHERE f.k = d.k{})",
+        "(SELECT count(*) FROM f WHERE f.k = d.k{}) > 1",
+        "(SELECT max(f.m) FROM f WHERE f.k = d.k{}) IS NULL",
+        "d.g NOT IN (SELECT f.m + 4 FROM f WHERE f.k = d.k{})",
+        "d.k IN (SELECT f.k FROM f WHERE f.k = d.k{})",
+        "d.k NOT IN (SELECT f.k FROM f)",
+    )
+    for subquery, more, where in product(subqueries, ("", " AND f.m = 1"), wheres):
+        found = subquery.format(more)
+        yield _query("d", where, found)
+        yield _query("d", where, f"({found} OR d.g = 6)")
+        yield _query("d", f"({where or 'TRUE'} OR {found})")
+    for join, where in product(_JOINS[:4], wheres):
+        for found in ("EXISTS (SELECT 1 FROM f WHERE f.k = d.k)", "NOT EXISTS (SELECT 1 FROM f WHERE f.k = d.k)"):
+            yield _query(f"e {join} d ON e.k = d.k AND d.g < 7", where, found)
+            yield _query(f"d {join} e ON e.k = d.k AND d.g < 7", where, found)
+    for found, where in product(subqueries[:2], wheres):
+        pair = f"d JOIN p ON d.g = p.n + 4 AND {found.format('')}"
+        yield _query(f"{pair} RIGHT JOIN e ON e.k = d.k", where)
+        yield _query(f"e LEFT JOIN ({pair}) ON e.k = d.k", where)
+        yield _query(f"e JOIN d ON e.k = d.k AND {found.format('')}", where)
+        yield _query(
+            f"f LEFT JOIN (SELECT d.k AS j, d.g AS h FROM d WHERE {found.format('')}) v ON f.m = v.j", "h = 5"
+        )
+    for where in wheres:
+        amounts = "SELECT d.k, d.g, (SELECT sum(f.m) FROM f WHERE f.k = d.k) AS n FROM d"
+        yield Query(f"{amounts}{f' WHERE {where}' if where else ''}", frozenset())
+        yield _query(f"({amounts}) d", where)
+        yield _query(f"(SELECT g, count(n) AS k FROM ({amounts}) x GROUP BY g) d", where)
+        padded = "SELECT d.g, (SELECT count(*) FROM f WHERE f.k = d.k) AS n FROM e LEFT JOIN d ON d.k = e.k"
+        yield Query(f"{padded}{f' WHERE {where}' if where else ''}", frozenset())
+    for join, where, on in product(_JOINS[-2:], wheres, ("", " AND d.g = 5", " AND f.m = 1")):
+        yield _query(f"d {join} f ON f.k = d.k{on}", where)
+        yield _query(f"d {join} f ON f.k <=> d.k{on}", where)
+        yield _query(f"d {join} (e LEFT JOIN f ON e.k = f.m) ON f.k <=> d.k{on}", where)
+        yield _query(f"d {join} (f JOIN e ON f.m = e.k) ON f.k = d.k{on}", where)
+        yield _query(f"(e LEFT JOIN d ON e.k = d.k) {join} f ON f.k = coalesce(d.k, 2){on}", where)
+
+
+def _named_by_database() -> Iterator[Query]:
+    """Columns named by database, and the conditions that a filter on the fact can stand beside."""
+    f, d, e = ("main.f", "main.d", "main.e")
+    filters = ("", f"{d}.g = 5", f"({d}.g = 5 OR {d}.g = 6)", f"coalesce({d}.g, 5) = 5", f"coalesce({f}.m, 1) = 1")
+    for join, left, where in product((*_JOINS, ","), (f, d), filters):
+        right = d if left == f else f
+        if join in _SHOWS_LEFT_ONLY and right in where:
+            continue
+        if join == ",":
+            yield _query(f"{left}, {right}", f"{f}.k = {d}.k", where)
+            continue
+        yield _query(f"{left} {join} {right} ON {f}.k = {d}.k AND {d}.g < 7", where)
+        yield _query(f"{left} {join} {right} ON (({f}.k = {d}.k) AND ({f}.m = 1 OR {d}.g = 5))", where)
+        for inner in _JOINS[:4]:
+            yield _query(f"{left} {join} {right} ON {f}.k = {d}.k {inner} {e} ON {e}.k = {left}.k", where)
+            yield _query(f"{e} {inner} ({left} {join} {right} ON {f}.k = {d}.k) ON {e}.k = {left}.k", where)
+    yield _query(
+        f"{f} JOIN {d} ON {f}.k = {d}.k AND {f}.k IN (SELECT {e}.k FROM {e} WHERE {e}.h = 5)", f"{d}.g = 5"
+    )
 
 
 def _conditions() -> Iterator[Query]:
@@ -272,6 +340,38 @@ def outer_statements() -> Iterator[Query]:
     """Filters further out: on a derived table that is joined, and on the neighbour of a dimension."""
     yield from _filters_outside()
     yield from _snowflakes()
+    yield from _followed_facts()
+
+
+def _followed_facts() -> Iterator[Query]:
+    """A fact whose partner is a fact, which has a filtered partner in its turn."""
+    pairs = [(inner, outer) for inner, outer in product(_JOINS, _JOINS) if "JOIN" in {inner, outer}]
+    for (inner, outer), where in product(pairs, ("", "d.g = 5", "coalesce(d.g, 5) = 5")):
+        for equality in ("f.k = p.k", "f.k <=> p.k", "f.k = coalesce(p.k, 2) - 1"):
+            chains = (
+                (f"f {inner} p ON {equality} {outer} d ON p.k = d.k AND d.g < 7", inner, outer, "d"),
+                (f"d {inner} p ON p.k = d.k AND d.g < 7 {outer} f ON {equality}", inner, outer, "f"),
+                (f"f {outer} (p {inner} d ON p.k = d.k) ON {equality}", inner, outer, "pd"),
+            )
+            for joined, first, second, last in chains:
+                hides_first = first in _SHOWS_LEFT_ONLY
+                hides_second = second in _SHOWS_LEFT_ONLY
+                if hides_first and (last != "pd" or "d." in where):
+                    continue
+                if hides_second and any(f"{table}." in where for table in last):
+                    continue
+                yield _query(joined, where)
+    for query in ("SELECT d.k FROM d WHERE d.g = 5", "SELECT max(d.k) FROM d"):
+        yield _query("f JOIN p ON f.k = p.k", f"p.k IN ({query})")
+        yield _query("f JOIN p ON f.k = p.k", f"p.k = ({query})" if "max" in query else f"NOT p.k IN ({query})")
+    yield _query("f JOIN p ON f.k = p.k JOIN p AS q ON p.k = q.k + 1 JOIN d ON q.k = d.k", "d.g = 5")
+    yield _query("f JOIN p ON f.k = p.k JOIN p AS q ON p.n = q.n JOIN d ON q.k = d.k", "d.g = 5")
+    yield _query("f JOIN p ON f.k = p.k + p.n JOIN d ON p.k = d.k", "d.g = 5")
+    yield _query("f", "EXISTS (SELECT 1 FROM p JOIN d ON p.k = d.k WHERE f.k = p.k AND d.g = 5)")
+    yield _query("f JOIN p ON f.k = p.k AND f.m = p.n JOIN (SELECT k AS j, g FROM d) ON p.k = j", "g = 5")
+    inner = "SELECT f.m, d.g FROM f JOIN p ON f.k = p.k JOIN d ON p.k = d.k"
+    yield _query(f"({inner}) v", "g = 5")
+    yield _query(f"({inner}) v", "coalesce(g, 5) = 5")
 
 
 def _snowflakes() -> Iterator[Query]:

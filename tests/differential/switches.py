@@ -20,12 +20,15 @@ from rewriter.files.file_index import FileIndex, Lack
 from rewriter.predicates import scan_predicate
 from rewriter.predicates.partition_predicate import Budget
 from rewriter.predicates.predicate import Restriction, cover_sql
-from rewriter.scopes.join_rules import CONDITION_HOLDS, NEVER_PADS, JoinKind, Side
+from rewriter.scopes.blocks import Scope
+from rewriter.scopes.join_rules import CONDITION_HOLDS, NEVER_PADS, PROBED, JoinKind, Side
 from rewriter.scopes.join_tree import Join, Leaf
 from rewriter.scopes.outer_to_inner import _BlockJoins
 from rewriter.scopes.readers import Readers
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins import literal_filters, reducers, side_filters, small_sides
+from rewriter.semijoins.equalities import ItemPartner, KeyEquality
+from rewriter.semijoins.followed_facts import FactFollower
 from rewriter.semijoins.key_query import KeyColumn, key_set_query
 from rewriter.semijoins.outer_filters import OuterFilterFinder
 from rewriter.semijoins.partition_query import PartitionList, PartitionsQuery, partitions_query
@@ -70,6 +73,20 @@ def holds_on_both_sides(kind: JoinKind) -> Switch:
     return lambda patch: patch.setitem(CONDITION_HOLDS, kind, _BOTH)
 
 
+def probed_on_both_sides(patch: pytest.MonkeyPatch) -> None:
+    """A fact may be on either side of ANTI."""
+    patch.setitem(PROBED, JoinKind.ANTI, _BOTH)
+
+
+def subqueries_see_rows_of_the_whole_from(patch: pytest.MonkeyPatch) -> None:
+    """A subquery in an ON counts as one in the WHERE."""
+
+    def unsound(outer: Scope, _: exp.Expr) -> tuple[Scope, Join]:
+        return outer, outer.block.tree.joins[-1]
+
+    patch.setattr("rewriter.scopes.outer_row._join_of", unsound)
+
+
 def never_pads(kind: JoinKind) -> Switch:
     """Conditions above the join count as seeing its rows as they are."""
     return lambda patch: patch.setitem(NEVER_PADS, kind, _BOTH)
@@ -112,6 +129,28 @@ def padding_by_the_join_next_to_it(patch: pytest.MonkeyPatch) -> None:
 def hidden_sides_are_seen(patch: pytest.MonkeyPatch) -> None:
     """The columns of a semi-join's right side count as named above it too."""
     patch.setattr(Leaf, "is_visible_at", lambda leaf, join: join.side_of(leaf) is not None)
+
+
+def parts_of_any_and(patch: pytest.MonkeyPatch) -> None:
+    """A part of any AND counts as a conjunct of an ON or WHERE, under OR and NOT too."""
+
+    def unsound(placeholder: exp.Identifier) -> bool:
+        both = placeholder.parent.parent if placeholder.parent is not None else None
+        if not isinstance(both, exp.And):
+            return False
+        both.replace(both.expression if both.this is placeholder.parent else both.this)
+        return True
+
+    patch.setattr("rewriter.predicates.splice._is_dropped", unsound)
+
+
+def any_fact_is_followed(patch: pytest.MonkeyPatch) -> None:
+    """The equalities of all facts of a block count as those of the one that is followed."""
+
+    def unsound(follower: FactFollower, fact: ItemPartner) -> list[KeyEquality]:
+        return follower.equalities_in(fact.scope)
+
+    patch.setattr(FactFollower, "_equalities_of", unsound)
 
 
 def every_name_is_defined_once(patch: pytest.MonkeyPatch) -> None:
@@ -222,11 +261,14 @@ def known_functions(*names: str) -> Switch:
 
 
 def rows_by_order_and_chance(patch: pytest.MonkeyPatch) -> None:
-    """ORDER BY and LIMIT may stand in a key query: as clauses, and as the words that say them."""
+    """ORDER BY and LIMIT may stand in a key query, whatever they choose."""
     patch.setattr(repeatable, "_UNREPEATABLE", ())
-    patch.setattr(
-        repeatable, "QUERY_WORDS", deterministic_functions.QUERY_WORDS | {"order", "limit", "asc", "desc"}
-    )
+
+
+def numbers_of_rows_are_known(patch: pytest.MonkeyPatch) -> None:
+    """Windows count as giving the same each time, whatever their function."""
+    known_functions("row_number")(patch)
+    patch.setattr(repeatable, "_is_certain_window", lambda _: True)
 
 
 def main_query_alone_is_repeatable(patch: pytest.MonkeyPatch) -> None:

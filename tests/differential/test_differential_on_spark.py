@@ -5,10 +5,11 @@ import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from grammar import TARGET, Query, random_query, random_view_query
+from grammar_sources import HERE
 from pyhive import hive
 from seeding import how_to_run, seeded, seeds
 from sieve import planned_on, report, schema_of
@@ -113,7 +114,7 @@ def make_views(sessions: Sessions, seed: int, query: Query) -> None:
     run(sessions.direct, f"SET spark.sql.ansi.enabled={str(not ansi).lower()}")
     run(sessions.direct, "SET spark.sql.session.timeZone=Pacific/Kiritimati")
     for view in query.views:
-        run(sessions.direct, view.statement)
+        run(sessions.direct, view.statement.replace(f"{HERE}.", f"{sessions.database}."))
     run(sessions.direct, f"SET spark.sql.ansi.enabled={str(ansi).lower()}")
     run(sessions.direct, "RESET spark.sql.session.timeZone")
 
@@ -123,7 +124,8 @@ def test_a_proxied_session_answers_as_a_direct_one(
     sessions: Sessions, proxy: ProxyProcess, seed: int, make: MakeQuery
 ) -> None:
     answered, rescued = 0, recovered_count(proxy)
-    for index, query in chosen_statements(sessions.star, seed, make):
+    for index, generated in chosen_statements(sessions.star, seed, make):
+        query = replace(generated, sql=generated.sql.replace(f"{HERE}.", f"{sessions.database}."))
         if query.views:
             make_views(sessions, seed, query)
         direct = answer(sessions.direct, sessions.direct, query)

@@ -24,6 +24,7 @@ from rewriter import (
     pin_snapshots,
     plan,
 )
+from rewriter.predicates.splice import of_table
 from rewriter.scopes.join_tree import table_name
 from rewriter.sql.statement import parse_tree
 
@@ -44,9 +45,15 @@ def planned(statement: Statement, known: Catalog, star: Star) -> tuple[Plan, Cat
 def cut_out(found: Plan, result: Rewrite) -> str:
     """The text without the narrowed scans, and without the versions."""
     text = result.text
-    for outcome in result.scans:
+    # A scan with an alias of the client's may be the first part of one without.
+    for outcome in sorted(result.scans, key=lambda outcome: outcome.scan.reference.has_alias):
         if outcome.predicate is not None:
             reference = outcome.scan.reference
+            if outcome.scan.conjunct_start is not None:
+                conjunct = f"{of_table(outcome.predicate, reference.alias_text(found.statement))} AND "
+                assert conjunct in text
+                text = text.replace(conjunct, "", 1)
+                continue
             source = found.statement.text[reference.start : reference.stop]
             alias = "" if reference.has_alias else f" AS {reference.alias_text(found.statement)}"
             scan = f"(SELECT * FROM {source} WHERE {outcome.predicate}){alias}"

@@ -11,6 +11,7 @@ SHAPES = frozenset(
         "parenthesised join",
         "several dimensions",
         "several facts",
+        "fact beside a fact",
         "same dimension twice",
         "self join",
         "left join, fact preserved",
@@ -24,6 +25,7 @@ SHAPES = frozenset(
         "in subquery",
         "not in subquery",
         "exists",
+        "fact probed",
         "not exists",
         "scalar subquery",
         "equality under or",
@@ -57,6 +59,8 @@ SHAPES = frozenset(
         # The small side.
         "derived dimension",
         "aggregated dimension",
+        "top rows",
+        "ranks",
         "snowflake dimension",
         "key expression",
         "key expression over padded rows",
@@ -83,6 +87,7 @@ SHAPES = frozenset(
         "insert select",
         # The text.
         "no alias",
+        "named by database",
         "case varies",
         "quoted names",
         "comments",

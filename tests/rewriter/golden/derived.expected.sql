@@ -200,3 +200,31 @@ WITH late AS (SELECT * FROM VALUES ('2026-02-01', DATE '2026-02-01', -1.5), ('20
 SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01', '2026-02-01') OR typeof(`ds`) <> 'string')) s JOIN (VALUES ('2026-01-01'), ('2026-02-01'), (NULL)) AS v(ds) ON s.ds = v.ds
 UNION ALL SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s, VALUES ('2026-01-01', 1), ('2026-01-02', 2) v WHERE s.ds = v.col1 AND col2 > 1
 UNION ALL SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-02-01', '2030-01-01') OR typeof(`ds`) <> 'string')) s WHERE s.ds IN (SELECT late.ds FROM late)
+
+-- case: the last days of a small side, which shows all that it is ordered by
+-- key query: SELECT `d`.`ds` AS key, typeof(`d`.`ds`) AS type FROM (SELECT ds FROM dates WHERE dow > 3 ORDER BY ds DESC LIMIT 3) AS `d` LIMIT 5001
+-- answer: [["2026-01-02", "string"], ["2026-01-03", "string"], ["2026-02-01", "string"]]
+SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02', '2026-01-03', '2026-02-01') OR typeof(`ds`) <> 'string')) s JOIN (SELECT ds FROM dates WHERE dow > 3 ORDER BY ds DESC LIMIT 3) d ON s.ds = d.ds
+
+-- case: LIMIT and OFFSET in a CTE, ordered by more than is shown, by the outputs' names
+-- key query: SELECT days.`day` AS key, typeof(days.`day`) AS type FROM (SELECT d.ds AS day FROM dates d WHERE d.dow > 3 ORDER BY d.month DESC NULLS LAST, day ASC LIMIT 2 OFFSET 1) AS `days` LIMIT 5001
+-- answer: [["2026-01-01", "string"], ["2026-01-02", "string"]]
+WITH days AS (SELECT d.ds AS day FROM dates d WHERE d.dow > 3 ORDER BY d.month DESC NULLS LAST, day ASC LIMIT 2 OFFSET 1)
+SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01', '2026-01-02') OR typeof(`ds`) <> 'string')) s JOIN days ON s.ds = days.day
+
+-- case: the last partitions of the fact itself
+-- key query: SELECT reducer.key1 AS key, typeof(reducer.key1) AS type FROM (SELECT DISTINCT t.ds FROM sales t ORDER BY t.ds DESC LIMIT 2) AS reducer(key1) LIMIT 5001
+-- answer: [["it's", "string"], ["2026-02-01", "string"]]
+SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-02-01', CAST(X'69742773' AS STRING)) OR typeof(`ds`) <> 'string')) s WHERE s.ds IN (SELECT DISTINCT t.ds FROM sales t ORDER BY t.ds DESC LIMIT 2)
+
+-- case: ranks of a small side, filtered outside
+-- key query: SELECT `d`.`ds` AS key, typeof(`d`.`ds`) AS type FROM (SELECT ds, dense_rank() OVER (PARTITION BY year ORDER BY ds DESC) AS n FROM dates) AS `d` WHERE (d.n <= 2) LIMIT 5001
+-- answer: [["it's", "string"], ["2026-01-03", "string"], ["2026-02-01", "string"], ["2030-01-01", "string"]]
+SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-03', '2026-02-01', '2030-01-01', CAST(X'69742773' AS STRING)) OR typeof(`ds`) <> 'string')) s
+JOIN (SELECT ds, dense_rank() OVER (PARTITION BY year ORDER BY ds DESC) AS n FROM dates) d ON s.ds = d.ds WHERE d.n <= 2
+
+-- case: the last day of each month by a window
+-- key query: SELECT `d`.`ds` AS key, typeof(`d`.`ds`) AS type FROM (SELECT ds, max(ds) OVER (PARTITION BY month) AS last FROM dates) AS `d` WHERE (d.ds = d.last) LIMIT 5001
+-- answer: [["it's", "string"], ["2026-01-03", "string"], ["2026-02-01", "string"], ["2030-01-01", "string"]]
+SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-03', '2026-02-01', '2030-01-01', CAST(X'69742773' AS STRING)) OR typeof(`ds`) <> 'string')) s
+JOIN (SELECT ds, max(ds) OVER (PARTITION BY month) AS last FROM dates) d ON s.ds = d.ds WHERE d.ds = d.last

@@ -34,7 +34,7 @@ WHERE d.dow = (SELECT max(store_id) + 1 FROM stores WHERE country = 'NO') AND d.
 -- answer: [["2026-01-01", "string"], ["2026-01-02", "string"], ["2026-01-03", "string"], [null, "string"]]
 SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01', '2026-01-02', '2026-01-03') OR typeof(`ds`) <> 'string')) s JOIN dates d ON s.ds = d.ds
 WHERE d.month = '2026-01' AND d.dow <= (SELECT max(q.dow) FROM dates q WHERE q.month = d.month)
-  AND d.dow < (SELECT max(id) FROM sales_2025) + 9 AND d.dow >= (SELECT dow FROM dates ORDER BY dow LIMIT 1)
+  AND d.dow < (SELECT max(id) FROM sales_2025) + 9 AND d.dow >= (SELECT dow FROM dates ORDER BY month LIMIT 1)
 
 -- case: what a disjunction implies
 -- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (((d.dow = 5)) OR ((d.dow = 6) AND (d.year = 2026)) OR ((d.dow = 7))) LIMIT 5001

@@ -25,7 +25,7 @@ SELECT f.id FROM (SELECT * FROM odd_renamed WHERE (array_contains(array('2026-01
 -- case: another table's column of such a name, for which Spark infers the same
 -- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = 5) LIMIT 5001
 -- answer: [["2026-01-02", "string"]]
-SELECT s.id, o.id FROM (SELECT * FROM sales WHERE (array_contains(array('2026-01-02'), `ds`) OR typeof(`ds`) <> 'string')) s JOIN dates d ON s.ds = d.ds LEFT JOIN odd o ON o._ds = s.ds WHERE d.dow = 5
+SELECT s.id, o.id FROM (SELECT * FROM sales WHERE (array_contains(array('2026-01-02'), `ds`) OR typeof(`ds`) <> 'string')) s JOIN dates d ON s.ds = d.ds LEFT JOIN (SELECT * FROM odd WHERE (array_contains(array('2026-01-02'), `_ds`) OR typeof(`_ds`) <> 'string')) o ON o._ds = s.ds WHERE d.dow = 5
 
 -- case: a key that ends in a backslash, beside a filter on another partition column
 -- key query: SELECT p.`path` AS key, typeof(p.`path`) AS type FROM paths p WHERE (p.number = 1) LIMIT 5001

@@ -145,7 +145,7 @@ def test_a_small_side_that_is_not_tiny_tells_its_size() -> None:
     [
         ("(SELECT ds FROM dates WHERE dow > 4 LIMIT 1) d", "d: LIMIT may choose other rows each time"),
         (
-            "(SELECT ds, rank() OVER (ORDER BY ds) AS n FROM dates) d",
+            "(SELECT ds, row_number() OVER (ORDER BY dow) AS n FROM dates) d",
             "d: a window function may choose other rows each time",
         ),
         ("(SELECT ds FROM dates TABLESAMPLE (3 ROWS)) d", "d: TABLESAMPLE may choose other rows each time"),
@@ -191,9 +191,9 @@ def test_a_subquery_that_reads_a_column_from_outside_names_it() -> None:
             "no condition of its SELECT is on it",
         ),
         (
-            "SELECT d.ds FROM dates d WHERE NOT EXISTS (SELECT 1 FROM sales s WHERE s.ds = d.ds)",
+            "SELECT d.ds FROM dates d WHERE NOT EXISTS (SELECT 1 FROM sales s WHERE s.ds > d.ds)",
             SkipReason.NO_EQUALITY,
-            "`s.ds = d.ds` cannot be used: `d.ds` is a column of a query around this one",
+            "`s.ds > d.ds` cannot be used: `d.ds` is a column of a query around this one",
         ),
         (
             "SELECT s.id FROM sales s JOIN dates d JOIN stores t ON s.ds BETWEEN d.ds AND t.opened",
@@ -330,7 +330,7 @@ def test_a_rule_that_is_off_is_named() -> None:
             "an anti join keeps the rows of s that have no partner",
         ),
         (
-            "SELECT d.ds FROM dates d LEFT ANTI JOIN sales s ON s.ds = d.ds",
+            "SELECT d.ds FROM dates d LEFT ANTI JOIN sales s ON s.ds > d.ds",
             "s is on the right of an anti join",
         ),
         (

@@ -4,7 +4,7 @@ import pytest
 
 from rewriter import SkipReason, Statement, parse
 from rewriter.files.file_index import FileFacts, file_hint
-from rewriter.predicates.splice import Narrowing, is_one_condition, rewritten_text
+from rewriter.predicates.splice import FurtherConjunct, Narrowing, is_one_condition, rewritten_text
 
 SQL = "SELECT x.id FROM db.f /* a */ x, f WHERE x.ds = f.ds"
 
@@ -79,3 +79,24 @@ def test_an_insertion_beside_a_table_is_not_taken() -> None:
 
 def test_overlapping_insertions_are_not_taken() -> None:
     assert rewritten_text(statement(), [narrowing("db.f"), narrowing("f", after=SQL.index("db.f"))]) is None
+
+
+BY_DATABASE = (
+    "SELECT db.f.id FROM db.f JOIN db.d ON db.f.k = db.d.k WHERE (db.d.g = 1 OR db.d.g = 2) AND NOT db.f.m = 1"
+)
+
+
+def further(before: str, predicate: str = "(f.`k` IN (1))") -> FurtherConjunct:
+    return FurtherConjunct(BY_DATABASE.index(before), predicate)
+
+
+def test_a_further_conjunct_stands_before_a_conjunct_of_the_client() -> None:
+    text = rewritten_text(statement(BY_DATABASE), [further("NOT"), further("db.f.k"), further("db.f.k", "(TRUE)")])
+    assert text is not None
+    assert "ON (f.`k` IN (1)) AND (TRUE) AND db.f.k = db.d.k" in text
+    assert text.endswith("AND (f.`k` IN (1)) AND NOT db.f.m = 1")
+
+
+@pytest.mark.parametrize("before", ["db.d.g = 1", "db.d.g = 2", "= db.d.k", "db.f.m", "db.f.id", "JOIN", "WHERE"])
+def test_a_further_conjunct_that_is_none_is_not_taken(before: str) -> None:
+    assert rewritten_text(statement(BY_DATABASE), [further(before)]) is None

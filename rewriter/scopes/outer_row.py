@@ -1,0 +1,52 @@
+"""The place of a correlated subquery: the block around it, and the join whose rows it is evaluated for.
+
+A subquery is a function of one row of the block around it. In an ON the row is one of that join; in the WHERE or
+in the select list it is one that the FROM gives.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from rewriter.scopes.blocks import Scope
+from rewriter.scopes.join_rules import JoinKind
+from rewriter.scopes.join_tree import Join
+from rewriter.scopes.scopes import Scopes
+
+
+def outer_join(scopes: Scopes, scope: Scope) -> tuple[Scope, Join] | None:
+    """The scope around a block that is a subquery in an expression, and the join there; None for any other block.
+
+    A subquery of HAVING or ORDER BY may mean an output by a name, and is left out; so is a part of a UNION.
+    """
+    node: exp.Expr = scope.block.select
+    while isinstance(node.parent, exp.Subquery):
+        node = node.parent
+    parent = node.parent
+    if parent is None or isinstance(
+        parent, exp.From | exp.Join | exp.Lateral | exp.CTE | exp.SetOperation | exp.DDL
+    ):
+        return None
+    while parent is not None and not isinstance(parent, exp.Select):
+        if isinstance(parent, exp.Query | exp.Order | exp.Window):
+            return None
+        node, parent = parent, parent.parent
+    outer = scopes.scope_of(parent) if parent is not None else None
+    if outer is None:
+        return None
+    if node.arg_key == "joins":
+        return _join_of(outer, scope.block.select)
+    return (outer, outer.block.tree.joins[-1]) if node.arg_key in {"where", "expressions"} else None
+
+
+def _join_of(outer: Scope, select: exp.Expr) -> tuple[Scope, Join] | None:
+    """The inner join in whose ON a subquery stands."""
+    around = set()
+    node: exp.Expr | None = select
+    while node is not None:
+        around.add(id(node))
+        node = node.parent
+    found = (join for join in outer.block.tree.joins[:-1] if id(join.condition) in around)
+    join = next(found, None)
+    is_inner = join is not None and join.kind is JoinKind.INNER and not join.is_made_inner
+    return (outer, join) if join is not None and is_inner else None
