@@ -11,7 +11,7 @@ from star_tables import VALUES, StarView
 
 from rewriter import Column
 
-_KINDS = (*("JOIN",) * 16, "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN")
+_KINDS = (*("JOIN",) * 22, "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN")
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Views:
     def _view(self) -> StarView:
         self.sources.shapes.add("join in a view")
         fact, small = self._sides()
-        terms = self._equality(fact, small) if self.sources.chance(0.85) else []
+        terms = self._equality(fact, small) if self.sources.chance(0.92) else []
         terms = terms or Joins(self.sources).equalities([fact], [small]) or ["TRUE"]
         terms += [self._filter(small)] if self.sources.chance(0.2) else []
         kind = self.sources.rng.choice(_KINDS)
@@ -58,7 +58,7 @@ class Views:
     def _sides(self) -> tuple[Source, Source]:
         """A fact and a small side, both mostly tables."""
         star = self.sources.star
-        fact = self.sources.plain(star.table("f1")) if self.sources.chance(0.8) else self.sources.fact()
+        fact = self.sources.plain(star.table("f1")) if self.sources.chance(0.9) else self.sources.fact()
         small = self.sources.dimension([fact.alias]) if self.sources.chance(0.2) else None
         return fact, small or self.sources.plain(
             star.table(self.sources.rng.choice(("d1", "d1", "d3"))), [fact.alias]
@@ -118,7 +118,7 @@ class Views:
             ),
             "plain view": (plain, columns),
         }
-        (form,) = self.sources.rng.choices(list(forms), (6, 7, 5, 3, 3, 6, 70))
+        (form,) = self.sources.rng.choices(list(forms), (6, 6, 4, 2, 2, 6, 74))
         self.sources.shapes.add(form)
         return forms[form]
 
