@@ -49,7 +49,7 @@ from rewriter.semijoins.partition_reducers import PartitionIndexes
 from rewriter.semijoins.planned_scan import PlannedScan
 from rewriter.semijoins.range_query import KeyRangesQuery
 from rewriter.semijoins.reducer import KeyQuery, Reducer
-from rewriter.sql.classify import may_be_rewritten, may_have_a_join
+from rewriter.sql.classify import may_be_rewritten, may_have_a_join, names_read
 from rewriter.sql.statement import Statement, parse
 from rewriter.vocabulary.identifiers import Column, TableName
 from rewriter.vocabulary.rule import Rule
@@ -89,6 +89,7 @@ __all__ = [
     "catalog_at_snapshots",
     "may_be_rewritten",
     "may_have_a_join",
+    "names_read",
     "parse",
     "pin_snapshots",
     "plan",

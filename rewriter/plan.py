@@ -67,6 +67,12 @@ class Plan:
         return {name: why for name, why in self.pins.items() if why is not None}
 
     @property
+    def follows(self) -> frozenset[TableName]:
+        """The views whose texts the plan rests on, and the tables behind them that it takes to be as described."""
+        reducers = (reducer for scan in self.scans for reducer in scan.reducers)
+        return frozenset[TableName]().union(*(reducer.follows for reducer in reducers))
+
+    @property
     def key_queries(self) -> tuple[KeyQuery, ...]:
         """The key queries to run first, each once however many scans use it."""
         return self.pending({})
@@ -184,6 +190,7 @@ def plan(
     catalog = without_switched_off(statement, catalog, limits)
     scopes = Scopes(statement, catalog, has_variables=limits.has_variables)
     may_narrow = scopes.may_narrow or (limits.has_file_index and scopes.has_conditions)
+    may_narrow = may_narrow or _may_read_a_join(scopes, limits)
     followed = follow_views(scopes.tables if may_narrow else frozenset(), catalog)
     if followed.missing:
         return Plan(statement, (), followed.missing)
@@ -210,6 +217,12 @@ def plan(
         unsized=frozenset(tiny.unsized),
         partitions=partitions,
     )
+
+
+def _may_read_a_join(scopes: Scopes, limits: RewriteLimits) -> bool:
+    """True if a name may be that of a view, in whose text there may be a join."""
+    is_off = {Rule.VIEWS, Rule.VIEW_JOINS} & limits.rules_off
+    return not is_off and any(str(name).lower() not in limits.table_names for name in scopes.tables)
 
 
 def _refusal(statement: Statement, followed: FollowedViews) -> Refusal | None:

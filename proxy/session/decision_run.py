@@ -30,6 +30,7 @@ from rewriter import (
     Plan,
     Rewrite,
     RewriteLimits,
+    Rule,
     SkipReason,
     Statement,
     TableName,
@@ -68,6 +69,7 @@ class DecisionRun:
         self._statement = statement
         self._terms = terms
         self._timings = Timings()
+        self._start = 0.0
         self._skip: SkipReason | None = None
         self._key: StatementKey | None = None
         self._gate_report: GateReport | None = None
@@ -85,7 +87,7 @@ class DecisionRun:
 
     def decision(self) -> Queries[Decision]:
         """Run the stages, and return the decision."""
-        start = self._shared.clock()
+        self._start = start = self._shared.clock()
         yield from self._stages()
         if self._terms.is_explained:
             yield from self._look_up_for_explain(start)
@@ -145,12 +147,15 @@ class DecisionRun:
             _ = yield from self._timed_lookup(self._catalog.indexed())
             may_be_narrowed = may_narrow(statement, config, self._catalog)
         has_file_index = bool(config.files.index) and may_be_narrowed
+        has_views = may_read_views(statement, config, self._catalog)
         chars_max = config.rewrite.statement_chars_max
-        is_read = len(statement.text) <= chars_max and statement.may_be_rewritten(has_file_index=has_file_index)
+        is_read = len(statement.text) <= chars_max and statement.may_be_rewritten(
+            has_file_index=has_file_index, has_views=has_views
+        )
         if is_read and statement.depends_on_quoting and not (yield from self._catalog.quoting_is_default()):
             self._skip_for(SkipReason.QUOTING_SETTINGS)
             return None
-        parsed = parse(statement.text, chars_max=chars_max, has_file_index=has_file_index)
+        parsed = parse(statement.text, chars_max=chars_max, has_file_index=has_file_index, has_views=has_views)
         refused = parsed if isinstance(parsed, SkipReason) else _refusal(statement, self._terms)
         self._skip_for(refused)
         return None if refused is not None or isinstance(parsed, SkipReason) else parsed
@@ -181,6 +186,10 @@ class DecisionRun:
             # More telling to a user than the verdict of the gate.
             self._skip = planned
             return None
+        if not may_narrow(self._statement, self._shared.config, self._catalog):
+            # No name turned out to be that of a view.
+            self._skip_for(SkipReason.NO_JOIN_IN_TEXT)
+            return None
         planned = yield from self._timed_lookup(self._catalog.with_lists(planned, {}, limits))
         self._plan, self._unpinned = planned, planned.unpinned
         return planned
@@ -203,6 +212,11 @@ class DecisionRun:
     def _ask(self, planned: Plan, limits: RewriteLimits, fence: Fence) -> Queries[tuple[Plan, KeyAnswers]]:
         """Ask for the keys of the small sides, at snapshots that the statement then names where it can."""
         if not self._terms.run_key_queries:
+            return planned, {}
+        if planned.follows and not (
+            yield from self._timed_lookup(self._catalog.is_as_planned(planned, self._start))
+        ):
+            self._skip_for(SkipReason.TABLES_UNSETTLED)
             return planned, {}
         at_snapshots = yield from self._timings.of_catalog(self._catalog.pinned(planned, limits))
         self._plan = planned = at_snapshots.plan
@@ -281,12 +295,19 @@ def may_narrow(statement: StatementClass, config: Config, catalog: SessionCatalo
     """
     if len(statement.text) > config.rewrite.statement_chars_max:
         return False
-    if statement.may_have_a_join:
+    if statement.may_have_a_join or may_read_views(statement, config, catalog):
         return True
     if not config.files.index or not statement.may_be_rewritten(has_file_index=True):
         return False
     indexed = catalog.indexed_at_hand()
     return indexed is None or indexed.is_named_in(statement.text)
+
+
+def may_read_views(statement: StatementClass, config: Config, catalog: SessionCatalog) -> bool:
+    """Whether a statement without a join may read a view that has one, as far as the session knows its names."""
+    is_off = {Rule.VIEWS, Rule.VIEW_JOINS} & set(config.rewrite.rules_off)
+    is_read = not is_off and len(statement.text) <= config.rewrite.statement_chars_max
+    return is_read and catalog.may_read_views(statement)
 
 
 def limits_of(shared: SharedState, terms: DecisionTerms) -> RewriteLimits:

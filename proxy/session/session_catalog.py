@@ -17,7 +17,7 @@ from proxy.session.catalog.file_index import IndexOverview
 from proxy.session.catalog.iceberg_snapshots import SnapshotRead
 from proxy.session.catalog.late_answers import UNANSWERED_S, is_late
 from proxy.session.catalog.metadata_cache import Expiring, SessionMetadata
-from proxy.session.catalog.spark_settings import settings_query, uncertainty
+from proxy.session.catalog.spark_settings import ServerSettings, read_settings, settings_query
 from proxy.session.catalog.split_packing import SplitPacking
 from proxy.session.catalog.table_sizes import read_size, size_query
 from proxy.session.consistency.write_fence import Fence
@@ -28,6 +28,7 @@ from proxy.session.layout.partition_lists import PartitionLists
 from proxy.session.layout.partition_store import ListKey
 from proxy.session.shared_state import SharedState
 from proxy.session.table_lookup import describe, with_indexed
+from proxy.statements.statement_class import StatementClass
 from proxy.statements.written_tables import WriteTargets
 from rewriter import (
     VIEW_NESTING_MAX,
@@ -177,15 +178,18 @@ class SessionCatalog:
             remembered = metadata.default_quoting = self._expiring(is_default, is_answered=None not in values)
         return remembered.value
 
-    def _uncertainty(self) -> Queries[SkipReason | None]:
-        """The reason why names may mean other tables than described, if the server's settings give one."""
+    def may_read_views(self, statement: StatementClass) -> bool:
+        """Whether a statement without a join may read a view: not if all its names are known to be tables'."""
+        return not statement.names_read <= self._metadata.table_names
+
+    def _server_settings(self) -> Queries[ServerSettings]:
+        """The server's settings, which may change what names mean."""
         metadata = self._metadata
-        remembered = metadata.uncertainty
+        remembered = metadata.server_settings
         if remembered is None or remembered.until <= self._shared.clock():
-            answer = yield settings_query(self._settings)
-            reason = uncertainty(answer)
-            is_answered = reason is not SkipReason.SETTINGS_UNKNOWN
-            remembered = metadata.uncertainty = self._expiring(reason, is_answered=is_answered)
+            settings = read_settings((yield settings_query(self._settings)))
+            is_answered = settings.uncertainty is not SkipReason.SETTINGS_UNKNOWN
+            remembered = metadata.server_settings = self._expiring(settings, is_answered=is_answered)
         return remembered.value
 
     def _expiring(self, said: T, *, is_answered: bool) -> Expiring[T]:
@@ -197,9 +201,14 @@ class SessionCatalog:
         self, statement: Statement, limits: RewriteLimits, partitions: PartitionIndexes | None = None
     ) -> Queries[Plan | SkipReason]:
         """Plan a statement by the descriptions of its tables, and by lists of their partitions."""
-        uncertain = yield from self._uncertainty()
-        if uncertain is not None:
-            return uncertain
+        server = yield from self._server_settings()
+        if server.uncertainty is not None:
+            return server.uncertainty
+        limits = replace(
+            limits,
+            has_unknown_extensions=server.has_unknown_extensions,
+            table_names=self._metadata.table_names,
+        )
         asked: set[TableName] = set()
         late: set[TableName] = set()
         is_sized = False
@@ -236,7 +245,28 @@ class SessionCatalog:
                 return late | (names - facts.current().keys())
             left_alone.came(name)
             facts.add(described, asked_at)
+            if described.facts is not None and described.facts.kind is TableKind.TABLE:
+                self._metadata.add_table_name(str(name).lower())
         return late
+
+    def is_as_planned(self, planned: Plan, since: float) -> Queries[bool]:
+        """Whether the views whose texts the plan follows are described as they were, now or since a moment.
+
+        A view that was replaced past this proxy would be narrowed by keys of its old text.
+        """
+        facts = self._metadata.facts
+        before = {name: facts.described(name).facts for name in planned.follows}
+        known = facts.current()
+        late = yield from self._look_up(
+            {name for name in before if name not in known or not facts.described_since(name, since)}
+        )
+        for name, then in before.items():
+            now = facts.described(name).facts
+            if late or not _is_as(now, then):
+                return False
+            if then is not None and then.size_bytes is not None and now is not None and now.size_bytes is None:
+                facts.add_size(name, then.size_bytes)
+        return True
 
     def _find_sizes(self, names: AbstractSet[TableName]) -> Queries[bool]:
         """Ask for the sizes of described tables that have none, up to one that is late. True if any got one."""
@@ -371,6 +401,13 @@ class SessionCatalog:
     def costs(self, listed: Mapping[TableName, ListedPartitions]) -> dict[TableName, Mapping[str, PartitionCosts]]:
         """The numbers of partitions between the keys of each list, by column."""
         return {name: self._lists.costs(one.key, one.index) for name, one in listed.items()}
+
+
+def _is_as(now: TableFacts | None, then: TableFacts | None) -> bool:
+    """Whether a table, or a view's text, is as it was but for its rows."""
+    if now is None or then is None:
+        return False
+    return replace(now, size_bytes=None, iceberg=None) == replace(then, size_bytes=None, iceberg=None)
 
 
 def _with_late(planned: Plan, late: frozenset[TableName]) -> Plan:

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Final
 
 from proxy.statements.written_tables import WrittenTables, begins_clearly, tables_written
-from rewriter import may_be_rewritten, may_have_a_join
+from rewriter import may_be_rewritten, may_have_a_join, names_read
 from rewriter.sql.classify import depends_on_quoting, first_word
 
 # First words of statements that read, and leave the meaning of names and settings as it was.
@@ -86,9 +86,16 @@ class StatementClass:
         """Whether the text could hold a query with a join."""
         return may_have_a_join(self.text)
 
-    def may_be_rewritten(self, *, has_file_index: bool) -> bool:
-        """Whether the text could hold a query that reads less: by a join, or by a filter on indexed files."""
-        return self.may_have_a_join or (has_file_index and may_be_rewritten(self.text, has_file_index=True))
+    @cached_property
+    def names_read(self) -> frozenset[str]:
+        """The names that it may read without a join, in lower case and without quotes."""
+        return names_read(self.text)
+
+    def may_be_rewritten(self, *, has_file_index: bool, has_views: bool = False) -> bool:
+        """Whether the text could hold a query that reads less: by a join, a filter on indexed files, or a view."""
+        if self.may_have_a_join or (has_views and self.names_read):
+            return True
+        return has_file_index and may_be_rewritten(self.text, has_file_index=True)
 
     @cached_property
     def depends_on_quoting(self) -> bool:

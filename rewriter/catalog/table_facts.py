@@ -83,6 +83,9 @@ class FollowedView(Protocol):
     def skips_by(self, column: Column) -> bool:
         """True if a filter on the view's column lets Iceberg skip files in all tables that are read for it."""
 
+    def as_derived_table(self, alias: str) -> str | None:
+        """The view's columns by a SELECT from its text, which has the alias; None if that is not certain."""
+
 
 # Formats whose files name their columns and hold the values in binary form. CSV finds columns by their place, and
 # the value of a text depends on options and settings that may change after the file was indexed. Hive's own tables

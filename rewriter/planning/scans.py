@@ -10,6 +10,7 @@ from rewriter.catalog.prunable import can_be_checked, fact_refusal
 from rewriter.catalog.table_facts import TableFacts
 from rewriter.domains.cover import Cover
 from rewriter.planning.unused_conditions import UnusedConditions
+from rewriter.planning.view_joins import view_findings
 from rewriter.scopes.blocks import Block, Scope
 from rewriter.scopes.conjunct_place import conjunct_for
 from rewriter.scopes.join_tree import Leaf, TableReference
@@ -93,6 +94,8 @@ def _findings(scopes: Scopes, limits: RewriteLimits, partitions: PartitionIndexe
                 found.results[finding.reference].append(finding.result)
             if Rule.FILE_HINTS not in limits.rules_off:
                 found.own.update(_own_covers(scopes, filter_finder, scope))
+    for finding in view_findings(scopes, limits, tiny):
+        found.results[finding.reference].append(finding.result)
     return found
 
 

@@ -15,17 +15,22 @@ from sqlglot import exp
 
 from rewriter.catalog.prunable import fact_refusal
 from rewriter.catalog.table_facts import Catalog, TableFacts, TableKind, ViewText, may_read_anything
+from rewriter.planning.view_text import qualified_text
+from rewriter.scopes.blocks import Operand
 from rewriter.scopes.join_tree import name_parts, table_name
-from rewriter.scopes.lineage import ColumnOrigin, output_origins
-from rewriter.scopes.scopes import Scopes
+from rewriter.scopes.lineage import ColumnOrigin, ColumnTypes, output_origins
+from rewriter.scopes.scopes import Output, Scopes
+from rewriter.semijoins.settled_expressions import SettledExpressions
 from rewriter.semijoins.small_sides import is_filtered, view_refusal, with_underlying_tables
 from rewriter.sql.statement import Statement
-from rewriter.vocabulary.identifiers import Column, TableName
+from rewriter.vocabulary.identifiers import Column, TableName, quoted
 from rewriter.vocabulary.skip_reason import Refusal, SkipReason
 
 # Views over views. Each level is a round of DESCRIBE, and 150 frames of recursion where its text is nested to the
 # limits of `lineage`.
 VIEW_NESTING_MAX = 5
+# The alias of a view's text within another one's.
+NESTED = "reduced_view"
 # Names behind the views of one statement. Each costs a DESCRIBE the first time that a session needs it.
 _NAMES_MAX = 200
 
@@ -143,6 +148,7 @@ class _ViewQuery:
     def __init__(self, view: _View, catalog: Catalog) -> None:
         self._columns = view.facts.columns
         self._outputs = view.text.outputs
+        self._text = view.text
         self._scopes = Scopes(view.query, _NamesIn(view.text, catalog))
         self._names = frozenset(_names_in(view))
         self._catalog = catalog
@@ -174,6 +180,55 @@ class _ViewQuery:
     def tables(self) -> frozenset[TableName]:
         """The tables and views that the text names, and all that those views read."""
         return with_underlying_tables(self._catalog, self._names)
+
+    def as_derived_table(self, alias: str) -> str | None:
+        """The view's columns by a SELECT from its text, which has the alias; None if that is not certain."""
+        if self._derived is None:
+            return None
+        shown, text = self._derived
+        return f"SELECT {shown} FROM ({text}) AS {quoted(alias)}"
+
+    @cached_property
+    def _derived(self) -> tuple[str, str] | None:
+        """The view's columns as Spark shows them, and the text that they are of, its names qualified."""
+        query = self._scopes.statement.tree
+        outputs = self._scopes.outputs_of(query) if isinstance(query, exp.Select) else None
+        names = [output.name for output in outputs or ()]
+        if outputs is None or len(self._outputs) != len(self._columns):
+            return None
+        text = qualified_text(self._scopes, self._text, self._names_lasting, self._nested)
+        if text is None or any(names.count(name) != 1 for name in self._outputs):
+            return None
+        types = ColumnTypes(self._scopes)
+        shown = []
+        for column, name in zip(self._columns, self._outputs, strict=True):
+            is_as_shown = self._type_of(types, query, outputs[names.index(name)]) == column.type_name
+            # Spark casts a column whose type is another one by now. None that is cast is followed.
+            what = quoted(name) if is_as_shown else f"CAST({quoted(name)} AS {column.type_name.upper()})"
+            shown.append(f"{what} AS {quoted(column.name)}")
+        return ", ".join(shown), text
+
+    def _type_of(self, types: ColumnTypes, query: exp.Expr, output: Output) -> str | None:
+        """The type of an output, if its value is the same under all settings."""
+        if isinstance(output.shows, Operand):
+            return types.of(output.shows)
+        scope = self._scopes.scope_of(query)
+        if scope is None:
+            return None
+        shown = output.shows.unnest()
+        operand = scope.resolve(shown, scope.block.tree.joins[-1])
+        return types.of(operand) if operand is not None else SettledExpressions(types).type_of(scope, shown)
+
+    def _names_lasting(self, name: TableName) -> bool:
+        """True if a name in the text is known to mean what it meant to the view's maker."""
+        return not self._text.is_ambiguous(name) or _is_lasting(self._catalog.get(name))
+
+    def _nested(self, name: TableName) -> str | None:
+        """A view in the text as a derived table, if a fact may stand behind it."""
+        facts = self._catalog.get(name)
+        if facts is None or facts.behind is None or not any(map(facts.is_partition_column, facts.columns)):
+            return None
+        return facts.behind.as_derived_table(NESTED)
 
     def prunes_by(self, column: Column) -> bool:
         """True if the column is, in every branch of the text, a table's partition column of the same type."""

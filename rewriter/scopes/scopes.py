@@ -198,6 +198,15 @@ class Scopes:
             found |= {**behind, cte.name: cte.body}
         return found
 
+    def is_in_view(self, node: exp.Expr) -> bool:
+        """True if a node belongs to the text of a view, whose conditions have the settings of the view's maker."""
+        found: exp.Expr | None = node if self.statement.view_texts else None
+        while found is not None:
+            if isinstance(found, exp.Subquery) and found.alias in self.statement.view_texts:
+                return True
+            found = found.parent
+        return False
+
     def references_to(self, leaf: Leaf) -> int:
         """The number of times that the statement names the query that a FROM item reads."""
         cte = self._ctes.get(_folded(leaf.node.name)) if leaf.reference is not None else None

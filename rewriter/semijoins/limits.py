@@ -42,3 +42,8 @@ class RewriteLimits:
     strict: bool = False
     # True if the session may have variables: in a case-sensitive session `DS` may be one, and not the column `ds`.
     has_variables: bool = False
+    # Names, in lower case, that are known to be of tables: without a join nothing has to be asked about them.
+    table_names: frozenset[str] = frozenset()
+    # True if Spark has extensions of its plans that are not known: one may show a user other rows of a table than
+    # a view over it does.
+    has_unknown_extensions: bool = False

@@ -8,6 +8,7 @@ from typing import TypeAlias
 from rewriter.scopes.join_tree import TableReference
 from rewriter.semijoins.key_query import KeySetQuery
 from rewriter.semijoins.range_query import KeyRangesQuery
+from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import Refusal
 
@@ -27,6 +28,9 @@ class Reducer:
     # The reducer for keys that turn out to be of another type than the fact's column: by the list of partitions,
     # or the reason why there is none.
     if_types_differ: Reducer | Refusal | None = None
+    # Views whose texts it follows, and the tables behind them that it takes to be as they were described: nothing
+    # in the statement would notice another text, or other types behind it.
+    follows: frozenset[TableName] = field(default=frozenset(), compare=False)
     # The rules that it takes. Reducers with the same query are equal, by whichever rules they were found.
     rules: frozenset[Rule] = field(default=frozenset(), compare=False)
 

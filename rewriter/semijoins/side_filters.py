@@ -12,11 +12,16 @@ from sqlglot import exp
 from rewriter.scopes.blocks import Operand, Scope, own_parts
 from rewriter.scopes.join_rules import CONDITION_HOLDS, NEVER_PADS
 from rewriter.scopes.join_tree import Join, Leaf, must_be_passed
+from rewriter.scopes.lineage import ColumnTypes
 from rewriter.scopes.scopes import Scopes
+from rewriter.semijoins.settled_expressions import SettledExpressions
 from rewriter.semijoins.small_sides import is_repeatable_subquery, tables_read
 from rewriter.sql.conditions import Conjunct, alternatives, conjuncts, located
 from rewriter.sql.repeatable import uncertain_word
 from rewriter.vocabulary.identifiers import TableName
+
+# The cause of a refusal, for users.
+_SETTINGS = "its meaning may depend on settings that Spark keeps with the view"
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +51,9 @@ class BlockFilters:
         self._statement = scopes.statement
         self._scope = scope
         self._located: dict[Join, tuple[Conjunct, ...]] = {}
+        # A view's conditions have the settings of its maker, and a key query those of the client's session.
+        is_in_view = scopes.is_in_view(scope.block.select)
+        self._settled = SettledExpressions(ColumnTypes(scopes)) if is_in_view else None
 
     def located(self, join: Join) -> tuple[Conjunct, ...]:
         """The conjuncts of a join's condition with their places; none where the places are not certain."""
@@ -55,11 +63,13 @@ class BlockFilters:
         return self._located[join]
 
     def is_repeatable(self, conjunct: Conjunct) -> bool:
-        """True if the words of a conjunct mean the same in a key query."""
+        """True if a conjunct means the same in a key query, by its words and under the session's settings."""
         return self.uncertain_word(conjunct) is None
 
     def uncertain_word(self, conjunct: Conjunct) -> str | None:
         """The word of a conjunct that may mean something else in a key query, for users; None if none does."""
+        if self._settled is not None and self._settled.type_of(self._scope, conjunct.tree) is None:
+            return _SETTINGS
         return uncertain_word(self._statement, conjunct, self._scopes.bare_functions)
 
     def only_reader(self, term: exp.Expr, join: Join) -> Leaf | None:

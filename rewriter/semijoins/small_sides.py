@@ -24,6 +24,9 @@ from rewriter.vocabulary.identifiers import TableName, quoted
 from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import CausedRefusal, Refusal, SkipReason
 
+# The cause of a refusal, for users.
+_OF_MAKER = "it is a query within a view, whose meaning may depend on settings that Spark keeps with the view"
+
 
 @dataclass(frozen=True)
 class SmallSide:
@@ -82,6 +85,9 @@ def small_side_of_item(scopes: Scopes, leaf: Leaf) -> SmallSide | Refusal:
 
 
 def _small_side_of_item(scopes: Scopes, leaf: Leaf) -> SmallSide | Refusal:
+    is_table = leaf.reference is not None and not scopes.is_cte_name(leaf)
+    if not is_table and scopes.is_in_view(leaf.node):
+        return _uncertain(_OF_MAKER)
     if leaf.reference is not None and not scopes.is_cte_name(leaf):
         if leaf.reference.refusal is not None:
             return _uncertain(leaf.reference.refusal.sentence)
@@ -106,6 +112,8 @@ def _small_side_of_item(scopes: Scopes, leaf: Leaf) -> SmallSide | Refusal:
 
 def small_side_of_query(scopes: Scopes, query: exp.Expr, width: int) -> SmallSide | Refusal:
     """The small side that a subquery is, its columns named by `query_key`, or the reason why it is none."""
+    if scopes.is_in_view(query):
+        return _uncertain(_OF_MAKER)
     outside = _refusal_of_columns_from_outside(scopes, query)
     if outside is not None:
         return outside

@@ -14,6 +14,8 @@ _FIRST_WORD = re.compile(rf"(?:\(|{COMMENT_OR_SPACE})*+([a-z]+)", re.IGNORECASE 
 QUERY_FIRST_WORDS = frozenset({"select", "with", "from", "insert", "create"})
 
 _WHERE = re.compile(r"\bwhere\b", re.IGNORECASE)
+# A name that may be a table's, with its database; and an argument of `extract(year FROM ..)`.
+_READ = re.compile(r"\bfrom\s+((?:`[^`]+`|\w+)(?:\.(?:`[^`]+`|\w+)){0,2})", re.IGNORECASE)
 _SEVERAL_SOURCES = re.compile(r"\bjoin\b|,|\bselect\b.*\bselect\b", re.IGNORECASE | re.DOTALL)
 
 
@@ -34,11 +36,27 @@ def may_have_a_join(text: str) -> bool:
     return first_word(text) in QUERY_FIRST_WORDS and _SEVERAL_SOURCES.search(text) is not None
 
 
-def may_be_rewritten(text: str, *, has_file_index: bool) -> bool:
-    """True if the text could hold a query that reads less: by a join, or by a filter where files are indexed."""
-    return may_have_a_join(text) or (
-        has_file_index and first_word(text) in QUERY_FIRST_WORDS and _WHERE.search(text) is not None
+def may_be_rewritten(text: str, *, has_file_index: bool, has_views: bool = False) -> bool:
+    """True if the text could hold a query that reads less.
+
+    By a join, by a filter where files are indexed, or by a join in a view if any name may be that of a view.
+    """
+    return (
+        may_have_a_join(text)
+        or (has_file_index and first_word(text) in QUERY_FIRST_WORDS and _WHERE.search(text) is not None)
+        or (has_views and bool(names_read(text)))
     )
+
+
+def names_read(text: str) -> frozenset[str]:
+    """The names behind FROM in a query, in lower case and without quotes.
+
+    >>> sorted(names_read("SELECT max(x) FROM mart.`Sales`"))
+    ['mart.sales']
+    """
+    if first_word(text) not in QUERY_FIRST_WORDS:
+        return frozenset()
+    return frozenset(name.replace("`", "").lower() for name in _READ.findall(text))
 
 
 def depends_on_quoting(text: str) -> bool:

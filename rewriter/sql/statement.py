@@ -68,6 +68,8 @@ class Statement:
     tokens: tuple[Token, ...]
     # The client's own text, if `text` has versions inserted (`rewriter.planning.snapshot_pins`).
     client_text: str | None = None
+    # The aliases of derived tables that hold the texts of views (`rewriter.planning.expanded_views`).
+    view_texts: frozenset[str] = frozenset()
 
     @property
     def original(self) -> str:
@@ -148,7 +150,9 @@ class Statement:
         return index if index < len(self.tokens) and self.tokens[index].start == offset else None
 
 
-def parse(text: str, *, chars_max: int, has_file_index: bool = False) -> Statement | SkipReason:
+def parse(
+    text: str, *, chars_max: int, has_file_index: bool = False, has_views: bool = False
+) -> Statement | SkipReason:
     """Parse a statement, or answer the reason why it cannot be rewritten. Never raises for any text.
 
     The text is read under Spark's default settings: the caller checks `depends_on_quoting` first.
@@ -157,7 +161,7 @@ def parse(text: str, *, chars_max: int, has_file_index: bool = False) -> Stateme
         return SkipReason.NOT_A_QUERY
     if len(text) > chars_max:
         return SkipReason.TOO_LARGE
-    if not may_be_rewritten(text, has_file_index=has_file_index):
+    if not may_be_rewritten(text, has_file_index=has_file_index, has_views=has_views):
         return SkipReason.NO_JOIN_IN_TEXT
     if "${" in text:
         return SkipReason.SUBSTITUTION

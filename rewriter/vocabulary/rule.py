@@ -47,6 +47,7 @@ class Rule(Enum):
     # Queries and tables around the fact and its small side.
     DERIVED_TABLES = "derived_tables", "A fact or a small side stands behind a derived table, a CTE or a UNION."
     VIEWS = "views", "A fact or a small side stands behind a view."
+    VIEW_JOINS = "view_joins", "A view is narrowed by a join in its text, and by filters on the view."
     SNOWFLAKE = "snowflake", "Tables that are joined to the small side restrict it in their turn."
     OUTER_FILTERS = "outer_filters", "Filters outside a derived table restrict a small side within."
     LATEST_PARTITION = (

@@ -107,6 +107,13 @@ class SkipReason(Enum):
         "The other side of the join may be as large as this table, so to ask it for keys may be costly."
     )
     REDUCER_PARTITIONED = "The other side of the join is itself partitioned, so its key query may be costly."
+    VIEW_HIDES_KEY = (
+        "A join in the view would narrow it, but the view does not show the partition column as it is."
+    )
+    VIEW_UNDER_EXTENSION = (
+        "Spark has an extension that is not known (spark.sql.extensions): it may show this user other rows of the"
+        " tables behind the view than the view does."
+    )
     RULE_OFF = "A rule that this takes is switched off in rewrite.rules_off, or quarantined because it did harm."
 
     # The key query and its answer.

@@ -4,7 +4,7 @@ Everything it makes has one answer as a multiset of rows: LIMIT stands only on a
 over integers. The exception is a query with a random filter, which is marked as not comparable.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from grammar_filters import Source, accepts_nulls, attribute_filter, computed_filter, implied_by_disjunction
@@ -12,7 +12,8 @@ from grammar_joins import Joined, Joins
 from grammar_levels import Levels
 from grammar_sources import Sources
 from grammar_text import dressed
-from star_tables import Star
+from grammar_views import Views
+from star_tables import Star, StarView
 
 from rewriter import Column
 
@@ -38,6 +39,8 @@ class Query:
     # Statements to run before it, and the query that reads what it wrote (None: it answers itself).
     setup: tuple[str, ...] = ()
     read_back: str | None = None
+    # The views that it reads, each behind those that it reads itself.
+    views: tuple[StarView, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,11 @@ def random_query(star: Star, rng: Random) -> Query:
     return _Grammar(Sources(rng, star)).query()
 
 
+def random_view_query(star: Star, rng: Random, prefix: str = "w") -> Query:
+    """One statement over a view with a join in its text; its views have names with the prefix."""
+    return _Grammar(Sources(rng, star)).view_query(prefix)
+
+
 class _Grammar:
     def __init__(self, sources: Sources) -> None:
         self.sources = sources
@@ -59,7 +67,20 @@ class _Grammar:
         self.comparable = True
 
     def query(self) -> Query:
-        body = self._body()
+        return self._of_body(self._body())
+
+    def view_query(self, prefix: str) -> Query:
+        """A statement over views; its CTEs are made after theirs."""
+        views = Views(self.sources, prefix)
+        readers = views.readers()
+        if len(readers) == 1:
+            body = self._output(readers[0])
+        else:
+            first, second = map(self._counted, readers)
+            body = _Select(f"{first.sql} UNION ALL {second.sql}", first.columns)
+        return replace(self._of_body(body), views=tuple(views.made))
+
+    def _of_body(self, body: _Select) -> Query:
         ctes = f"WITH {', '.join(self.sources.ctes)} " if self.sources.ctes else ""
         form = self.rng.random()
         if form < 0.04:

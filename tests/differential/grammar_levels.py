@@ -55,7 +55,7 @@ class Levels:
             source = Source(name, name, block.columns, is_fact=True)
         joined = Joined(source.sql, [source])
         if self.sources.chance(0.25):
-            joined = self._joined(source, self.sources.dimension())
+            joined = self.joined(source, self.sources.dimension())
         for chance in (1, 0.6) if source in joined.visible else ():
             if self.sources.chance(chance):
                 make = computed_filter if self.sources.chance(0.5) else attribute_filter
@@ -100,7 +100,7 @@ class Levels:
         if style < 0.35:
             return [self._filtered(first), self._filtered(second)]
         if style < 0.7:
-            return [self._joined(first, second)]
+            return [self.joined(first, second)]
         joined = self._filtered(first)
         joined.where.append(self._subquery(joined.visible[0], second))
         return [joined]
@@ -139,7 +139,7 @@ class Levels:
         joined = Joined(source.sql, [source])
         form = self.sources.rng.random()
         if form < 0.35:
-            joined = self._joined(source, self.sources.dimension())
+            joined = self.joined(source, self.sources.dimension())
         elif form < 0.55:
             joined = self._filtered(source)
         where = f" WHERE {' AND '.join(joined.where)}" if joined.where else ""
@@ -185,13 +185,13 @@ class Levels:
         """The source with a filter on it, now and then with none, or with one on something it is joined to."""
         form = self.sources.rng.random()
         if form < 0.3:
-            return self._joined(source, self.sources.dimension())
+            return self.joined(source, self.sources.dimension())
         joined = Joined(source.sql, [source])
         if form < 0.9:
             joined.where.append(self._filter(source))
         return joined
 
-    def _joined(self, one: Source, other: Source) -> Joined:
+    def joined(self, one: Source, other: Source) -> Joined:
         """Two sources joined by an equality, in either order, with filters over its columns or others."""
         left, right = (one, other) if self.sources.chance(0.5) else (other, one)
         kind = self.sources.rng.choice(_KINDS)

@@ -44,6 +44,7 @@ from switches import (
     numbers_of_rows_are_known,
     only_listed_partitions_match,
     only_readers_with_filters,
+    outputs_have_the_types_shown,
     padding_by_the_join_next_to_it,
     padding_matches_nothing,
     parts_of_any_and,
@@ -421,6 +422,51 @@ _VIEWS = (
         "a name in a temporary view's text may be another temporary view's",
         answers("rewriter.catalog.table_facts.ViewText.is_ambiguous", answer=False),
         _golden("views: a temporary view over a name that the session cannot tell from a temporary view's"),
+    ),
+    Mutation(
+        "a view shows a fact in each of its rows",
+        answers("rewriter.planning.view_joins._is_in_each_row", answer=True),
+        _golden(
+            "view_joins: the fact on the padded side in the view: a filter on the view would drop the padded rows"
+        ),
+    ),
+    Mutation(
+        "a view is narrowed by what its rows show alone",
+        becomes("rewriter.scopes.lineage._CHOOSING_CLAUSES", ()),
+        _golden("view_joins: LIMIT in the view"),
+    ),
+    Mutation(
+        "a setting of its maker may change a condition in a view",
+        answers("rewriter.semijoins.settled_expressions.SettledExpressions.type_of", answer="boolean"),
+        _golden("view_joins: a filter in the view that casts as its maker's settings say"),
+    ),
+    Mutation(
+        "a setting of its maker may change a small side in a view",
+        answers("rewriter.scopes.scopes.Scopes.is_in_view", answer=False),
+        _golden("view_joins: a derived table in the view, of which the settings are its maker's"),
+    ),
+    Mutation(
+        "a view casts a column that has another type by now",
+        outputs_have_the_types_shown,
+        _golden(
+            "view_joins: a column of another type than the view shows: '05' IN (5) is false, the cast 5 IN (5) is"
+            " true"
+        ),
+    ),
+    Mutation(
+        "a name in a temporary view's text may be another's, also where the text is planned",
+        answers("rewriter.planning.views._ViewQuery._names_lasting", answer=True),
+        _golden("view_joins: a temporary view over a name that the session cannot tell from a temporary view's"),
+    ),
+    Mutation(
+        "a view may have another text by now",
+        answers("proxy.session.session_catalog._is_as", answer=True),
+        "proxy/session/test_star_views.py::test_a_view_that_was_replaced_past_the_proxy_is_left_alone_once",
+    ),
+    Mutation(
+        "an extension may show a user other rows of a table than of a view",
+        becomes("proxy.session.catalog.spark_settings._KNOWN_EXTENSIONS", frozenset({"org.example.RowFilters"})),
+        "proxy/session/test_star_views.py::test_with_an_unknown_extension_a_view_is_left_alone",
     ),
 )
 _SESSION = (

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from random import Random
@@ -13,7 +13,7 @@ from grammar import TARGET, Query, random_query
 from seeding import how_to_run, seeded
 from shrink import shrunk
 from sqlglot.errors import SqlglotError
-from star_tables import VALUES, Schema, Star, Table, catalog, random_star
+from star_tables import VALUES, Schema, Star, StarView, Table, catalog, random_star
 from tally import FAILURES_MAX, Tally
 
 from rewriter import (
@@ -39,6 +39,7 @@ from rewriter.partitions.key_encoding import DEFAULT_PARTITION
 from rewriter.partitions.value_encoding import NotIndexableError
 
 Answer = Counter[tuple[str, ...]]
+MakeQuery = Callable[[Star, Random], Query]
 Answers = Mapping[KeyQuery, Keys | SkipReason]
 
 LIMITS = RewriteLimits()
@@ -76,17 +77,38 @@ class Sieve:
                 slots = ", ".join("?" * len(table.columns))
                 _ = self._connection.executemany(f"INSERT INTO {table.name} VALUES ({slots})", table.rows)
 
+        self._views: tuple[StarView, ...] = ()
+
+    @property
+    def schema(self) -> Schema:
+        """The tables, and the views of the statement at hand."""
+        return schema_of(self.star, self._views)
+
+    def make_views(self, views: tuple[StarView, ...]) -> None:
+        """Make the views of a statement, in place of those of another one. Raises NotRunError."""
+        if views == self._views:
+            return
+        for view in reversed(self._views):
+            _ = self._connection.execute(f"DROP VIEW IF EXISTS {view.name}")
+        self._views = views
+        try:
+            for view in views:
+                _ = self._connection.execute(to_duckdb(view.statement, self.schema))
+        except (duckdb.Error, SqlglotError) as error:
+            raise NotRunError(_first_line(error)) from error
+
     def close(self) -> None:
         """Forget the tables."""
         self._connection.close()
 
     def answer(self, sql: str, query: Query) -> Answer:
         """The rows of a statement, or those it wrote. Raises NotRunError."""
+        self.make_views(query.views)
         try:
             if query.read_back is None:
                 return self._rows(sql)
             for statement in (f"DROP TABLE IF EXISTS {TARGET}", *query.setup, sql):
-                _ = self._connection.execute(to_duckdb(statement, self.star.schema))
+                _ = self._connection.execute(to_duckdb(statement, self.schema))
             return self._rows(query.read_back)
         except duckdb.ConversionException as error:
             raise NotCastError(type(error).__name__) from error
@@ -99,13 +121,13 @@ class Sieve:
             raise NotRunError(_first_line(error)) from error
 
     def _rows(self, sql: str) -> Answer:
-        rows = self._connection.execute(to_duckdb(sql, self.star.schema)).fetchall()
+        rows = self._connection.execute(to_duckdb(sql, self.schema)).fetchall()
         return Counter(tuple(map(_comparable, row)) for row in rows)
 
     def keys(self, key_query: KeyQuery) -> Keys | SkipReason:
         """What the proxy would make of the key query's answer."""
         try:
-            rows = self._connection.execute(to_duckdb(key_query.sql, self.star.schema)).fetchall()
+            rows = self._connection.execute(to_duckdb(key_query.sql, self.schema)).fetchall()
         except duckdb.Error:
             return SkipReason.KEY_QUERY_FAILED
         except SqlglotError as error:
@@ -123,10 +145,10 @@ class Wrong:
     report: str
 
 
-def check_seed(seed: int, statements: int = STATEMENTS_PER_SEED) -> Tally:
+def check_seed(seed: int, statements: int = STATEMENTS_PER_SEED, make: MakeQuery = random_query) -> Tally:
     """Make the seed's tables and statements and compare every answer."""
     tally = Tally()
-    for wrong in wrong_answers(seed, statements, tally):
+    for wrong in wrong_answers(seed, statements, tally, make):
         small = _shrunk_report(wrong.star, wrong.query)
         rerun = how_to_run("test_sieve.py", seed)
         tally.failures.append(
@@ -137,7 +159,12 @@ def check_seed(seed: int, statements: int = STATEMENTS_PER_SEED) -> Tally:
     return tally
 
 
-def wrong_answers(seed: int, statements: int = STATEMENTS_PER_SEED, tally: Tally | None = None) -> Iterator[Wrong]:
+def wrong_answers(
+    seed: int,
+    statements: int = STATEMENTS_PER_SEED,
+    tally: Tally | None = None,
+    make: MakeQuery = random_query,
+) -> Iterator[Wrong]:
     """The seed's statements that are answered wrongly, at most one report for each."""
     tally = Tally() if tally is None else tally
     star = random_star(seeded(seed))
@@ -146,7 +173,7 @@ def wrong_answers(seed: int, statements: int = STATEMENTS_PER_SEED, tally: Tally
         for index in range(statements):
             # A statement can be made again without those before it.
             rng = seeded(seed, index)
-            query = random_query(star, rng)
+            query = make(star, rng)
             failure = next(check(sieve, query, rng, tally), None)
             if failure is not None:
                 yield Wrong(index, star, query, failure)
@@ -184,7 +211,18 @@ def check(sieve: Sieve, query: Query, rng: Random, tally: Tally) -> Iterator[str
     tally.outcomes["statements"] += 1
     tally.shapes.update(query.shapes)
     try:
-        planned = planned_on(query.sql, sieve.star.schema)
+        sieve.make_views(query.views)
+    except NotRunError as error:
+        tally.outcomes["not run"] += 1
+        tally.not_run[str(error)] += 1
+    else:
+        yield from _check(sieve, query, rng, tally)
+
+
+def _check(sieve: Sieve, query: Query, rng: Random, tally: Tally) -> Iterator[str]:
+    """The same for a statement whose views are there."""
+    try:
+        planned = planned_on(query.sql, sieve.schema)
     except Exception as error:  # noqa: BLE001 - no text may make the rewriter raise
         yield f"original:  {query.sql}\nplanning raises {error!r}"
         return
@@ -229,10 +267,15 @@ def check(sieve: Sieve, query: Query, rng: Random, tally: Tally) -> Iterator[str
             tally.not_run[f"rewritten: {error}"] += 1
 
 
+def schema_of(star: Star, views: tuple[StarView, ...]) -> Schema:
+    """The tables and views that a statement may read."""
+    return (*star.schema, *((view.name, view.facts) for view in views))
+
+
 @lru_cache(maxsize=4_096)  # The small scopes ask one text of many tables.
 def planned_on(sql: str, schema: Schema) -> Plan | SkipReason:
     """What the rewriter plans, once it knows all the tables that it asks for."""
-    statement = parse(sql, chars_max=_CHARS_MAX)
+    statement = parse(sql, chars_max=_CHARS_MAX, has_views=True)
     if isinstance(statement, SkipReason):
         return statement
     known: dict[TableName, TableFacts | None] = {}

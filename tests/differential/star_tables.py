@@ -11,7 +11,7 @@ from functools import cached_property
 from random import Random
 from typing import TypeAlias
 
-from rewriter import Catalog, Column, TableFacts, TableName
+from rewriter import Catalog, Column, TableFacts, TableKind, TableName, ViewText
 
 Value: TypeAlias = int | str | bool | float | Decimal | date | datetime | None
 Row: TypeAlias = tuple[Value, ...]
@@ -95,6 +95,32 @@ class Table:
         header = ", ".join(f"{c.name} {c.type_name}" for c in self.columns)
         partitioned = f" partitioned by {', '.join(self.partition_columns)}" if self.is_fact else ""
         return "\n".join([f"{self.name}({header}){partitioned}", *(f"    {row!r}" for row in self.rows)])
+
+
+# The catalog and the database of a DuckDB in memory.
+_NAMESPACE = ("memory", "main")
+
+
+@dataclass(frozen=True)
+class StarView:
+    """A view over the tables: its columns, the names that its text has for them, and the text."""
+
+    name: str
+    columns: tuple[Column, ...]
+    outputs: tuple[str, ...]
+    text: str
+
+    @property
+    def facts(self) -> TableFacts:
+        """What the proxy would learn of the view, in DuckDB."""
+        view = ViewText(self.text, _NAMESPACE, self.outputs)
+        return TableFacts(self.columns, provider="", kind=TableKind.VIEW, view=view)
+
+    @property
+    def statement(self) -> str:
+        """What makes the view."""
+        names = ", ".join(column.name for column in self.columns)
+        return f"CREATE OR REPLACE VIEW {self.name} ({names}) AS {self.text}"
 
 
 # Tables by name. A tuple, so that what is derived from it can be cached.

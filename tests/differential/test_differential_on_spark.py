@@ -3,16 +3,16 @@
 import json
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 
 import pytest
-from grammar import TARGET, Query, random_query
+from grammar import TARGET, Query, random_query, random_view_query
 from grammar_sources import HERE
 from pyhive import hive
 from seeding import how_to_run, seeded, seeds
-from sieve import planned_on, report
+from sieve import planned_on, report, schema_of
 from star_tables import Star, random_star
 from support.metrics_of_proxy import recovered_count
 from support.profile import DEEP
@@ -28,6 +28,7 @@ STATEMENTS_PER_SEED = 20 if DEEP else 12
 LEFT_ALONE_EVERY = 5
 
 Answer = Counter[tuple[str, ...]]
+MakeQuery = Callable[[Star, int, int], Query]
 
 
 @dataclass(frozen=True)
@@ -65,12 +66,21 @@ def sessions(spark: ThriftServer, proxy: ProxyProcess, seed: int) -> Iterator[Se
         run(direct, f"DROP DATABASE {database} CASCADE")
 
 
-def chosen_statements(star: Star, seed: int) -> Iterator[tuple[int, Query]]:
+def view_query(star: Star, seed: int, index: int) -> Query:
+    """A statement over views of its own: the proxy would leave one alone whose text it knows otherwise."""
+    return random_view_query(star, seeded(seed, index), f"w{index}_")
+
+
+def plain_query(star: Star, seed: int, index: int) -> Query:
+    return random_query(star, seeded(seed, index))
+
+
+def chosen_statements(star: Star, seed: int, make: MakeQuery) -> Iterator[tuple[int, Query]]:
     """Those that will be narrowed, and some of the others."""
     found = 0
     for index in range(STATEMENTS_PER_SEED * 10):
-        query = random_query(star, seeded(seed, index))
-        planned = planned_on(query.sql, star.schema)
+        query = make(star, seed, index)
+        planned = planned_on(query.sql, schema_of(star, query.views))
         narrows = not isinstance(planned, SkipReason) and bool(planned.key_queries or planned.wants_lists({}))
         if query.comparable and (narrows or index % LEFT_ALONE_EVERY == 0):
             yield index, query
@@ -98,10 +108,26 @@ def rewritten(proxy: ProxyProcess, database: str, sql: str) -> str:
         return str(json.load(response)["rewritten"])
 
 
-def test_a_proxied_session_answers_as_a_direct_one(sessions: Sessions, proxy: ProxyProcess, seed: int) -> None:
+def make_views(sessions: Sessions, seed: int, query: Query) -> None:
+    """Make the views past the proxy, with settings that the sessions which read them do not have."""
+    ansi = seed % 2 == 0
+    run(sessions.direct, f"SET spark.sql.ansi.enabled={str(not ansi).lower()}")
+    run(sessions.direct, "SET spark.sql.session.timeZone=Pacific/Kiritimati")
+    for view in query.views:
+        run(sessions.direct, view.statement.replace(f"{HERE}.", f"{sessions.database}."))
+    run(sessions.direct, f"SET spark.sql.ansi.enabled={str(ansi).lower()}")
+    run(sessions.direct, "RESET spark.sql.session.timeZone")
+
+
+@pytest.mark.parametrize("make", [plain_query, view_query])
+def test_a_proxied_session_answers_as_a_direct_one(
+    sessions: Sessions, proxy: ProxyProcess, seed: int, make: MakeQuery
+) -> None:
     answered, rescued = 0, recovered_count(proxy)
-    for index, generated in chosen_statements(sessions.star, seed):
+    for index, generated in chosen_statements(sessions.star, seed, make):
         query = replace(generated, sql=generated.sql.replace(f"{HERE}.", f"{sessions.database}."))
+        if query.views:
+            make_views(sessions, seed, query)
         direct = answer(sessions.direct, sessions.direct, query)
         if isinstance(direct, hive.Error):
             # Which rows an error comes from is not promised, so fewer rows may well raise none.

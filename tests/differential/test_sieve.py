@@ -7,7 +7,7 @@ from concurrent.futures import ProcessPoolExecutor
 from itertools import islice
 
 import pytest
-from grammar import Query, random_query
+from grammar import Query, random_query, random_view_query
 from seeding import seeded, seeds
 from sieve import STATEMENTS_PER_SEED, Sieve, check, check_seed
 from small_scopes import (
@@ -27,6 +27,7 @@ from tally import FAILURES_MAX, Tally
 SEEDS = seeds(quick=8, deep=5_000)
 # With all tables of Iceberg's, every column of a fact can have keys.
 SEEDS_OF_ICEBERG = seeds(quick=4, deep=200)
+SEEDS_OF_VIEWS = seeds(quick=3, deep=400)
 # A quick run takes every eighth or fifteenth statement, other ones for each of the tables.
 TWO_TABLE_STEP, THREE_TABLE_STEP = (1, 1) if DEEP else (8, 15)
 
@@ -50,6 +51,15 @@ def test_a_narrowed_statement_answers_as_the_original(capsys: pytest.CaptureFixt
     with capsys.disabled():
         print(f"\n\n{total}\n")  # noqa: T201 - the report of the run
     assert not total.failures, "\n\n=====\n".join(total.failures)
+    assert total.outcomes["compared, not empty"] > 0
+
+
+def test_a_narrowed_statement_over_views_that_join_answers_as_the_original() -> None:
+    total = Tally()
+    for seed in SEEDS_OF_VIEWS:
+        total.add(check_seed(seed, make=random_view_query))
+    assert not total.failures, "\n\n=====\n".join(total.failures)
+    assert total.narrowed_share > 0.4
     assert total.outcomes["compared, not empty"] > 0
 
 

@@ -79,6 +79,11 @@ class FactsCache:
         _, described = self._entries.get(name, (0.0, DescribedTable(name, None)))
         return described
 
+    def described_since(self, name: TableName, moment: float) -> bool:
+        """Whether a name was described at that moment or later, by the clock."""
+        until, _ = self._entries.get(name, (0.0, None))
+        return until - self.settings.facts_ttl_s >= moment
+
     def add(self, described: DescribedTable, asked: FactsMoment) -> None:
         """Remember the facts of a name, asked for at that moment; the oldest ones are dropped past the limit."""
         with self._lock:

@@ -17,15 +17,18 @@ from proxy.session.catalog.caches import NegativeCache
 from proxy.session.catalog.facts_cache import FactsCache
 from proxy.session.catalog.file_index import IndexOverview
 from proxy.session.catalog.late_answers import UNANSWERED_S, LateNames, is_late
+from proxy.session.catalog.spark_settings import ServerSettings
 from proxy.session.catalog.split_packing import KnownPackings
 from proxy.session.consistency.write_fence import LocalWriteLog, WriteLog
 from proxy.statements.written_tables import WrittenTables
-from rewriter import SkipReason
 
 T = TypeVar("T")
 
 # A warehouse has some dozens of users at a time, each with a few tools and databases.
 STATES_MAX: Final = 200
+
+# Names of tables that sessions of one state read without a join.
+_TABLE_NAMES_MAX: Final = 2_000
 
 _OWNER_SQL: Final = "SELECT current_user()"
 
@@ -58,8 +61,11 @@ class SessionMetadata:
     packings: KnownPackings
     # Whether quotes and backslashes mean what they mean by default.
     default_quoting: Expiring[bool] | None = None
-    # The reason why names may mean others than the described tables, by the server's settings.
-    uncertainty: Expiring[SkipReason | None] | None = None
+    # Settings of the server that decide what names mean, and what a user sees of a table.
+    server_settings: Expiring[ServerSettings] | None = None
+    # Names that were described as tables, in lower case: only a view's text may have a join. One that has become a
+    # view meanwhile is not narrowed, and no harm is done.
+    table_names: frozenset[str] = frozenset()
     # The users that the backend takes the session for; empty where it does not say, None until it was asked.
     owner: tuple[str, ...] | None = None
     # The tables of the file index; None until it was asked.
@@ -70,7 +76,13 @@ class SessionMetadata:
         self.facts.clear()
         self.packings.forget()
         self.default_quoting = None
-        self.uncertainty = None
+        self.server_settings = None
+        self.table_names = frozenset()
+
+    def add_table_name(self, name: str) -> None:
+        """Remember that a name is a table's; past a limit the names are learned anew."""
+        known = self.table_names if len(self.table_names) < _TABLE_NAMES_MAX else frozenset()
+        self.table_names = known | {name}
 
     def forget_written(self, tables: WrittenTables) -> None:
         """Forget these tables, which may differ from here on; names and settings mean what they meant."""

@@ -1,10 +1,12 @@
-"""The server's own settings that decide what a name means: one session for all clients, the order of search.
+"""The server's own settings that decide what a name means, and what a user sees of a table.
 
 No statement of the session tells them (`proxy.session.consistency.session_state` sees the settings that it makes).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from proxy.config.rewriting import CatalogSection
@@ -19,23 +21,50 @@ _SEARCH_PATH: Final = "spark.sql.defaultPath"
 _FUNCTION_ORDER: Final = "spark.sql.functionResolution.sessionOrder"
 _OWN_FUNCTIONS_FIRST: Final = "first"
 
+# Classes that change how Spark plans (StaticSQLConf). Apache Kyuubi's for Apache Ranger adds row filters and masks
+# of the user to the tables that a statement names, and perhaps others to a view.
+_EXTENSIONS: Final = "spark.sql.extensions"
+# Extensions that add none.
+_KNOWN_EXTENSIONS: Final = frozenset(
+    {
+        "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        "io.delta.sql.DeltaSparkSessionExtension",
+    }
+)
+
 # Servers have some dozens of settings.
 _ROWS_MAX: Final = 10_000
 _BYTES_MAX: Final = 4 * 1024 * 1024
 
 
+@dataclass(frozen=True)
+class ServerSettings:
+    """Settings of a server that count for the decisions of its sessions."""
+
+    # The reason why a name may mean another table than the described one.
+    uncertainty: SkipReason | None = None
+    # Whether an extension may show a user other rows of a table than a view over it does.
+    has_unknown_extensions: bool = False
+
+
 def settings_query(settings: CatalogSection) -> Query:
-    """The statement whose answer `uncertainty` reads: all settings that were set. The rest has its default."""
+    """The statement whose answer `read_settings` reads: all settings that were set. The rest has its default."""
     return Query(
         "SET", rows_max=_ROWS_MAX, bytes_max=_BYTES_MAX, deadline_s=settings.query_deadline_s, reads=NO_TABLES
     )
 
 
-def uncertainty(answer: QueryResult) -> SkipReason | None:
-    """The reason why a name may mean another table than the described one, if the settings give one."""
+def read_settings(answer: QueryResult) -> ServerSettings:
+    """The settings in an answer to SET."""
     if not isinstance(answer, Rows):
-        return SkipReason.SETTINGS_UNKNOWN
+        return ServerSettings(SkipReason.SETTINGS_UNKNOWN)
     values = {str(row[0]): str(row[1]) for row in answer.rows}
+    extensions = {name.strip() for name in values.get(_EXTENSIONS, "").split(",") if name.strip()}
+    return ServerSettings(_uncertainty(values), has_unknown_extensions=not extensions <= _KNOWN_EXTENSIONS)
+
+
+def _uncertainty(values: Mapping[str, str]) -> SkipReason | None:
+    """The reason why a name may mean another table than the described one, if the settings give one."""
     if values.get(_SHARED_SESSION, "false").strip().lower() != "false":
         return SkipReason.SHARED_SESSION
     hides_functions = values.get(_FUNCTION_ORDER, "").strip().lower() == _OWN_FUNCTIONS_FIRST

@@ -81,15 +81,22 @@ def test_a_join_skips_the_files_without_its_keys() -> None:
     assert sent(one.rewrite(JOINED), [KEYS]) == narrowed
 
 
-def test_without_a_file_index_nothing_is_asked_of_a_statement_that_joins_nothing() -> None:
+def test_without_a_file_index_nothing_is_asked_of_a_statement_that_joins_nothing_and_reads_a_known_table() -> None:
     one = session(index="")
+    assert sent(one.rewrite(FILTERED), [T]) == FILTERED
+    assert one.is_quick(FILTERED)
+    assert sent(one.rewrite(FILTERED), []) == FILTERED
+
+
+def test_without_a_file_index_and_view_joins_nothing_is_asked_of_a_statement_that_joins_nothing() -> None:
+    one = session(index="", rewrite=RewriteSection(rules_off=(Rule.VIEW_JOINS,)))
     assert one.is_quick(FILTERED)
     assert sent(one.rewrite(FILTERED), []) == FILTERED
 
 
 def test_who_may_not_read_the_index_is_given_no_hints_and_not_asked_again() -> None:
     one = session()
-    assert sent(one.rewrite(FILTERED), [(TABLES, failed(FailureKind.REJECTED))]) == FILTERED
+    assert sent(one.rewrite(FILTERED), [(TABLES, failed(FailureKind.REJECTED)), T]) == FILTERED
     assert sent(one.rewrite(FILTERED), []) == FILTERED
 
 
@@ -104,6 +111,8 @@ def test_where_the_rows_of_a_table_cannot_be_had_its_statements_go_on_as_they_ca
 def test_of_a_statement_without_a_filter_on_an_indexed_table_nothing_is_asked(sql: str) -> None:
     one = session()
     sent(one.rewrite(FILTERED), ASKED)
+    other = ("DESCRIBE TABLE EXTENDED `other`", T[1])
+    _ = sent(one.rewrite("SELECT y FROM other"), [other])
     assert one.is_quick(sql)
     assert sent(one.rewrite(sql), []) == sql
 
@@ -189,6 +198,7 @@ def test_a_reload_that_names_another_index_counts_at_once() -> None:
     sent(one.rewrite(FILTERED), ASKED)
     assert shared.reload(Config(files=FilesSection(index="s.others"))) == ()
     others = (TABLES.replace("files", "others"), rows())
-    assert sent(one.rewrite(FILTERED), [others]) == FILTERED
+    assert sent(one.rewrite(FILTERED), [others, T]) == FILTERED
     assert shared.reload(Config()) == ()
+    assert sent(one.rewrite(FILTERED), [T]) == FILTERED
     assert one.is_quick(FILTERED)

@@ -130,6 +130,43 @@ CREATE VIEW sales_mixed AS SELECT id, ds FROM sales UNION ALL SELECT dow, ds FRO
 CREATE VIEW sales_some AS SELECT * FROM sales LIMIT 100;
 CREATE VIEW sales_quoted AS SELECT * FROM sales WHERE region = "north";
 CREATE VIEW sales_typed AS SELECT id, k FROM by_int UNION ALL SELECT id, k FROM by_bigint;
+-- Views that join a fact with small sides.
+CREATE VIEW sold AS SELECT s.id, s.amount, s.ds, s.region, d.month, d.dow AS weekday FROM sales s JOIN dates d ON s.ds = d.ds;
+CREATE VIEW sold_days (number, day, weekday) AS SELECT s.id, d.ds, d.dow FROM sales AS s, dates AS d WHERE s.ds = d.ds;
+CREATE VIEW sold_stores AS
+  SELECT sales.id, ds, sales.region, stores.country, year(opened) AS since FROM sales JOIN stores ON sales.region = stores.region -- one
+;
+CREATE VIEW sold_left AS SELECT s.id, s.ds, d.month, d.dow FROM sales s LEFT JOIN dates d ON s.ds = d.ds;
+CREATE VIEW sold_padded AS SELECT s.id, s.ds, d.month FROM dates d LEFT JOIN sales s ON s.ds = d.ds;
+CREATE VIEW sold_padded_above AS
+  SELECT x.id, x.ds, t.country FROM stores t LEFT JOIN (SELECT s.* FROM sales s JOIN dates d ON s.ds = d.ds AND d.dow = 5) x ON x.amount = t.store_id;
+CREATE VIEW sold_friday AS SELECT s.id, s.ds, s.region FROM sales s JOIN dates d USING (ds) WHERE d.dow = 5 AND d.month LIKE '2026%' AND rand() < 2;
+CREATE VIEW sold_offers AS SELECT s.id, s.ds FROM sales s JOIN offers o ON s.ds = o.ds AND s.region = o.region WHERE o.g = 1;
+CREATE VIEW sold_again AS SELECT id AS number, ds, month AS of FROM sold WHERE amount > 10;
+CREATE VIEW sold_with AS WITH f AS (SELECT id, ds FROM sales WHERE amount > 10) SELECT f.id, f.ds, d.dow FROM f JOIN dates_plain d ON f.ds = d.ds;
+CREATE VIEW sold_apart AS SELECT DISTINCT s.ds, s.region, d.dow FROM sales s JOIN dates d ON s.ds = d.ds;
+CREATE VIEW sold_per_day AS SELECT s.ds, d.dow, count(*) AS n FROM sales s JOIN dates d ON s.ds = d.ds GROUP BY s.ds, d.dow;
+CREATE VIEW sold_per_month AS SELECT d.month, d.dow, count(*) AS n FROM sales s JOIN dates d ON s.ds = d.ds WHERE d.dow > 4 GROUP BY d.month, d.dow;
+CREATE VIEW sold_ranked AS
+  SELECT s.id, s.ds, d.dow, row_number() OVER (ORDER BY s.amount, s.id, s.ds) AS place FROM sales s JOIN dates d ON s.ds = d.ds AND d.dow > 4;
+CREATE VIEW sold_counted AS SELECT s.id, s.ds, d.dow, count(*) OVER (PARTITION BY s.ds, d.dow) AS n FROM sales s JOIN dates d ON s.ds = d.ds;
+CREATE VIEW sold_first AS SELECT s.id, s.ds, d.dow FROM sales s JOIN dates d ON s.ds = d.ds WHERE d.dow > 4 LIMIT 100;
+CREATE VIEW sold_either AS
+  SELECT s.id, s.ds, d.dow FROM sales s JOIN dates d ON s.ds = d.ds WHERE d.dow > 4 UNION ALL SELECT id, ds, 5 FROM sales_2025;
+CREATE VIEW sold_mixed AS SELECT s.id, s.ds, coalesce(d.month, s.region) AS what FROM sales s JOIN dates d ON s.ds = d.ds;
+CREATE VIEW sold_lower AS SELECT s.id, s.ds, lower(d.month) AS month FROM sales s JOIN dates d ON s.ds = d.ds;
+CREATE VIEW sold_cast AS SELECT s.id, s.ds FROM sales s JOIN dates d ON s.ds = d.ds WHERE d.dow = '5';
+CREATE VIEW sold_past AS SELECT s.id, s.ds FROM sales s JOIN dates d ON s.ds = d.ds WHERE d.ds <= CAST(current_date() AS STRING);
+CREATE VIEW sold_random AS SELECT s.id, s.ds FROM sales s JOIN dates d ON s.ds = d.ds WHERE rand() < 2;
+CREATE VIEW sold_derived AS SELECT s.id, s.ds FROM sales s JOIN (SELECT ds FROM dates WHERE dow = 5) d ON s.ds = d.ds;
+CREATE VIEW sold_in AS SELECT id, ds FROM sales WHERE ds IN (SELECT ds FROM dates WHERE dow = 5);
+CREATE VIEW sold_not AS SELECT s.id, s.ds FROM sales s LEFT ANTI JOIN dates d ON s.ds = d.ds AND d.dow = 5;
+-- Its small side has another type by now: the view still shows INT, and Spark casts.
+CREATE TABLE days_retyped (ds STRING, g INT) USING parquet;
+CREATE VIEW sold_retyped AS SELECT s.id, s.ds, r.g FROM sales s JOIN days_retyped r ON s.ds = r.ds;
+DROP TABLE days_retyped;
+CREATE TABLE days_retyped (ds STRING, g STRING) USING parquet;
+INSERT INTO days_retyped VALUES ('2026-01-01', '05'), ('2026-01-02', '5');
 CREATE DATABASE golden_elsewhere;
 USE golden_elsewhere;
 CREATE TABLE golden_elsewhere.dates (ds STRING, dow INT) USING parquet;
@@ -139,6 +176,8 @@ CREATE VIEW golden_elsewhere.sold AS SELECT id, ds FROM golden.sales;
 CREATE TABLE golden_elsewhere.days_apart USING parquet AS SELECT * FROM dates;
 CREATE GLOBAL TEMPORARY VIEW dates_there AS SELECT * FROM dates;
 CREATE GLOBAL TEMPORARY VIEW dates_apart AS SELECT * FROM days_apart;
+CREATE GLOBAL TEMPORARY VIEW sold_apart AS SELECT s.id, s.ds, d.dow FROM golden.sales s JOIN days_apart d ON s.ds = d.ds;
+CREATE GLOBAL TEMPORARY VIEW sold_there AS SELECT s.id, s.ds, d.dow FROM golden.sales s JOIN dates d ON s.ds = d.ds;
 USE golden;
 CREATE GLOBAL TEMPORARY VIEW dates_here AS SELECT * FROM dates WHERE dow = 5;
 CREATE GLOBAL TEMPORARY VIEW sales_here AS SELECT id, ds AS day FROM sales;

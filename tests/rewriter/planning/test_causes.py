@@ -241,7 +241,11 @@ def test_a_condition_that_the_list_of_partitions_would_take_names_the_rule_that_
 
 
 ID, DS = Column("id", "int"), Column("ds", "string")
-JOINED = ViewText("SELECT f.id, f.ds FROM f JOIN d ON f.ds = d.ds", ("spark_catalog", "default"), ("id", "ds"))
+JOINED = ViewText(
+    "SELECT f.id, f.ds FROM f JOIN d ON f.ds = d.ds UNION ALL SELECT id, ds FROM f",
+    ("spark_catalog", "default"),
+    ("id", "ds"),
+)
 OTHERS = {
     "f": TableFacts((ID, DS), ("ds",)),
     "d": TableFacts((DS, ID)),

@@ -278,10 +278,12 @@ def test_a_key_query_never_reads_the_fact_itself() -> None:
     assert all("plain" not in query.sql for query in found.key_queries)
 
 
-def test_without_an_index_a_filter_alone_asks_for_no_tables() -> None:
+def test_without_an_index_a_filter_alone_asks_for_no_known_table() -> None:
     statement = parse("SELECT id FROM plain WHERE x = 5", chars_max=100, has_file_index=True)
     assert isinstance(statement, Statement)
-    assert plan(statement, {}, RewriteLimits()).missing == frozenset()
+    assert plan(statement, {}, RewriteLimits()).missing == frozenset({TableName(("plain",))})
+    limits = RewriteLimits(table_names=frozenset({"plain"}))
+    assert plan(statement, {}, limits).missing == frozenset()
     assert plan(statement, {}, LIMITS).missing == {TableName(("plain",))}
 
 

@@ -1,0 +1,24 @@
+import pytest
+from support.played_sessions import rows
+
+from proxy.session.catalog.spark_settings import ServerSettings, read_settings
+from rewriter import SkipReason
+
+ICEBERG = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+DELTA = "io.delta.sql.DeltaSparkSessionExtension"
+RANGER = "org.apache.kyuubi.plugin.spark.authz.ranger.RangerSparkExtension"
+
+
+@pytest.mark.parametrize(
+    ("extensions", "is_unknown"),
+    [("", False), (ICEBERG, False), (f"{DELTA}, {ICEBERG}", False), (RANGER, True), (f"{ICEBERG},{RANGER}", True)],
+)
+def test_an_extension_that_is_not_known_may_show_other_rows(extensions: str, is_unknown: bool) -> None:  # noqa: FBT001
+    settings = read_settings(rows(("spark.sql.extensions", extensions)))
+    assert settings == ServerSettings(None, has_unknown_extensions=is_unknown)
+
+
+def test_other_settings_that_decide_what_names_mean_are_read_as_before() -> None:
+    assert read_settings(rows()) == ServerSettings()
+    shared = rows(("spark.sql.hive.thriftServer.singleSession", "true"))
+    assert read_settings(shared).uncertainty is SkipReason.SHARED_SESSION
