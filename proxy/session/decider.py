@@ -47,6 +47,10 @@ class Decider:
             while True:
                 # None starts a generator, which its type cannot express.
                 query = queries.send(answer)  # type: ignore[arg-type]
+                if query.needs_slot:
+                    # Of keys, a session is promised those of a moment after its statement came.
+                    answer = yield query
+                    continue
                 fence, reads = self._shared.writes.open(), query.reads
                 is_fresh = fence.is_quiet if reads is None else partial(fence.holds, reads)
                 answer = yield replace(query, sharing=Sharing(catalog.sharing_key, is_fresh))

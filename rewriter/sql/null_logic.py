@@ -322,7 +322,7 @@ def _literals(node: exp.Expr, evaluate: _Evaluate) -> list[exp.Expr] | None:
     written = [result for result in every if not isinstance(result, exp.Null)]
     if not all(isinstance(result, exp.Literal) for result in written):
         return None
-    if len({_is_whole_number(result) for result in written}) != 1:
+    if not (all(result.args["is_string"] for result in written) or all(map(_is_whole_number, written))):
         return None
     results = (result.unnest() for result in _results(branches, _default(node)) if result is not None)
     return [result for result in results if not isinstance(result, exp.Null)]

@@ -17,6 +17,7 @@ from tally import Tally
 
 from rewriter import KeyQuery, Keys, Plan, Rewrite, RewriteLimits, SkipReason, TableName, apply, parse, plan
 from rewriter.planning.views import VIEW_NESTING_MAX
+from rewriter.predicates.splice import of_table
 from rewriter.semijoins.range_query import KeyRangesQuery
 
 LIMITS = RewriteLimits()
@@ -76,17 +77,26 @@ def rewritten(sql: str, rng: Random) -> Rewrite | None:
     return apply(found, answers, LIMITS)
 
 
+def insertions(rewrite: Rewrite, original: str) -> Iterator[tuple[int, int, str]]:
+    """The places of the original that are replaced, each with the pattern of what stands there."""
+    for outcome in rewrite.scans:
+        reference, conjunct_start = outcome.scan.reference, outcome.scan.conjunct_start
+        if outcome.predicate is None:
+            continue
+        if conjunct_start is not None:
+            conjunct = of_table(outcome.predicate, original[reference.alias_start : reference.alias_stop])
+            yield conjunct_start, conjunct_start, re.escape(f"{conjunct} AND ")
+            continue
+        name = re.escape(original[reference.start : reference.stop])
+        scan = rf"\(SELECT \* FROM {name} WHERE {re.escape(outcome.predicate)}\)(?: AS (?:\w+|`[^`]+`))?"
+        yield reference.start, reference.stop, scan
+
+
 def is_original_with_insertions(rewrite: Rewrite, original: str) -> bool:
-    """Whether the text is, byte for byte, the original with nothing but narrowed scans around its references."""
-    narrowed = sorted(
-        (outcome.scan.reference.start, outcome.scan.reference.stop, outcome.predicate)
-        for outcome in rewrite.scans
-        if outcome.predicate is not None
-    )
+    """Whether the text is, byte for byte, the original with narrowed scans, and conjuncts for tables in view."""
     pattern, copied = "", 0
-    for start, stop, predicate in narrowed:
-        before, name = re.escape(original[copied:start]), re.escape(original[start:stop])
-        pattern += rf"{before}\(SELECT \* FROM {name} WHERE {re.escape(predicate)}\)(?: AS (?:\w+|`[^`]+`))?"
+    for start, stop, inserted in sorted(insertions(rewrite, original)):
+        pattern += re.escape(original[copied:start]) + inserted
         copied = stop
     return re.fullmatch(pattern + re.escape(original[copied:]), rewrite.text) is not None
 

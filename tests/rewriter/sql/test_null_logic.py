@@ -85,6 +85,8 @@ def test_a_condition_that_is_false_or_null_for_null_is_never_true(condition: str
         "CASE WHEN x THEN 'a' ELSE 'b' END = 'a'",
         "CASE WHEN n THEN 2 ELSE '01' END = 1",
         "CASE WHEN n THEN 2 ELSE 1.0 END = 1",
+        "CASE WHEN n THEN 1.5 ELSE '2' END = '2.0'",
+        "if(n, 1e0, '2') IN ('2.0')",
         "CASE WHEN n THEN 'b' ELSE '01' END = 1",
         "CASE WHEN n THEN 'a' ELSE 'été' END = 'ete'",
         r"CASE WHEN n THEN 'a' ELSE '\101' END = 'A'",
