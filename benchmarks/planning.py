@@ -1,4 +1,4 @@
-"""Cost of planning: per phase on the 99 TPC-DS texts, with nothing to narrow, and as statements grow.
+"""Cost of planning: per phase on the 99 TPC-DS texts, with nothing to narrow, left alone, and as statements grow.
 
 `make bench` runs it. Times are CPU time, which a busy machine does not stretch.
 """
@@ -7,6 +7,7 @@ import platform
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from math import log
 from pathlib import Path
@@ -21,6 +22,14 @@ from rich.console import Console
 from rich.table import Table
 from tpcds import tpcds
 
+from proxy.config.config import Config
+from proxy.operations.dispatch import Outcome, OutcomeKind
+from proxy.session.decider import Decider
+from proxy.session.decision import Decision, DecisionTerms
+from proxy.session.feedback.cost_gate import Run, StatementKey, Way
+from proxy.session.session_settings import SessionSettings
+from proxy.session.shared_state import SharedState
+from proxy.statements.statement_class import StatementClass
 from rewriter import (
     Catalog,
     KeyQuery,
@@ -33,6 +42,7 @@ from rewriter import (
     parse,
     plan,
 )
+from rewriter.sql.fingerprint import fingerprint
 from rewriter.sql.statement import tokenize
 
 T = TypeVar("T")
@@ -80,6 +90,8 @@ class Report:
     queries: int
     tpcds: Summary
     nothing_to_do: Summary
+    # Of whole decisions about statements that the cost gate leaves alone.
+    left_alone: Mapping[str, float]
     growth: list[Grown]
 
 
@@ -121,13 +133,40 @@ def summary(costs: Sequence[Cost]) -> Summary:
     """Median, 99th percentile and maximum of each phase over the statements."""
     found = {}
     for phase in _PHASES:
-        times = sorted(getattr(cost, phase) for cost in costs)
-        found[phase] = {
-            "median": statistics.median(times),
-            "p99": times[min(len(times) - 1, int(len(times) * 0.99))],
-            "max": times[-1],
-        }
+        found[phase] = _spread([getattr(cost, phase) for cost in costs])
     return found
+
+
+def _spread(unordered: Sequence[float]) -> Mapping[str, float]:
+    times = sorted(unordered)
+    p99 = times[min(len(times) - 1, int(len(times) * 0.99))]
+    return {"median": statistics.median(times), "p99": p99, "max": times[-1]}
+
+
+def left_alone(texts: Sequence[str], runs: int) -> Mapping[str, float]:
+    """Milliseconds to decide that a statement is left alone for the cost gate's sake, without any query."""
+    shared = SharedState.of(Config())
+    decider, terms = Decider(shared), DecisionTerms(SessionSettings.configured(shared.config, {}), "bench")
+    times = []
+    for sql in texts:
+        statement = parse(sql, chars_max=_STATEMENT_CHARS_MAX)
+        if isinstance(statement, SkipReason):
+            continue
+        key = StatementKey(terms.scope, fingerprint(statement))
+        shared.known_texts.parsed(sql, key.fingerprint)
+        shared.gate.ended(Run(key, Way.ORIGINAL, decider.listings), Outcome(OutcomeKind.FINISHED, seconds=0.0))
+        decided = partial(_decided, decider, sql, terms)
+        times.append(statistics.median(_timed(decided)[1] for _ in range(runs)))
+    return _spread(times)
+
+
+def _decided(decider: Decider, sql: str, terms: DecisionTerms) -> Decision:
+    try:
+        asked = next(decider.decide(StatementClass(sql), terms))
+    except StopIteration as end:
+        decision: Decision = end.value
+        return decision
+    raise AssertionError(asked.sql)
 
 
 def growth(largest: int, runs: int) -> list[Grown]:
@@ -162,6 +201,7 @@ def measured(queries_max: int, largest: int, runs: int) -> Report:
         queries=len(texts),
         tpcds=summary([typical_cost(sql, catalog, runs) for sql, catalog in pairs]),
         nothing_to_do=summary([typical_cost(sql, unpartitioned(catalog), runs) for sql, catalog in pairs]),
+        left_alone=left_alone(texts, runs),
         growth=growth(largest, runs),
     )
 
@@ -189,6 +229,8 @@ def _phase_table(report: Report) -> Table:
         for phase, times in phases.items():
             shown = (f"{times[name]:.2f}" for name in ("median", "p99", "max"))
             table.add_row(title if phase == _PHASES[0] else "", phase, *shown)
+    left = (f"{report.left_alone[name]:.2f}" for name in ("median", "p99", "max"))
+    table.add_row("the same, left alone by the cost gate", "all", *left)
     return table
 
 
