@@ -167,7 +167,9 @@ class DecisionRun:
 
     def _known_key(self) -> StatementKey | None:
         """The key of a statement whose text is known, which need not be parsed to be left alone."""
-        known = None if self._terms.is_explained else self._shared.known_texts.fingerprint(self._statement.text)
+        if self._terms.is_explained or not may_narrow(self._statement, self._shared.config, self._catalog):
+            return None
+        known = self._shared.known_texts.fingerprint(self._statement.text)
         return None if known is None else StatementKey(self._terms.scope, known)
 
     def _key_of(self, statement: Statement) -> StatementKey:

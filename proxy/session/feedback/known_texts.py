@@ -1,7 +1,7 @@
 """The fingerprints of texts that were parsed before, so that a statement that is left alone is not parsed again.
 
-A text is known again when it differs in strings, numbers and the length of lists of them alone, as the statements
-of a dashboard do. Two texts that are taken for one have one fingerprint; the reverse need not hold.
+A text is known again when it differs in strings, numbers, the length of lists of them and comments alone, as the
+statements of a dashboard do. Two texts that are taken for one have one fingerprint; the reverse need not hold.
 """
 
 from __future__ import annotations
@@ -11,20 +11,22 @@ from collections import OrderedDict
 from hashlib import blake2b
 from typing import Final
 
-# Fingerprints have several texts, of as many tools. One takes about 250 bytes.
-_TEXTS_MAX: Final = 20_000
+# Fingerprints have several texts, of as many tools and constants. One takes about 250 bytes.
+_DIGESTS_MAX: Final = 20_000
 # A text of this length is searched in two milliseconds, and parsed in a hundred.
 _CHARS_MAX: Final = 64 * 1024
 _DIGEST_BYTES: Final = 16
+# Tells the digest of a text without its constants from that of a text that looks like it.
+_WITHOUT_CONSTANTS: Final = b"constants"
 
-# Text whose constants are not certain to be what the patterns below say: escapes, strings in double quotes, Jinja
-# (whose comments sqlglot knows), parameters, and the sign that stands for a constant.
-_UNCERTAIN: Final = re.compile(r'["\\\0$@]|\{[#%{]')
-# Spark nests comments.
-_COMMENT_BEGINS: Final = "/*"
-# A quoted name or a comment, which are kept, or a constant.
+# Text in which the patterns below may not find the constants: escapes, Jinja (whose comments sqlglot knows), and
+# the sign that stands for a constant.
+_UNCERTAIN: Final = re.compile(r"[\\\0]|\{[#%{]")
+# Parameters, of which sqlglot takes the number for a name; and a comment in a comment, which Spark reads as such.
+_UNCERTAIN_REST: Final = re.compile(r"[\\$@]")
+# A quoted name, a hint or a comment; or a constant.
 _CONSTANT: Final = re.compile(
-    r"(`[^`]*`|--[^\r\n]*|/\*.*?\*/)|'[^']*'|(?<![\w.])[0-9]+(?:\.[0-9]+)?(?![\w.])", re.DOTALL
+    r"(`[^`]*`|--[^\r\n]*|/\*.*?\*/)|'[^']*'|\"[^\"]*\"|(?<![\w.])[0-9]+(?:\.[0-9]+)?(?![\w.])", re.DOTALL
 )
 _CONSTANTS: Final = re.compile(r"\0(?:\s*,\s*\0)+")
 
@@ -36,37 +38,51 @@ class KnownTexts:
         self._fingerprints: OrderedDict[bytes, str] = OrderedDict()
 
     def fingerprint(self, text: str) -> str | None:
-        """The fingerprint of a text, if one like it was parsed."""
-        digest = _digest(text)
-        return None if digest is None else self._fingerprints.get(digest)
+        """The fingerprint of a text, if it or one like it was parsed."""
+        exact = _digest(text)
+        found = self._fingerprints.get(exact)
+        like = without_constants(text) if found is None else None
+        if like is not None:
+            found = self._fingerprints.get(_digest(like, _WITHOUT_CONSTANTS))
+            if found is not None:
+                # The next look is a shorter one.
+                self._remember(exact, found)
+        return found
 
     def parsed(self, text: str, fingerprint: str) -> None:
         """Remember the fingerprint of a text."""
-        digest = _digest(text)
-        if digest is None:
-            return
+        self._remember(_digest(text), fingerprint)
+        like = without_constants(text)
+        if like is not None:
+            self._remember(_digest(like, _WITHOUT_CONSTANTS), fingerprint)
+
+    def _remember(self, digest: bytes, fingerprint: str) -> None:
         self._fingerprints[digest] = fingerprint
-        if len(self._fingerprints) > _TEXTS_MAX:
+        if len(self._fingerprints) > _DIGESTS_MAX:
             _ = self._fingerprints.popitem(last=False)
 
 
 def without_constants(text: str) -> str | None:
-    r"""The text with a sign for each list of constants; None where it is not certain what is one.
+    r"""The text without comments, a sign for each list of constants; None where it is not certain what is one.
 
     >>> without_constants("SELECT a1 FROM t WHERE x IN (1, 2.5) AND `d 1` = DATE '2024-01-01' -- it's 1")
-    "SELECT a1 FROM t WHERE x IN (\x00) AND `d 1` = DATE \x00 -- it's 1"
+    'SELECT a1 FROM t WHERE x IN (\x00) AND `d 1` = DATE \x00  '
     """
-    if len(text) > _CHARS_MAX or _UNCERTAIN.search(text) or text.count(_COMMENT_BEGINS) > 1:
+    if len(text) > _CHARS_MAX or _UNCERTAIN.search(text):
         return None
-    return _CONSTANTS.sub("\0", _CONSTANT.sub(_kept, text))
+    without = _CONSTANTS.sub("\0", _CONSTANT.sub(_kept, text))
+    return None if _UNCERTAIN_REST.search(without) else without
 
 
 def _kept(found: re.Match[str]) -> str:
-    return found[1] or "\0"
+    word: str | None = found[1]
+    if word is None:
+        return "\0"
+    is_bracketed = word.startswith("/*")
+    if is_bracketed and "/*" in word[2:]:
+        return "\\"
+    return word if word.startswith(("`", "/*+")) else " "
 
 
-def _digest(text: str) -> bytes | None:
-    known_by = without_constants(text)
-    if known_by is None:
-        return None
-    return blake2b(known_by.encode(errors="surrogatepass"), digest_size=_DIGEST_BYTES).digest()
+def _digest(text: str, kind: bytes = b"") -> bytes:
+    return blake2b(text.encode(errors="surrogatepass"), digest_size=_DIGEST_BYTES, person=kind).digest()
