@@ -41,6 +41,11 @@ class Pair:
     narrowed_before: list[int] = field(default_factory=list)
 
     @property
+    def is_admitted(self) -> bool:
+        """Whether scans were narrowed in most of the measured runs."""
+        return sum(scans > 0 for scans in self.narrowed) * 2 > len(self.narrowed)
+
+    @property
     def is_settled(self) -> bool | None:
         """Whether the last runs that did not count were decided alike; None where nothing tells."""
         return _are_alike(self.narrowed_before) if self.narrowed_before else None

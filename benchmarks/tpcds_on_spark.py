@@ -5,6 +5,7 @@ two cores. The proxied times have all in them that the proxy does: descriptions 
 """
 
 import re
+import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -37,6 +38,7 @@ from demo.thrift_server import ServerSettings, thrift_server
 _MEMORY = "4g"
 QUERIES = tuple(f"q{number}" for number in range(1, 100))
 _WORD = re.compile(r"\w+")
+_COLUMNS = 140
 
 
 @dataclass(frozen=True)
@@ -216,7 +218,7 @@ def _begun(path: Path | None, settings: Settings) -> Report:
 @click.option(
     "--cold-runs",
     type=click.IntRange(min=2),
-    default=3,
+    default=5,
     show_default=True,
     help="Runs on each side where listings are cold.",
 )
@@ -255,7 +257,8 @@ def main(  # noqa: PLR0913 - one parameter per option
     ):
         for grown in measure(bench, queries, report, until, progress):
             write_json(json_path, report := grown)
-    show(Console(), report.queries, report.summaries)
+    # A file has no width, and eighty columns are too few.
+    show(Console(width=None if sys.stdout.isatty() else _COLUMNS), report.queries, report.summaries)
     failed = [one.query for one in report.queries if one.error is not None or not one.same_answer]
     if failed:
         raise click.ClickException(f"failed, or answered otherwise through the proxy: {', '.join(failed)}")

@@ -100,13 +100,18 @@ class Measured:
 
 @dataclass(frozen=True)
 class Summary:
-    """All queries with the listing in one state; the ratios are geometric means."""
+    """All queries with the listing in one state; the ratios are geometric means.
+
+    Narrowed are those that can be, admitted those of them that the cost gate had narrowed in the measured runs.
+    """
 
     queries: int
     narrowed: int
+    admitted: int
     ratio: float
     narrowed_ratio: float | None
     narrowed_cpu_ratio: float | None
+    admitted_ratio: float | None
     left_alone_ratio: float | None
     worst: str
     worst_ratio: float
@@ -126,13 +131,16 @@ def summary(measured: Iterable[Measured], listing: str) -> Summary | None:
     if not pairs:
         return None
     narrowed = [found for one, found in pairs if one.narrowed]
+    admitted = [found for one, found in pairs if one.pairs[listing].is_admitted]
     (worst, worst_found), *_ = pairs
     return Summary(
         queries=len(pairs),
         narrowed=len(narrowed),
+        admitted=len(admitted),
         ratio=geometric_mean(found.ratio for _, found in pairs),
         narrowed_ratio=_mean(found.ratio for found in narrowed),
         narrowed_cpu_ratio=_mean(found.cpu_ratio for found in narrowed),
+        admitted_ratio=_mean(found.ratio for found in admitted),
         left_alone_ratio=_mean(found.ratio for one, found in pairs if not one.narrowed),
         worst=worst.query,
         worst_ratio=worst_found.ratio,

@@ -59,6 +59,8 @@ def test_the_summary_counts_losses_wins_and_the_gates_trials() -> None:
     assert (found.losses, found.wins, found.worst) == (["q2"], ["q1"], "q2")
     assert (found.tried, found.unsettled) == (["q2"], ["q3"])
     assert found.ratio == pytest.approx((1.2 * 0.5) ** (1 / 3))
+    assert found.admitted == 1
+    assert found.admitted_ratio == pytest.approx(1.2)
     assert found.narrowed_ratio is None
 
 
