@@ -115,9 +115,9 @@ class ValueSkipper:
                     continue
                 self.position = position
                 return True
+            kind = kind_of(number)
             if last < position + _FIELD.size - 1:
                 break
-            kind = kind_of(number)
             position += _FIELD.size
             self._announce(1)
             width = WIDTHS[number]
