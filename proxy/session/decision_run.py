@@ -9,17 +9,18 @@ from collections.abc import Generator, Mapping
 from typing import Final, TypeVar
 
 from proxy.config.config import Config
+from proxy.operations.key_check import CheckVerdict
 from proxy.operations.query import Query, QueryResult
 from proxy.operations.tracked_statements import KEPT_CALL_BYTES_MAX
 from proxy.session.catalog.iceberg_snapshots import SnapshotRead
 from proxy.session.consistency.read_set import ReadSet
 from proxy.session.consistency.write_fence import Fence
-from proxy.session.decision import Decision, DecisionTerms
+from proxy.session.decision import Decision, DecisionTerms, UncheckedKeys
 from proxy.session.feedback.cost_gate import Fact, GateReport, StatementKey
 from proxy.session.feedback.cost_inputs import facts_of, has_own_filters_alone, narrowable, spares_too_little
 from proxy.session.feedback.quarantine_list import QuarantineEntry, QuarantineKind
 from proxy.session.feedback.spark_listings import SessionListings
-from proxy.session.key_queries import KeyAnswers
+from proxy.session.key_queries import KeyAnswers, KeyQueries
 from proxy.session.layout.iceberg_file_counts import FileCounts
 from proxy.session.session_catalog import ListedPartitions, Queries, SessionCatalog
 from proxy.session.shared_state import SharedState
@@ -80,6 +81,7 @@ class DecisionRun:
         self._partitions: Mapping[TableName, PartitionIndex] = {}
         self._rewrite: Rewrite | None = None
         self._read_set: ReadSet | None = None
+        self._unchecked: UncheckedKeys | None = None
         # For explain alone.
         self._file_counts: Mapping[TableName, FileCounts] = {}
         self._key_ages: Mapping[KeyQuery, float] = {}
@@ -108,6 +110,7 @@ class DecisionRun:
             file_counts=self._file_counts,
             key_ages=self._key_ages,
             quarantined=self._quarantined,
+            unchecked=self._unchecked,
         )
 
     def _stages(self) -> Queries[None]:
@@ -213,24 +216,42 @@ class DecisionRun:
         """Ask for the keys of the small sides, at snapshots that the statement then names where it can."""
         if not self._terms.run_key_queries:
             return planned, {}
-        if planned.follows and not (
-            yield from self._timed_lookup(self._catalog.is_as_planned(planned, self._start))
-        ):
-            self._skip_for(SkipReason.TABLES_UNSETTLED)
-            return planned, {}
         at_snapshots = yield from self._timings.of_catalog(self._catalog.pinned(planned, limits))
         self._plan = planned = at_snapshots.plan
         self._snapshots = at_snapshots.reads
         self._unpinned = {**self._unpinned, **at_snapshots.unpinned}
-        asking = self._catalog.keys(planned, self._terms.memory, fence)
-        answers = yield from self._timings.of_key_queries(asking)
+        memory = self._terms.memory(only_reads=planned.statement.only_reads)
+        key_queries = self._catalog.key_queries(memory, fence)
+        asks_later = key_queries.are_at_hand(planned)
+        if not asks_later and not (yield from self._timed_lookup(self._are_views_as_planned(planned))):
+            self._skip_for(SkipReason.TABLES_UNSETTLED)
+            return planned, {}
+        answers = yield from self._timings.of_key_queries(key_queries.answers(planned))
         # Some keys may have turned out to be of another type than the fact's column.
         with_lists = yield from self._timed_lookup(self._catalog.with_lists(planned, answers, limits))
         if with_lists is not planned:
             self._plan = planned = with_lists
-            asking = self._catalog.keys(planned, self._terms.memory, fence, answers)
-            answers = yield from self._timings.of_key_queries(asking)
+            answers = yield from self._timings.of_key_queries(key_queries.answers(planned, answers))
+        if key_queries.to_check:
+            check = self._check(planned, key_queries)
+            self._unchecked = UncheckedKeys(key_queries.to_check, check, self._start)
+        elif asks_later and not (yield from self._timed_lookup(self._are_views_as_planned(planned))):
+            self._skip_for(SkipReason.TABLES_UNSETTLED)
         return planned, answers
+
+    def _are_views_as_planned(self, planned: Plan) -> Queries[bool]:
+        """Whether the views whose texts the plan follows have these texts now."""
+        if not planned.follows:
+            return True
+        since = self._terms.keys.asked_since
+        since = self._start if since is None else min(since, self._start)
+        return (yield from self._catalog.is_as_planned(planned, since))
+
+    def _check(self, planned: Plan, key_queries: KeyQueries) -> Queries[CheckVerdict]:
+        """Ask again for what was remembered, while the statement runs."""
+        if not (yield from self._are_views_as_planned(planned)):
+            return CheckVerdict.CHANGED
+        return (yield from key_queries.check(key_queries.to_check))
 
     def _apply(self, planned: Plan, answers: KeyAnswers, limits: RewriteLimits, fence: Fence) -> Queries[None]:
         """Insert predicates and hints for the keys, if nothing has changed since the fence was opened."""

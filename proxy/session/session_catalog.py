@@ -337,11 +337,9 @@ class SessionCatalog:
         again = yield from self.plan(planned.statement, limits, {**planned.partitions, **lists})
         return again if isinstance(again, Plan) else planned
 
-    def keys(
-        self, planned: Plan, memory: RememberedKeys | None, fence: Fence, known: KeyAnswers | None = None
-    ) -> Queries[KeyAnswers]:
-        """The keys of all small sides, or the reasons for none; `fence` was opened before."""
-        return KeyQueries(self._shared, self._metadata, memory, fence).answers(planned, known)
+    def key_queries(self, memory: RememberedKeys | None, fence: Fence) -> KeyQueries:
+        """The key queries of one statement; `fence` was opened before the first of them."""
+        return KeyQueries(self._shared, self._metadata, memory, fence)
 
     def partitions(self, names: Iterable[TableName]) -> Queries[dict[TableName, ListedPartitions]]:
         """The partition lists of those tables that can be listed."""
