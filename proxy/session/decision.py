@@ -43,6 +43,12 @@ class DecisionTerms:
     # The remembered keys that may be used beside those that the settings allow.
     keys: KeyTerms = ASK_FIRST
 
+    @property
+    def due_s(self) -> float:
+        """How long ago facts and settings may have expired that are asked for again while the statement runs."""
+        may_be_due = self.keys.may_be_checked and self.state is not None and self.settings.consistency == "window"
+        return self.settings.keys_remembered_s if may_be_due else 0.0
+
     def memory(self, *, only_reads: bool) -> RememberedKeys | None:
         """The remembered keys that a statement may use. One that writes cannot be taken back once it is sent."""
         if self.state is None:

@@ -6,6 +6,7 @@ The stages are generators: they yield the queries that they need answered in the
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
+from dataclasses import replace
 from typing import Final, TypeVar
 
 from proxy.config.config import Config
@@ -65,7 +66,9 @@ class DecisionRun:
         terms: DecisionTerms,
     ) -> None:
         self._shared = shared
-        self._catalog = catalog
+        # What has expired may be used where it is asked for again while the statement runs.
+        self._catalog = replace(catalog, due_s=terms.due_s)
+        self._settings = catalog.settings_at_hand
         self._listings = listings
         self._statement = statement
         self._terms = terms
@@ -124,6 +127,9 @@ class DecisionRun:
         # The fence sees every write from here on: descriptions and keys are read after it is opened.
         fence = self._shared.writes.open()
         planned = yield from self._make_plan(statement, limits)
+        if planned is not None and self._uses_due_in_vain(planned, fence):
+            self._catalog = replace(self._catalog, due_s=0.0)
+            planned = yield from self._make_plan(statement, limits)
         if planned is None:
             return
         yield from self._weigh(planned, key)
@@ -197,6 +203,16 @@ class DecisionRun:
         self._plan, self._unpinned = planned, planned.unpinned
         return planned
 
+    def _uses_due_in_vain(self, planned: Plan, fence: Fence) -> bool:
+        """Whether the plan rests on what has expired although its keys have to be asked for first."""
+        if not self._terms.due_s:
+            return False
+        memory = self._terms.memory(only_reads=planned.statement.only_reads)
+        if planned.key_queries and self._catalog.key_queries(memory, fence).are_at_hand(planned):
+            return False
+        is_due = self._settings is not None and self._settings.until <= self._start
+        return is_due or not self._catalog.is_current(planned)
+
     def _weigh(self, planned: Plan, key: StatementKey) -> Queries[None]:
         """Leave a statement alone whose facts are too small to be worth their keys."""
         gate, has_gate = self._shared.gate, self._terms.settings.cost_gate
@@ -241,17 +257,23 @@ class DecisionRun:
 
     def _are_views_as_planned(self, planned: Plan) -> Queries[bool]:
         """Whether the views whose texts the plan follows have these texts now."""
-        if not planned.follows:
-            return True
+        return not planned.follows or (yield from self._catalog.is_as_planned(planned, self._described_since))
+
+    @property
+    def _described_since(self) -> float:
+        """The moment from which on a description is as good as a new one."""
         since = self._terms.keys.asked_since
-        since = self._start if since is None else min(since, self._start)
-        return (yield from self._catalog.is_as_planned(planned, since))
+        return self._start if since is None else min(since, self._start)
 
     def _check(self, planned: Plan, key_queries: KeyQueries) -> Queries[CheckVerdict]:
-        """Ask again for what was remembered, while the statement runs."""
-        if not (yield from self._are_views_as_planned(planned)):
-            return CheckVerdict.CHANGED
-        return (yield from key_queries.check(key_queries.to_check))
+        """Ask again for what was remembered, while the statement runs: keys, and what has expired."""
+        verdict = yield from key_queries.check(key_queries.to_check)
+        if verdict is not CheckVerdict.HELD:
+            return verdict
+        is_same = (yield from self._catalog.is_as_planned(planned, self._described_since)) and (
+            self._settings is None or (yield from self._catalog.are_settings(self._settings.value))
+        )
+        return CheckVerdict.HELD if is_same else CheckVerdict.CHANGED
 
     def _apply(self, planned: Plan, answers: KeyAnswers, limits: RewriteLimits, fence: Fence) -> Queries[None]:
         """Insert predicates and hints for the keys, if nothing has changed since the fence was opened."""

@@ -1,11 +1,24 @@
 """A session's decisions by remembered keys, and the checks of these keys."""
 
 import pytest
-from support.played_sessions import DESCRIBE, KEY_QUERY, KEYS, NARROWED, OWNER, SQL, failed, played, rows, sent
+from support.played_sessions import (
+    DESCRIBE,
+    DETAILS,
+    KEY_QUERY,
+    KEYS,
+    NARROWED,
+    OWNER,
+    SETTINGS,
+    SQL,
+    failed,
+    played,
+    rows,
+    sent,
+)
 from support.session_stage import FINISHED, Stage
 from support.text_session import TextSession
 
-from proxy.config.rewriting import RewriteSection
+from proxy.config.rewriting import CatalogSection, RewriteSection
 from proxy.operations.dispatch import Dispatch
 from proxy.operations.key_check import CheckVerdict, KeyCheck, KeyTerms
 from proxy.operations.query import FailureKind, QueryResult
@@ -57,7 +70,8 @@ def test_fewer_keys_are_as_good(stage: Stage) -> None:
     ("answer", "verdict"),
     [
         (rows(("a", "string"), ("b", "string")), CheckVerdict.CHANGED),
-        (rows(("2024-01-01", "date")), CheckVerdict.CHANGED),
+        # Keys of another type than the column have no literals.
+        (rows(("2024-01-01", "date")), CheckVerdict.UNANSWERED),
         (failed(FailureKind.DEADLINE), CheckVerdict.UNANSWERED),
         (failed(FailureKind.REJECTED), CheckVerdict.UNANSWERED),
     ],
@@ -165,3 +179,58 @@ def test_explain_asks_for_the_keys_of_now(stage: Stage) -> None:
     )
     assert explained.rewrite is not None
     assert explained.rewrite.text == NARROWED_TO_B
+
+
+# --- descriptions and settings that have expired
+
+LATER_S = CatalogSection().facts_ttl_s + 1.0
+D_WITH_ANOTHER_COLUMN = (DESCRIBE[0][0], rows(("ds", "string", ""), ("g", "int", ""), ("h", "int", ""), *DETAILS))
+
+
+def test_expired_descriptions_are_used_and_asked_for_again_meanwhile(stage: Stage) -> None:
+    one = stage.session()
+    asked_first(one)
+    stage.now = LATER_S
+    dispatch, check = remembered(one)
+    assert dispatch.text == NARROWED
+    assert played(check.queries, [KEYS, *DESCRIBE, SETTINGS]) is CheckVerdict.HELD
+    # They are current again.
+    _, check = remembered(one)
+    assert played(check.queries, [KEYS]) is CheckVerdict.HELD
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        [D_WITH_ANOTHER_COLUMN, DESCRIBE[1]],
+        [(DESCRIBE[0][0], failed(FailureKind.REJECTED)), DESCRIBE[1]],
+        [(DESCRIBE[0][0], failed(FailureKind.DEADLINE))],
+        [*DESCRIBE, ("SET", rows(("spark.sql.extensions", "org.example.Rows")))],
+    ],
+)
+def test_a_description_that_is_another_one_by_now_is_a_change(
+    stage: Stage, script: list[tuple[str, QueryResult]]
+) -> None:
+    one = stage.session()
+    asked_first(one)
+    stage.now = LATER_S
+    _, check = remembered(one)
+    assert played(check.queries, [KEYS, *script]) is CheckVerdict.CHANGED
+
+
+def test_a_description_that_another_session_found_changed_meanwhile_is_a_change(stage: Stage) -> None:
+    one, other = stage.session(), stage.session()
+    asked_first(one)
+    stage.now = LATER_S
+    _, check = remembered(one)
+    played(other.rewrite(SQL), [D_WITH_ANOTHER_COLUMN, DESCRIBE[1], KEYS])
+    assert played(check.queries, [KEYS]) is CheckVerdict.CHANGED
+
+
+def test_expired_descriptions_are_asked_for_first_where_keys_are(stage: Stage) -> None:
+    one = stage.session()
+    asked_first(one)
+    stage.now = LATER_S
+    other_keys = SQL.replace("d.g = 1", "d.g = 2")
+    question = KEY_QUERY.replace("d.g = 1", "d.g = 2")
+    assert played(one.rewrite(other_keys, CHECKED), [*DESCRIBE, (question, KEYS[1])]).check is None
