@@ -1,0 +1,89 @@
+"""Checks of remembered keys on connections whose clients send calls behind one another."""
+
+import pytest
+from support.relay_dialogue import (
+    AGAIN,
+    OPERATION,
+    THIRD,
+    Dialogue,
+    execute,
+    executed,
+    get_status,
+    status_is,
+)
+
+from proxy.operations.dispatch import Dispatch
+from proxy.operations.key_check import CheckVerdict, KeyCheck
+from proxy.relay.commands import AwaitCheck, Close, Command, StatementHeld
+from proxy.relay.phases import Phase
+from proxy.wire.hs2.calls import OperationState
+from proxy.wire.thrift.messages import FramedMessageReader
+
+
+def iter_nothing():  # type: ignore[no-untyped-def]
+    yield from ()
+    return CheckVerdict.HELD
+
+
+def names(data: bytes) -> list[tuple[str, int]]:
+    reader = FramedMessageReader(1 << 20)
+    reader.feed(data)
+    found = []
+    while (message := reader.next_message()) is not None:
+        found.append((message.header.name, message.header.seqid))
+    return found
+
+
+def held_by_check(dialogue: Dialogue, *behind: bytes) -> KeyCheck:
+    check = KeyCheck(iter_nothing(), 0.0, 5.0)
+    commands = dialogue.client(execute("SELECT 1", 2))
+    assert any(isinstance(command, StatementHeld) for command in commands)
+    dispatch = Dispatch("SELECT 2", may_fall_back=True, check=check)
+    dialogue.carry_out(dialogue.relay.release(dispatch))
+    for call in behind:
+        dialogue.client(call)
+    return check
+
+
+@pytest.mark.parametrize("verdict", list(CheckVerdict))
+def test_a_call_that_is_sent_behind_is_not_answered_first(verdict: CheckVerdict) -> None:
+    dialogue = Dialogue().open_session()
+    check = held_by_check(dialogue, get_status(3, THIRD))
+    dialogue.backend(executed(2, OPERATION))
+    dialogue.backend(status_is(OperationState.RUNNING, 3))
+    check.settle(verdict)
+    dialogue.carry_out(dialogue.relay.check_settled(check))
+    assert names(dialogue.client_got()) == [("ExecuteStatement", 2), ("GetOperationStatus", 3)]
+
+
+def test_a_statement_that_is_sent_behind_does_not_break_the_connection() -> None:
+    dialogue = Dialogue().open_session()
+    check = held_by_check(dialogue, execute("SELECT 7", 3))
+    dialogue.backend(executed(2, OPERATION))
+    check.settle(CheckVerdict.HELD)
+    dialogue.carry_out(dialogue.relay.check_settled(check))
+    dialogue.carry_out(dialogue.relay.release(Dispatch("SELECT 7")))
+    dialogue.backend(executed(3, AGAIN))
+    assert names(dialogue.client_got()) == [("ExecuteStatement", 2), ("ExecuteStatement", 3)]
+
+
+def test_bytes_that_answer_no_call_end_the_connection_while_a_check_is_awaited() -> None:
+    dialogue = Dialogue().open_session()
+    _ = held_by_check(dialogue)
+    dialogue.backend(executed(2, OPERATION))
+    assert dialogue.relay.phase is Phase.FALLING_BACK
+    commands = dialogue.backend(status_is(OperationState.RUNNING, 3))
+    assert any(isinstance(command, Close) for command in commands)
+    assert bytes(OPERATION) not in dialogue.client_got()
+
+
+def test_the_end_of_a_statement_is_told_whose_client_leaves_while_its_check_is_awaited() -> None:
+    dialogue, outcomes = Dialogue().open_session(), []
+    check = KeyCheck(iter_nothing(), 0.0, 5.0)
+    dialogue.client(execute("SELECT 1", 2))
+    dispatch = Dispatch("SELECT 2", may_fall_back=True, check=check, on_outcome=outcomes.append)
+    dialogue.carry_out(dialogue.relay.release(dispatch))
+    commands: list[Command] = dialogue.backend(executed(2, OPERATION))
+    assert any(isinstance(command, AwaitCheck) for command in commands)
+    commands = dialogue.carry_out(dialogue.relay.close("the client has gone"))
+    assert "StatementEnded" in [type(command).__name__ for command in commands]
