@@ -9,6 +9,8 @@ from support.relay_dialogue import (
     execute,
     executed,
     get_status,
+    operation_call,
+    reply,
     status_is,
 )
 
@@ -54,6 +56,16 @@ def test_a_call_that_is_sent_behind_is_not_answered_first(verdict: CheckVerdict)
     check.settle(verdict)
     dialogue.carry_out(dialogue.relay.check_settled(check))
     assert names(dialogue.client_got()) == [("ExecuteStatement", 2), ("GetOperationStatus", 3)]
+
+
+def test_a_call_whose_reply_is_not_read_is_not_answered_first_either() -> None:
+    dialogue = Dialogue().open_session()
+    check = held_by_check(dialogue, operation_call("CancelOperation", 3, THIRD))
+    dialogue.backend(executed(2, OPERATION))
+    dialogue.backend(reply("CancelOperation", 3))
+    check.settle(CheckVerdict.HELD)
+    dialogue.carry_out(dialogue.relay.check_settled(check))
+    assert names(dialogue.client_got()) == [("ExecuteStatement", 2), ("CancelOperation", 3)]
 
 
 def test_a_statement_that_is_sent_behind_does_not_break_the_connection() -> None:

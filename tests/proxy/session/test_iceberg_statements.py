@@ -290,3 +290,16 @@ def test_explain_without_key_queries_names_no_snapshot(stage: Stage) -> None:
     explained = view(played(stage.session().explain(SQL, run_key_queries=False), DESCRIBE))
     assert explained.snapshots == []
     assert not explained.changed
+
+
+def test_a_version_is_not_described_by_what_was_known_of_its_table_an_hour_ago(stage: Stage) -> None:
+    one, sql = stage.session(), SQL.replace("JOIN d", "JOIN d VERSION AS OF 5")
+    _ = sent(one.rewrite(SQL), [*DESCRIBE, *PINNED, *LISTED])
+    stage.now = 3_000.0
+    asked: Script = [
+        DESCRIBE[0],
+        ("DESCRIBE QUERY SELECT * FROM `d` VERSION AS OF 5", rows(("k", "int", ""), ("g", "int", ""))),
+        DESCRIBE[1],
+        (PINNED_KEYS.replace(AT, "VERSION AS OF 5"), FOUND),
+    ]
+    assert sent(one.rewrite(sql), asked) == NARROWED.replace(AT, "VERSION AS OF 5")
