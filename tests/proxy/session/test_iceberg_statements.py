@@ -8,6 +8,7 @@ from support.session_stage import Stage
 
 from proxy.config.rewriting import RewriteSection
 from proxy.operations.dispatch import Outcome, OutcomeKind
+from proxy.operations.key_check import KeyTerms
 from proxy.operations.query import FailureKind, QueryResult
 from proxy.session.catalog.iceberg_snapshots import SNAPSHOT_GONE
 from proxy.session.explain.text import text
@@ -303,3 +304,14 @@ def test_a_version_is_not_described_by_what_was_known_of_its_table_an_hour_ago(s
         (PINNED_KEYS.replace(AT, "VERSION AS OF 5"), FOUND),
     ]
     assert sent(one.rewrite(sql), asked) == NARROWED.replace(AT, "VERSION AS OF 5")
+
+
+def test_a_plan_at_a_snapshot_rests_on_no_expired_description_that_nobody_checks() -> None:
+    stage, checked = Stage(rewrite=RewriteSection(cost_gate=False)), KeyTerms(may_be_checked=True)
+    one = stage.session()
+    # The snapshot is not told in time, so keys are remembered without one.
+    late: Script = [(NOW[0], failed(FailureKind.DEADLINE)), (UNPINNED_KEYS, FOUND), *LISTED]
+    assert sent(one.rewrite(SQL, checked), [*DESCRIBE, *late]) == UNPINNED
+    stage.now = 1_000.0
+    dispatch = played(one.rewrite(SQL, checked), [*DESCRIBE, *PINNED])
+    assert (dispatch.text, dispatch.check) == (NARROWED, None)

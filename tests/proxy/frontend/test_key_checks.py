@@ -1,0 +1,33 @@
+"""Where checks of remembered keys may run."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from support.relay_dialogue import SESSION
+
+from proxy.backends.pool import BackendPool, PoolSettings
+from proxy.config.address import Address
+from proxy.config.backend_list import PoolMember
+from proxy.frontend.background_runner import BackgroundRunner, RunnerSettings
+from proxy.frontend.key_checks import KeyChecks
+from proxy.operations.key_check import CheckVerdict, KeyCheck
+
+
+def iter_nothing():  # type: ignore[no-untyped-def]
+    yield from ()
+    return CheckVerdict.HELD
+
+
+@pytest.mark.asyncio
+async def test_a_full_backend_is_not_sent_every_statement_twice() -> None:
+    """Each start there ends in NOT_ASKED: the statement that was sent is cancelled and sent again."""
+    at = Address("spark", 1)
+    backends = BackendPool([PoolMember(at)], lambda: 0.0, PoolSettings(connections_max=1))
+    client = backends.lease(None)
+    assert client is not None
+    with ThreadPoolExecutor(1) as pool:
+        checks = KeyChecks(BackgroundRunner(RunnerSettings("a check"), pool), lambda: 0.0)
+        check = KeyCheck(iter_nothing(), 0.0, 5.0)
+        checks.start(SESSION, b"a login", check, client)
+        assert check.verdict is CheckVerdict.NOT_ASKED
+        assert not checks.has_room_at(at)
