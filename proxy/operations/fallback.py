@@ -147,7 +147,12 @@ class Fallback:
         if check is None or opened is None or not opened.status.ok or opened.operation is None:
             return None
         if check.verdict is None:
-            yield check
+            try:
+                yield check
+            except GeneratorExit:
+                # The connection has ended that would have shown the reply.
+                self._report([*tracked.stopped(self._clock())])
+                raise
         if check.verdict is CheckVerdict.HELD:
             return None
         now, call, closes = self._clock(), tracked.original_call, operation_closing_calls(opened.operation)

@@ -184,8 +184,18 @@ class PendingCalls:
 
     @property
     def has_unsettled(self) -> bool:
-        """True if a reply is awaited that may show an answer which must not be let out without a look."""
+        """True if a reply is awaited, or kept back, that may show an answer which must not be let out unseen."""
+        if self._awaited_check is not None:
+            return True
         return any(call.tracked is not None and call.tracked.is_unsettled for call in self._tracked_calls)
+
+    @property
+    def awaits_unconfirmed(self) -> bool:
+        """True if the reply to a statement is awaited that may have to be kept back until a check has ended."""
+        return any(
+            call.message is None and call.tracked is not None and call.tracked.pending_check is not None
+            for call in self._tracked_calls
+        )
 
     def may_pass_overlong(self) -> bool:
         """True if the reply that begins now, too long to be kept, may pass: it has the rows of an answer."""

@@ -181,7 +181,12 @@ class Relay:
         self._held = None
         self._enter(Phase.OPEN)
         self._commands += self._calls.release(held, dispatch, self._request_bytes_max)
-        self._resume()
+        if self._calls.awaits_unconfirmed:
+            # The reply to a call behind it would come while its own reply is kept back. The backend would not
+            # begin such a call any sooner.
+            self._enter(Phase.FALLING_BACK)
+        else:
+            self._resume()
         return self._take_commands()
 
     def check_settled(self, check: KeyCheck) -> list[Command]:
@@ -333,15 +338,19 @@ class Relay:
 
     def _read_clients(self, end: ReplyEnd) -> None:
         # The client has sent all that follows the call in the belief that the call would be answered next.
-        is_last = self.phase is Phase.OPEN and not end.calls_since
+        is_last = self.phase in (Phase.OPEN, Phase.FALLING_BACK) and not end.calls_since
         self._commands += self._calls.read_clients(end, is_last=is_last)
         if self._calls.is_falling_back:
-            self._enter(Phase.FALLING_BACK)
+            if self.phase is not Phase.FALLING_BACK:
+                self._enter(Phase.FALLING_BACK)
         elif (again := self._calls.take_to_decide_again()) is not None:
             self._hold_again(again)
+        else:
+            self._fallback_may_be_over()
 
     def _fallback_may_be_over(self) -> None:
-        if self.phase is not Phase.FALLING_BACK or self._calls.is_falling_back:
+        is_busy = self._calls.is_falling_back or self._calls.awaits_unconfirmed
+        if self.phase is not Phase.FALLING_BACK or is_busy:
             return
         again = self._calls.take_to_decide_again()
         if again is not None:

@@ -47,36 +47,65 @@ def held_by_check(dialogue: Dialogue, *behind: bytes) -> KeyCheck:
     return check
 
 
+REPLIES = {
+    "GetOperationStatus": lambda seqid: status_is(OperationState.RUNNING, seqid),
+    "CancelOperation": lambda seqid: reply("CancelOperation", seqid),
+    "CloseOperation": lambda seqid: reply("CloseOperation", seqid),
+}
+
+
+def play(dialogue: Dialogue, check: KeyCheck, verdict: CheckVerdict) -> list[tuple[str, int]]:
+    """Answer what the backend is sent, and end the check only once there is nothing else to do."""
+    operations, got = iter((OPERATION, AGAIN, THIRD)), []
+    while sent := names(dialogue.backend_got()):
+        for name, seqid in sent:
+            answer = executed(seqid, next(operations)) if name == "ExecuteStatement" else REPLIES[name](seqid)
+            obey(dialogue, dialogue.backend(answer))
+        if not dialogue._to_backend and check.verdict is None:
+            got += names(dialogue.client_got())
+            assert not got
+            check.settle(verdict)
+            obey(dialogue, dialogue.carry_out(dialogue.relay.check_settled(check)))
+    return names(dialogue.client_got())
+
+
+def obey(dialogue: Dialogue, commands: list[Command]) -> None:
+    for command in commands:
+        if isinstance(command, StatementHeld):
+            obey(dialogue, dialogue.carry_out(dialogue.relay.release(Dispatch(command.statement))))
+
+
 @pytest.mark.parametrize("verdict", list(CheckVerdict))
-def test_a_call_that_is_sent_behind_is_not_answered_first(verdict: CheckVerdict) -> None:
+@pytest.mark.parametrize(
+    "behind",
+    [
+        get_status(3, THIRD),
+        # The reply to this one is not read.
+        operation_call("CancelOperation", 3, THIRD),
+        execute("SELECT 7", 3),
+    ],
+)
+def test_a_call_that_is_sent_behind_is_answered_behind(behind: bytes, verdict: CheckVerdict) -> None:
     dialogue = Dialogue().open_session()
+    check = held_by_check(dialogue, behind)
+    answered = play(dialogue, check, verdict)
+    assert [seqid for _, seqid in answered] == [2, 3]
+    assert dialogue.relay.phase is Phase.OPEN
+
+
+@pytest.mark.parametrize("verdict", list(CheckVerdict))
+def test_a_call_that_is_sent_before_is_answered_before(verdict: CheckVerdict) -> None:
+    dialogue = Dialogue().open_session()
+    dialogue.client(get_status(1, THIRD))
     check = held_by_check(dialogue, get_status(3, THIRD))
-    dialogue.backend(executed(2, OPERATION))
-    dialogue.backend(status_is(OperationState.RUNNING, 3))
+    dialogue.backend(status_is(OperationState.RUNNING, 1))
+    assert names(dialogue.client_got()) == [("GetOperationStatus", 1)]
+    assert [name for name, _ in names(dialogue.backend_got())] == ["GetOperationStatus", "ExecuteStatement"]
+    obey(dialogue, dialogue.backend(executed(2, OPERATION)))
+    assert not dialogue.client_got()
     check.settle(verdict)
-    dialogue.carry_out(dialogue.relay.check_settled(check))
-    assert names(dialogue.client_got()) == [("ExecuteStatement", 2), ("GetOperationStatus", 3)]
-
-
-def test_a_call_whose_reply_is_not_read_is_not_answered_first_either() -> None:
-    dialogue = Dialogue().open_session()
-    check = held_by_check(dialogue, operation_call("CancelOperation", 3, THIRD))
-    dialogue.backend(executed(2, OPERATION))
-    dialogue.backend(reply("CancelOperation", 3))
-    check.settle(CheckVerdict.HELD)
-    dialogue.carry_out(dialogue.relay.check_settled(check))
-    assert names(dialogue.client_got()) == [("ExecuteStatement", 2), ("CancelOperation", 3)]
-
-
-def test_a_statement_that_is_sent_behind_does_not_break_the_connection() -> None:
-    dialogue = Dialogue().open_session()
-    check = held_by_check(dialogue, execute("SELECT 7", 3))
-    dialogue.backend(executed(2, OPERATION))
-    check.settle(CheckVerdict.HELD)
-    dialogue.carry_out(dialogue.relay.check_settled(check))
-    dialogue.carry_out(dialogue.relay.release(Dispatch("SELECT 7")))
-    dialogue.backend(executed(3, AGAIN))
-    assert names(dialogue.client_got()) == [("ExecuteStatement", 2), ("ExecuteStatement", 3)]
+    obey(dialogue, dialogue.carry_out(dialogue.relay.check_settled(check)))
+    assert [seqid for _, seqid in play(dialogue, check, verdict)][:2] == [2, 3]
 
 
 def test_bytes_that_answer_no_call_end_the_connection_while_a_check_is_awaited() -> None:
