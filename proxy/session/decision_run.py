@@ -225,8 +225,10 @@ class DecisionRun:
         if not self._terms.due_s:
             return False
         memory = self._terms.memory(only_reads=planned.statement.only_reads)
-        if planned.key_queries and self._catalog.key_queries(memory, fence).are_at_hand(planned):
-            return False
+        # At snapshots other questions are asked, and descriptions at snapshots are made of those that are current.
+        if planned.key_queries and not planned.pinnable:
+            if self._catalog.key_queries(memory, fence).are_at_hand(planned):
+                return False
         is_due = self._settings is not None and self._settings.until <= self._start
         return is_due or not self._catalog.is_current(planned)
 
@@ -268,7 +270,10 @@ class DecisionRun:
         if key_queries.to_check:
             check = self._check(planned, key_queries)
             self._unchecked = UncheckedKeys(key_queries.to_check, check, self._start)
-        elif asks_later and not (yield from self._timed_lookup(self._are_views_as_planned(planned))):
+        elif (self._catalog.due_s or asks_later) and not (
+            yield from self._timed_lookup(self._is_as_planned(planned))
+        ):
+            # No check is left to look at what has expired.
             self._skip_for(SkipReason.TABLES_UNSETTLED)
         return planned, answers
 
@@ -287,10 +292,13 @@ class DecisionRun:
         verdict = yield from key_queries.check(key_queries.to_check)
         if verdict is not CheckVerdict.HELD:
             return verdict
-        is_same = (yield from self._catalog.is_as_planned(planned, self._described_since)) and (
+        return CheckVerdict.HELD if (yield from self._is_as_planned(planned)) else CheckVerdict.CHANGED
+
+    def _is_as_planned(self, planned: Plan) -> Queries[bool]:
+        """Whether descriptions and settings are those of the plan. The ones that have expired are asked for again."""
+        return (yield from self._catalog.is_as_planned(planned, self._described_since)) and (
             self._settings is None or (yield from self._catalog.are_settings(self._settings.value))
         )
-        return CheckVerdict.HELD if is_same else CheckVerdict.CHANGED
 
     def _apply(self, planned: Plan, answers: KeyAnswers, limits: RewriteLimits, fence: Fence) -> Queries[None]:
         """Insert predicates and hints for the keys, if nothing has changed since the fence was opened."""

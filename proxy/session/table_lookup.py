@@ -64,7 +64,7 @@ def _version(
 ) -> _Asking[DescribedTable]:
     """A table as of the version that a statement names, which has columns of its own."""
     described = known.facts.described(name.unversioned)
-    if described.facts is None:
+    if described.facts is None or name.unversioned not in known.facts.current():
         described = yield from describe(name.unversioned, known, files, settings)
     facts = described.facts
     if facts is None or facts.kind is not TableKind.TABLE:
