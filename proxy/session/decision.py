@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import inf
 
+from proxy.operations.dispatch import always
 from proxy.operations.key_check import ASK_FIRST, CheckVerdict, KeyTerms
 from proxy.session.catalog.iceberg_snapshots import SnapshotRead
 from proxy.session.consistency.read_set import ReadSet
@@ -42,6 +43,8 @@ class DecisionTerms:
     is_explained: bool = False
     # The remembered keys that may be used beside those that the settings allow.
     keys: KeyTerms = ASK_FIRST
+    # Whether the session is still in this state: answers that it gets later are not those of the state.
+    is_session_unchanged: Callable[[], bool] = always
 
     @property
     def due_s(self) -> float:

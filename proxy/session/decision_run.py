@@ -67,7 +67,7 @@ class DecisionRun:
     ) -> None:
         self._shared = shared
         # What has expired may be used where it is asked for again while the statement runs.
-        self._catalog = replace(catalog, due_s=terms.due_s)
+        self._catalog = replace(catalog, due_s=terms.due_s, is_session_unchanged=terms.is_session_unchanged)
         self._settings = catalog.settings_at_hand
         self._listings = listings
         self._statement = statement
@@ -225,10 +225,10 @@ class DecisionRun:
         if not self._terms.due_s:
             return False
         memory = self._terms.memory(only_reads=planned.statement.only_reads)
-        # At snapshots other questions are asked, and descriptions at snapshots are made of those that are current.
-        if planned.key_queries and not planned.pinnable:
-            if self._catalog.key_queries(memory, fence).are_at_hand(planned):
-                return False
+        key_queries = self._catalog.key_queries(memory, fence)
+        # At snapshots other questions are asked, and tables at snapshots are described by what is current.
+        if planned.key_queries and not planned.pinnable and key_queries.are_at_hand(planned):
+            return False
         is_due = self._settings is not None and self._settings.until <= self._start
         return is_due or not self._catalog.is_current(planned)
 
@@ -295,7 +295,7 @@ class DecisionRun:
         return CheckVerdict.HELD if (yield from self._is_as_planned(planned)) else CheckVerdict.CHANGED
 
     def _is_as_planned(self, planned: Plan) -> Queries[bool]:
-        """Whether descriptions and settings are those of the plan. The ones that have expired are asked for again."""
+        """Whether descriptions and settings are as planned with. Those that have expired are asked for again."""
         return (yield from self._catalog.is_as_planned(planned, self._described_since)) and (
             self._settings is None or (yield from self._catalog.are_settings(self._settings.value))
         )

@@ -7,11 +7,12 @@ they are asked for again while the statement runs (`proxy.operations.key_check`)
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from math import inf
 from typing import Final, TypeAlias, TypeVar
 
+from proxy.operations.dispatch import always
 from proxy.operations.key_check import CheckVerdict
 from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult
 from proxy.session.catalog.metadata_cache import SessionMetadata
@@ -55,6 +56,8 @@ class KeyQueries:
     known: SessionMetadata
     memory: RememberedKeys | None
     fence: Fence
+    # Keys that came after a change of the session are not remembered.
+    is_session_unchanged: Callable[[], bool] = always
     # The remembered keys that were used so far and are to be checked.
     to_check: dict[KeyQuery, Keys] = field(default_factory=dict)
 
@@ -121,6 +124,8 @@ class KeyQueries:
         is_remembered = self.memory is not None and (
             self._age_s(question) or self.shared.config.rewrite.keys_remembered_s
         )
+        if not self.is_session_unchanged():
+            return keys
         if self.memory is not None and is_remembered and not isinstance(keys, SkipReason):
             self.shared.keys.put(
                 self.memory.state, question, keys, tables=question.tables, asked_at=asked_at, fence=self.fence

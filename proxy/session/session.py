@@ -156,6 +156,8 @@ class Session:
 
     def _terms(self, settings: SessionSettings, keys: KeyTerms = ASK_FIRST) -> DecisionTerms:
         state = self._state
+        # Before the digest is read: a change in between counts.
+        is_session_unchanged = partial(self._is_as_after, state.changes)
         return DecisionTerms(
             settings,
             self._scope,
@@ -163,6 +165,7 @@ class Session:
             has_search_path=state.has_search_path,
             has_variables=state.has_variables,
             keys=keys,
+            is_session_unchanged=is_session_unchanged,
         )
 
     def _begin(self, statement: StatementClass) -> tuple[Callable[[Outcome], None], ...]:

@@ -5,12 +5,13 @@ Each question is a generator: it yields queries for the client's own session, an
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Generator, Hashable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
 from proxy.config.rewriting import CatalogSection
+from proxy.operations.dispatch import always
 from proxy.operations.query import NO_TABLES, Query, QueryResult, Rows
 from proxy.session.catalog.facts_cache import DescribedTable, FactsMoment
 from proxy.session.catalog.file_index import IndexOverview
@@ -116,6 +117,8 @@ class SessionCatalog:
     _metadata: SessionMetadata
     # Facts and settings may have expired so many seconds ago: they are asked for again while the statement runs.
     due_s: float = 0.0
+    # Answers that came after a change of the session are not remembered: they are not those of the state.
+    is_session_unchanged: Callable[[], bool] = always
 
     @property
     def sharing_key(self) -> Hashable:
@@ -191,7 +194,9 @@ class SessionCatalog:
         if remembered is None or remembered.until + self.due_s <= self._shared.clock():
             settings = read_settings((yield settings_query(self._settings)))
             is_answered = settings.uncertainty is not SkipReason.SETTINGS_UNKNOWN
-            remembered = metadata.server_settings = self._expiring(settings, is_answered=is_answered)
+            remembered = self._expiring(settings, is_answered=is_answered)
+            if self.is_session_unchanged():
+                metadata.server_settings = remembered
         return remembered.value
 
     def _expiring(self, said: T, *, is_answered: bool) -> Expiring[T]:
@@ -242,6 +247,8 @@ class SessionCatalog:
         for name in sorted(names - late, key=str):
             asked_at = facts.moment()
             described = yield from describe(name, self._metadata, self._shared.files, self._settings)
+            if not self.is_session_unchanged():
+                return late | (names - facts.current().keys())
             if described.is_late:
                 left_alone.missed(name)
                 return late | (names - facts.current().keys())
@@ -362,7 +369,7 @@ class SessionCatalog:
 
     def key_queries(self, memory: RememberedKeys | None, fence: Fence) -> KeyQueries:
         """The key queries of one statement; `fence` was opened before the first of them."""
-        return KeyQueries(self._shared, self._metadata, memory, fence)
+        return KeyQueries(self._shared, self._metadata, memory, fence, self.is_session_unchanged)
 
     def partitions(self, names: Iterable[TableName]) -> Queries[dict[TableName, ListedPartitions]]:
         """The partition lists of those tables that can be listed."""

@@ -1,5 +1,6 @@
 """Where checks of remembered keys may run."""
 
+from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -11,9 +12,10 @@ from proxy.config.backend_list import PoolMember
 from proxy.frontend.background_runner import BackgroundRunner, RunnerSettings
 from proxy.frontend.key_checks import KeyChecks
 from proxy.operations.key_check import CheckVerdict, KeyCheck
+from proxy.operations.query import Query, QueryResult
 
 
-def iter_nothing():  # type: ignore[no-untyped-def]
+def iter_nothing() -> Generator[Query, QueryResult, CheckVerdict]:
     yield from ()
     return CheckVerdict.HELD
 

@@ -1,5 +1,7 @@
 """Checks of remembered keys on connections whose clients send calls behind one another."""
 
+from collections.abc import Generator
+
 import pytest
 from support.relay_dialogue import (
     AGAIN,
@@ -14,15 +16,16 @@ from support.relay_dialogue import (
     status_is,
 )
 
-from proxy.operations.dispatch import Dispatch
+from proxy.operations.dispatch import Dispatch, Outcome
 from proxy.operations.key_check import CheckVerdict, KeyCheck
+from proxy.operations.query import Query, QueryResult
 from proxy.relay.commands import AwaitCheck, Close, Command, StatementHeld
 from proxy.relay.phases import Phase
 from proxy.wire.hs2.calls import OperationState
 from proxy.wire.thrift.messages import FramedMessageReader
 
 
-def iter_nothing():  # type: ignore[no-untyped-def]
+def iter_nothing() -> Generator[Query, QueryResult, CheckVerdict]:
     yield from ()
     return CheckVerdict.HELD
 
@@ -56,16 +59,17 @@ REPLIES = {
 
 def play(dialogue: Dialogue, check: KeyCheck, verdict: CheckVerdict) -> list[tuple[str, int]]:
     """Answer what the backend is sent, and end the check only once there is nothing else to do."""
-    operations, got = iter((OPERATION, AGAIN, THIRD)), []
-    while sent := names(dialogue.backend_got()):
+    operations, sent = iter((OPERATION, AGAIN, THIRD)), names(dialogue.backend_got())
+    while sent:
         for name, seqid in sent:
             answer = executed(seqid, next(operations)) if name == "ExecuteStatement" else REPLIES[name](seqid)
             obey(dialogue, dialogue.backend(answer))
-        if not dialogue._to_backend and check.verdict is None:
-            got += names(dialogue.client_got())
-            assert not got
+        sent = names(dialogue.backend_got())
+        if not sent and check.verdict is None:
+            assert not dialogue.client_got()
             check.settle(verdict)
             obey(dialogue, dialogue.carry_out(dialogue.relay.check_settled(check)))
+            sent = names(dialogue.backend_got())
     return names(dialogue.client_got())
 
 
@@ -119,7 +123,8 @@ def test_bytes_that_answer_no_call_end_the_connection_while_a_check_is_awaited()
 
 
 def test_the_end_of_a_statement_is_told_whose_client_leaves_while_its_check_is_awaited() -> None:
-    dialogue, outcomes = Dialogue().open_session(), []
+    dialogue = Dialogue().open_session()
+    outcomes: list[Outcome] = []
     check = KeyCheck(iter_nothing(), 0.0, 5.0)
     dialogue.client(execute("SELECT 1", 2))
     dispatch = Dispatch("SELECT 2", may_fall_back=True, check=check, on_outcome=outcomes.append)

@@ -1,11 +1,16 @@
 """Checks of remembered keys, which run while other statements of their session and of its state go on."""
 
+from collections.abc import Mapping
+
 import pytest
 from support.played_sessions import DESCRIBE, DETAILS, KEY_QUERY, KEYS, NARROWED, SETTINGS, SQL, played, rows
 from support.session_stage import FINISHED, Stage
 
 from proxy.config.rewriting import CatalogSection, RewriteSection
+from proxy.operations.dispatch import Dispatch
 from proxy.operations.key_check import CheckVerdict, KeyTerms
+from proxy.operations.query import QueryResult
+from proxy.session.session_catalog import Queries, T
 
 CHECKED = KeyTerms(may_be_checked=True)
 LATER_S = CatalogSection().facts_ttl_s + 1.0
@@ -60,9 +65,10 @@ def test_descriptions_that_a_check_was_told_in_another_state_are_not_those_of_th
     check = played(one.rewrite(SQL, CHECKED), []).check
     assert check is not None
     played(one.rewrite("USE elsewhere"), []).on_outcome(FINISHED)
-    assert played(check.queries, [KEYS, D_OF_ANOTHER_DATABASE, DESCRIBE[1]]) is CheckVerdict.CHANGED
+    elsewhere = dict([KEYS, D_OF_ANOTHER_DATABASE, DESCRIBE[1]])
+    assert answered(check.queries, elsewhere, []) is CheckVerdict.CHANGED
     # Another session of the state asks for itself.
-    asked = []
+    asked: list[str] = []
     queries = other.rewrite(SQL)
     answers = {KEY_QUERY: KEYS[1], **dict(DESCRIBE), SETTINGS[0]: SETTINGS[1]}
     played_with(queries, answers, asked)
@@ -84,17 +90,20 @@ def test_no_statement_rests_on_an_expired_description_that_nobody_checks(key_sta
     assert {DESCRIBE[0][0], DESCRIBE[1][0]} <= set(asked)
 
 
-def answered(queries, answers, asked):  # type: ignore[no-untyped-def]
-    """Answer the queries in any order."""
-    answer = None
+def answered(queries: Queries[T], answers: Mapping[str, QueryResult], asked: list[str]) -> T:
+    """Answer the queries in whichever order they come."""
+    answer: QueryResult | None = None
     while True:
         try:
-            query = queries.send(answer)
+            query = queries.send(answer) if answer is not None else next(queries)
         except StopIteration as done:
-            return done.value
+            result: T = done.value
+            return result
         asked.append(query.sql)
         answer = SETTINGS[1] if query.sql == SETTINGS[0] else answers[query.sql]
 
 
-def played_with(queries, answers, asked=None):  # type: ignore[no-untyped-def]
+def played_with(
+    queries: Queries[Dispatch], answers: Mapping[str, QueryResult], asked: list[str] | None = None
+) -> str:
     return answered(queries, answers, [] if asked is None else asked).text
