@@ -56,6 +56,9 @@ class KeyChecks:
 
         if not self._runner.start(session, credentials, check.queries, clients, ended=ended, refused=refused):
             late.cancel()
+            if self._runner.has_room:
+                # The backend has no connection left: each statement would be sent twice.
+                refused()
             check.settle(CheckVerdict.NOT_ASKED)
 
     def sessions_closed(self, sessions: Collection[SessionHandle]) -> None:
