@@ -91,6 +91,13 @@ class DecisionRun:
         yield from self._stages()
         if self._terms.is_explained:
             yield from self._look_up_for_explain(start)
+        elif self._rewrite is not None:
+            # For the history: the partitions of which a scan keeps some, where that needs no query.
+            missing = {scan.scan.reference.name for scan in self._rewrite.scans if scan.predicate is not None}
+            self._partitions = {
+                **self._catalog.partitions_at_hand(missing - self._partitions.keys()),
+                **self._partitions,
+            }
         self._timings.total_s = self._shared.clock() - start
         return Decision(
             self._statement.text,

@@ -151,6 +151,11 @@ class SessionCatalog:
         """The number of a table's partitions, where its list is at hand."""
         return self._lists.count(self.described(name), self._metadata)
 
+    def partitions_at_hand(self, names: Iterable[TableName]) -> dict[TableName, PartitionIndex]:
+        """The partition lists of those tables whose lists are at hand."""
+        found = {name: self._lists.at_hand(self.described(name), self._metadata) for name in names}
+        return {name: index for name, index in found.items() if index is not None}
+
     def indexed_at_hand(self) -> IndexOverview | None:
         """The tables of the file index, where that needs no query."""
         return self._shared.files.overview_at_hand(self._metadata)

@@ -84,13 +84,22 @@ class PartitionLists:
 
         Partitions without a place in the order, such as the default partition, are not counted.
         """
+        found = self._at_hand(table, known)
+        if found is None:
+            return None
+        return max((costs.totals[-1] for costs in self.costs(*found).values()), default=None)
+
+    def at_hand(self, table: DescribedTable, known: SessionMetadata) -> PartitionIndex | None:
+        """The list of a table, where it is at hand: nothing is asked."""
+        found = self._at_hand(table, known)
+        return None if found is None else found[1]
+
+    def _at_hand(self, table: DescribedTable, known: SessionMetadata) -> tuple[ListKey, PartitionIndex] | None:
         if self._shared.store is None or not known.owner or not table.identity:
             return None
         key = ListKey(known.owner, table.identity)
         index = self._shared.store.get(key)
-        if index is None:
-            return None
-        return max((costs.totals[-1] for costs in self.costs(key, index).values()), default=None)
+        return None if index is None else (key, index)
 
     def _asked(self, key: ListKey, table: DescribedTable) -> Generator[Query, QueryResult, PartitionIndex | None]:
         answer = yield partitions_query(table.name, self._settings)
