@@ -97,7 +97,16 @@ async def _serve_with(
     await role.start(stop.set, shared.metrics.exposition)
     if role.is_late:
         _reload(proxy, shared, maintenance, read)
-    admin = application(config, shared, backends, role.exposition, slots=proxy.slots, is_stopping=stop.is_set)
+    admin = application(
+        config,
+        shared,
+        backends,
+        role.exposition,
+        history=history,
+        key=role.page_key,
+        slots=proxy.slots,
+        is_stopping=stop.is_set,
+    )
     runner = web.AppRunner(admin, handle_signals=False, access_log=None)
     await runner.setup()
     try:

@@ -24,6 +24,7 @@ from proxy.config.types import (
     HostAndPort,
     HostAndPortOrNothing,
     HttpPath,
+    PasswordHash,
     Seconds,
     SecondsOrNever,
     Section,
@@ -174,14 +175,23 @@ class HttpSection(Section, frozen=True):
 
 
 class AdminSection(Section, frozen=True):
-    """The HTTP port for explain, metrics and health."""
+    """The HTTP port for the pages, explain, metrics and health."""
 
     counts: ClassVar = Counts.AFTER_RESTART
 
     # Its address. Loopback by default, as for `proxy.listen`.
     listen: HostAndPort = "127.0.0.1:10080"
+    # Administrators, who see everybody's statements, each with the hash of a password that `starpruner
+    # hash-password` makes: anna = "scrypt$..". Everybody else signs in as a user of the backend, which checks the
+    # password, and sees the own statements.
+    users: dict[str, PasswordHash] = {}  # noqa: RUF012 - msgspec makes a new one for each
+    # Shows everybody's statements to everybody who can reach the port, without signing in.
+    open: bool = False
     # Expert. The longest request: larger than any statement that is rewritten, JSON escapes included.
     request_bytes_max: Bytes = 4 * 1024 * 1024
+
+    def __repr__(self) -> str:
+        return f"AdminSection({self.listen}, {len(self.users)} users, open={self.open})"
 
 
 class HistorySection(Section, frozen=True):

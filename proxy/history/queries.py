@@ -48,6 +48,8 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     text: str = ""
     # Seconds since 1970.
     since: float | None = None
+    # Leaves out statements that nobody would rewrite, as those without a join.
+    only_candidates: bool = False
     # Only those that come behind this one, which the last page ended with.
     before: str = ""
 
@@ -126,6 +128,10 @@ _LINE_COLUMNS: Final = ", ".join(StatementLine.__struct_fields__[:-2])
 NOTHING_TO_DECIDE: Final = ("NOT_A_QUERY", "NO_JOIN_IN_TEXT", "OWN_FILTERS_ALONE")
 
 
+_NAMED: Final = ", ".join(f"'{reason}'" for reason in NOTHING_TO_DECIDE)
+_IS_CANDIDATE: Final = f"(fingerprint IS NOT NULL AND coalesce(skip_reason, '') NOT IN ({_NAMED}))"
+
+
 class HistoryReader:
     """The questions to one file. Every method raises HistoryError."""
 
@@ -145,15 +151,17 @@ class HistoryReader:
         return StatementPage(lines, lines[-1].id if len(found) > rows else None)
 
     def slowest(self, wanted: Filter, rows: int) -> list[StatementLine]:
-        """The statements that took longest in all."""
+        """The statements that took longest in all; of each fingerprint the slowest."""
         where, values = _where(wanted)
         with self._connected() as connection:
             found = connection.execute(
-                f"SELECT {_LINE_COLUMNS}, substr(original, 1, {EXCERPT_CHARS}) FROM statements AS s"  # noqa: S608
-                f" WHERE {where} AND run_s IS NOT NULL ORDER BY deciding_s + run_s DESC LIMIT ?",
+                f"SELECT {_LINE_COLUMNS}, substr(original, 1, {EXCERPT_CHARS}), max(deciding_s + run_s)"  # noqa: S608
+                f" FROM statements AS s WHERE {where} AND run_s IS NOT NULL"
+                # SQLite takes the other columns from the row of the maximum.
+                " GROUP BY coalesce(fingerprint, id) ORDER BY max(deciding_s + run_s) DESC LIMIT ?",
                 (*values, rows),
             ).fetchall()
-            return self._lines(connection, found)
+            return self._lines(connection, [row[:-1] for row in found])
 
     def most_spared(self, wanted: Filter, rows: int) -> list[tuple[str, int, int, int, str, str]]:
         """Fingerprints whose statements left out most partitions: runs, spared, total, the last id, an excerpt."""
@@ -197,11 +205,9 @@ class HistoryReader:
                 f" FROM statements AS s WHERE {where} AND outcome = 'rewritten'",
                 values,
             ).fetchone()
-            marks = ", ".join("?" * len(NOTHING_TO_DECIDE))
             (candidates,) = connection.execute(
-                f"SELECT count(*) FROM statements AS s WHERE {where} AND fingerprint IS NOT NULL"  # noqa: S608
-                f" AND coalesce(skip_reason, '') NOT IN ({marks})",
-                (*values, *NOTHING_TO_DECIDE),
+                f"SELECT count(*) FROM statements AS s WHERE {where} AND {_IS_CANDIDATE}",  # noqa: S608
+                values,
             ).fetchone()
         return Sums(wanted.since or 0.0, outcomes, candidates, *_sums(row))
 
@@ -309,9 +315,8 @@ def _where(wanted: Filter) -> tuple[str, list[object]]:
     ):
         if value is not None:
             terms.append((column, value))
-    if not terms:
-        return "1", []
-    return " AND ".join(column for column, _ in terms), [value for _, value in terms]
+    conditions = [column for column, _ in terms] + ([_IS_CANDIDATE] if wanted.only_candidates else [])
+    return " AND ".join(conditions) or "1", [value for _, value in terms]
 
 
 def _contains(text: str) -> str | None:
