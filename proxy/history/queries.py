@@ -158,7 +158,7 @@ class HistoryReader:
                 f"SELECT {_LINE_COLUMNS}, substr(original, 1, {EXCERPT_CHARS}), max(deciding_s + run_s)"  # noqa: S608
                 f" FROM statements AS s WHERE {where} AND run_s IS NOT NULL"
                 # SQLite takes the other columns from the row of the maximum.
-                " GROUP BY coalesce(fingerprint, id) ORDER BY max(deciding_s + run_s) DESC LIMIT ?",
+                " GROUP BY coalesce(fingerprint, original) ORDER BY max(deciding_s + run_s) DESC LIMIT ?",
                 (*values, rows),
             ).fetchall()
             return self._lines(connection, [row[:-1] for row in found])
