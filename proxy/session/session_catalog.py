@@ -152,7 +152,7 @@ class SessionCatalog:
         return self._lists.count(self.described(name), self._metadata)
 
     def partitions_at_hand(self, names: Iterable[TableName]) -> dict[TableName, PartitionIndex]:
-        """The partition lists of those tables whose lists are at hand."""
+        """The partition lists of those tables whose lists are at hand, for numbers: some may be of yesterday."""
         found = {name: self._lists.at_hand(self.described(name), self._metadata) for name in names}
         return {name: index for name, index in found.items() if index is not None}
 

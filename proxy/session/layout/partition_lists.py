@@ -107,15 +107,17 @@ class PartitionLists:
         return max((costs.totals[-1] for costs in self.costs(*found).values()), default=None)
 
     def at_hand(self, table: DescribedTable, known: SessionMetadata) -> PartitionIndex | None:
-        """The list of a table, where it is at hand: nothing is asked."""
-        found = self._at_hand(table, known)
+        """The list of a table, where it is at hand, maybe one that has expired: nothing is asked."""
+        found = self._at_hand(table, known, or_old=True)
         return None if found is None else self._shared.counted(*found)
 
-    def _at_hand(self, table: DescribedTable, known: SessionMetadata) -> tuple[ListKey, PartitionIndex] | None:
+    def _at_hand(
+        self, table: DescribedTable, known: SessionMetadata, *, or_old: bool = False
+    ) -> tuple[ListKey, PartitionIndex] | None:
         if self._shared.store is None or not known.owner or not table.identity:
             return None
         key = ListKey(known.owner, table.identity)
-        index = self._shared.store.get(key)
+        index = self._shared.store.get(key, or_old=or_old)
         return None if index is None else (key, index)
 
     def _asked(self, key: ListKey, table: DescribedTable) -> Generator[Query, QueryResult, PartitionIndex | None]:
