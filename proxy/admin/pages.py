@@ -1,4 +1,4 @@
-"""The pages of the admin port, made on the server: Now, History, a statement, Why not, Explain, and signing in.
+"""The pages of the admin port, made on the server, and signing in: one for each view, and one for a statement.
 
 Templates stand in `templates/`, the style sheet in `static/`. A page runs no script and loads nothing from
 elsewhere. Forms that do something carry a token (`proxy/admin/tickets.py`).
@@ -63,6 +63,7 @@ class Pages:
             web.get("/", self._for_visitor(self._now)),
             web.get("/history", self._for_visitor(self._history)),
             web.get("/history/{id}", self._for_visitor(self._statement)),
+            web.get("/digests/page", self._for_visitor(self._digests)),
             web.get("/why-not", self._for_visitor(self._why_not)),
             web.get("/explain", self._for_visitor(self._explain_form)),
             web.post("/explain/page", self._explain),
@@ -147,6 +148,16 @@ class Pages:
             others=[scan for scan in record.scans if not scan.is_fact],
             graph=join_graph(record),
             spans=timeline(record),
+        )
+
+    async def _digests(self, request: web.Request, visitor: Visitor) -> web.Response:
+        digests, failure = [], ""
+        try:
+            digests = await self._view.digests(visitor)
+        except HistoryError as error:
+            failure = str(error)
+        return self._answer(
+            request, visitor, "digests.html", place="digests", digests=digests, failure=failure, days=REASON_DAYS
         )
 
     async def _why_not(self, request: web.Request, visitor: Visitor) -> web.Response:

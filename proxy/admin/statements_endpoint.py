@@ -1,4 +1,4 @@
-"""GET /statements, /statements/{id}, /summary, /reasons, /now, /quarantine and /openapi.json on the admin port.
+"""GET /statements, /statements/{id}, /summary, /reasons, /digests, /now, /quarantine and /openapi.json.
 
 A user sees the own statements, an administrator all; nobody sees any without signing in, by HTTP Basic or by the
 cookie of the pages.
@@ -25,6 +25,7 @@ from proxy.admin.statements_view import (
 )
 from proxy.admin.tickets import Visitor
 from proxy.admin.visitors import SignInError, Visitors
+from proxy.history.digests import Digest
 from proxy.history.queries import PAGE_ROWS, PAGE_ROWS_MAX, Filter, HistoryError, StatementPage
 from proxy.history.record import OUTCOMES, Record
 
@@ -36,6 +37,12 @@ class ReasonsAnswer(msgspec.Struct):
     """The answer of GET /reasons, those that are met most often first."""
 
     reasons: list[ReasonView]
+
+
+class DigestsAnswer(msgspec.Struct):
+    """The answer of GET /digests."""
+
+    digests: list[Digest]
 
 
 class _Wanted(msgspec.Struct, forbid_unknown_fields=True):
@@ -56,8 +63,8 @@ class _Wanted(msgspec.Struct, forbid_unknown_fields=True):
         return Filter(seen_by=visitor.seen_by, **values)
 
 
-class _WantedReasons(msgspec.Struct, forbid_unknown_fields=True):
-    """The query of GET /reasons."""
+class _WantedDays(msgspec.Struct, forbid_unknown_fields=True):
+    """The query of GET /reasons and /digests."""
 
     days: int = REASON_DAYS
 
@@ -87,6 +94,12 @@ ROUTES: Final = (
         ReasonsAnswer,
         parameters=(Parameter("days", f"Days that are looked back, {REASON_DAYS_MAX} at most.", "integer"),),
     ),
+    Route(
+        "/digests",
+        "One line for each fingerprint, those that took most seconds in all first.",
+        DigestsAnswer,
+        parameters=(Parameter("days", f"Days that are looked back, {REASON_DAYS_MAX} at most.", "integer"),),
+    ),
     Route("/now", "Statements that run, and open sessions.", NowView),
     Route("/quarantine", "Rules and fingerprints that are quarantined.", QuarantineView),
 )
@@ -95,7 +108,15 @@ ROUTES: Final = (
 def routes(view: StatementsView, visitors: Visitors) -> list[web.RouteDef]:
     """The routes."""
     shown = _Statements(view)
-    handlers = (shown.statements, shown.statement, shown.summary, shown.reasons, shown.now, shown.quarantine)
+    handlers = (
+        shown.statements,
+        shown.statement,
+        shown.summary,
+        shown.reasons,
+        shown.digests,
+        shown.now,
+        shown.quarantine,
+    )
     paths = (route.path for route in ROUTES)
     return [
         *(web.get(path, _for_visitor(handler, visitors)) for path, handler in zip(paths, handlers, strict=True)),
@@ -122,13 +143,19 @@ class _Statements:
         return json_answer(record)
 
     async def reasons(self, request: web.Request, visitor: Visitor) -> web.Response:
-        days = msgspec.convert(dict(request.query), _WantedReasons, strict=False).days
+        days = msgspec.convert(dict(request.query), _WantedDays, strict=False).days
         if not 1 <= days <= REASON_DAYS_MAX:
             return error_answer(HTTPStatus.BAD_REQUEST, f"days is from 1 to {REASON_DAYS_MAX}.")
         return json_answer(ReasonsAnswer(await self._view.reasons(visitor, days)))
 
     async def summary(self, _: web.Request, visitor: Visitor) -> web.Response:
         return json_answer(await self._view.today(visitor))
+
+    async def digests(self, request: web.Request, visitor: Visitor) -> web.Response:
+        days = msgspec.convert(dict(request.query), _WantedDays, strict=False).days
+        if not 1 <= days <= REASON_DAYS_MAX:
+            return error_answer(HTTPStatus.BAD_REQUEST, f"days is from 1 to {REASON_DAYS_MAX}.")
+        return json_answer(DigestsAnswer(await self._view.digests(visitor, days)))
 
     async def now(self, _: web.Request, visitor: Visitor) -> web.Response:
         return json_answer(await self._view.now(visitor))

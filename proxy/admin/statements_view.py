@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -11,8 +12,10 @@ from typing import Final, TypeVar
 import msgspec
 
 from proxy.admin.tickets import Visitor
+from proxy.history.digests import Digest
 from proxy.history.history import History, ProcessState, SessionState
 from proxy.history.queries import (
+    DAY_S,
     PAGE_ROWS,
     Filter,
     HistoryError,
@@ -141,6 +144,11 @@ class StatementsView:
         """The reasons for which statements stayed as they were."""
         lines = await self._asked(lambda reader: reader.reasons(Filter(seen_by=visitor.seen_by), days))
         return [_reason(line) for line in lines]
+
+    async def digests(self, visitor: Visitor, days: int = REASON_DAYS) -> list[Digest]:
+        """One line for each fingerprint of the last days."""
+        wanted = Filter(seen_by=visitor.seen_by, since=time.time() - days * DAY_S)
+        return await self._asked(lambda reader: reader.digests(wanted))
 
     async def _states(self) -> list[ProcessState]:
         own = self.history.state()

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from proxy.history.digests import Digest, digests
 from proxy.history.history import LOST_AFTER_S, ProcessState
 from proxy.history.record import Record, id_of_time
 from proxy.history.store import connect
@@ -24,6 +25,9 @@ PAGE_ROWS_MAX: Final = 500
 # A question is given up after this; SQLite asks in between, each so many steps of its machine.
 QUESTION_S: Final = 3.0
 _STEPS: Final = 10_000
+# Fingerprints of one list.
+DIGESTS_MAX: Final = 200
+DAY_S: Final = 86_400.0
 # Characters of a text in a list.
 EXCERPT_CHARS: Final = 300
 
@@ -129,7 +133,7 @@ NOTHING_TO_DECIDE: Final = ("NOT_A_QUERY", "NO_JOIN_IN_TEXT", "OWN_FILTERS_ALONE
 
 
 _NAMED: Final = ", ".join(f"'{reason}'" for reason in NOTHING_TO_DECIDE)
-_IS_CANDIDATE: Final = f"(fingerprint IS NOT NULL AND coalesce(skip_reason, '') NOT IN ({_NAMED}))"
+_IS_CANDIDATE: Final = f"(s.fingerprint IS NOT NULL AND coalesce(s.skip_reason, '') NOT IN ({_NAMED}))"
 
 
 class HistoryReader:
@@ -240,6 +244,12 @@ class HistoryReader:
                 found[reason].tables.append(table)
         return sorted(found.values(), key=lambda line: (line.reason in NOTHING_TO_DECIDE, -line.statements))
 
+    def digests(self, wanted: Filter, rows: int = DIGESTS_MAX) -> list[Digest]:
+        """One line for each fingerprint, those that took most seconds in all first."""
+        where, values = _where(wanted)
+        with self._connected() as connection:
+            return digests(connection, where, values, id_of_time(time.time() - DAY_S), rows)
+
     def others(self, process: str) -> list[ProcessState]:
         """The states of the other processes that share the file."""
         with self._connected() as connection:
@@ -303,15 +313,15 @@ def _sums(row: Sequence[float]) -> list[int]:
 def _where(wanted: Filter) -> tuple[str, list[object]]:
     terms: list[tuple[str, object]] = []
     for column, value in (
-        ("user = ?", wanted.seen_by),
-        ("user = ?", wanted.user or None),
-        ("outcome = ?", wanted.outcome or None),
-        ("fingerprint = ?", wanted.fingerprint or None),
-        ("id < ?", wanted.before or None),
-        ("id >= ?", None if wanted.since is None else id_of_time(wanted.since)),
+        ("s.user = ?", wanted.seen_by),
+        ("s.user = ?", wanted.user or None),
+        ("s.outcome = ?", wanted.outcome or None),
+        ("s.fingerprint = ?", wanted.fingerprint or None),
+        ("s.id < ?", wanted.before or None),
+        ("s.id >= ?", None if wanted.since is None else id_of_time(wanted.since)),
         ("EXISTS (SELECT 1 FROM reasons AS r WHERE r.id = s.id AND r.reason = ?)", wanted.reason or None),
         ("EXISTS (SELECT 1 FROM tables AS t WHERE t.id = s.id AND t.name = ?)", wanted.table.lower() or None),
-        ("original LIKE ? ESCAPE '\\'", _contains(wanted.text)),
+        ("s.original LIKE ? ESCAPE '\\'", _contains(wanted.text)),
     ):
         if value is not None:
             terms.append((column, value))

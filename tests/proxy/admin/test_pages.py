@@ -22,7 +22,7 @@ from proxy.admin.tickets import COOKIE_S, Tickets, Visitor
 from proxy.history.store import Store
 from proxy.upstream.errors import BackendError
 
-VIEWS = ["/", "/history", "/why-not", "/explain"]
+VIEWS = ["/", "/history", "/digests/page", "/why-not", "/explain"]
 Port = TestClient[Any, Any]
 
 
@@ -200,6 +200,7 @@ async def test_an_empty_and_a_broken_history_have_pages_of_their_own(
         assert "No statement has ended today" in await page(port, "/")
         assert "No statement has been kept yet" in await page(port, "/history")
         assert "No statement has been left alone" in await page(port, "/why-not")
+        assert "has been kept yet" in await page(port, "/digests/page")
     broken = history_in(tmp_path)
     broken.error = "history.sqlite cannot be written: disk full"
     async with admin_port(monkeypatch, broken, is_open=True) as port:

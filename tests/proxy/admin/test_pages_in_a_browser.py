@@ -24,7 +24,13 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]
 
-VIEWS = {"now": "/", "history": "/history", "why-not": "/why-not", "explain": "/explain"}
+VIEWS = {
+    "now": "/",
+    "history": "/history",
+    "digests": "/digests/page",
+    "why-not": "/why-not",
+    "explain": "/explain",
+}
 SHOWS = {"light": ("light", 1280), "dark": ("dark", 1280), "phone": ("light", 390), "dark-phone": ("dark", 390)}
 SHOTS = os.environ.get("STARPRUNER_SCREENSHOTS")
 

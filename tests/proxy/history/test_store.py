@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from support.histories import left_alone, record, scan
 
+from proxy.history.digests import Times
 from proxy.history.queries import Filter, HistoryError, HistoryReader, today
 from proxy.history.record import Record, ShadowRecord
 from proxy.history.store import FILE_NAME, SCHEMA_VERSION, Store, StoreError
@@ -113,6 +114,30 @@ def test_reasons_are_counted_by_day_and_those_without_remedy_come_last(tmp_path:
     ]
     assert found[0].tables == ["sales"]
     assert [line.reason for line in reader(tmp_path).reasons(Filter(seen_by="bob"), 7)] == ["TYPES_DIFFER"]
+    store.close()
+
+
+def test_a_digest_has_times_of_both_kinds_of_runs_that_were_made(tmp_path: Path) -> None:
+    store, at = Store(tmp_path, bytes_max=ROOM), time.time()
+    runs = [record(at=at - n, run_s=float(n), deciding_s=0.0) for n in range(1, 21)]
+    trials = [
+        record(at=at - 90_000 - n, rewritten=None, outcome="original", run_s=50.0, deciding_s=0.0)
+        for n in range(3)
+    ]
+    failed = record(at=at - 30, outcome="failed", run_s=999.0)
+    other = left_alone(at=at - 5, run_s=4_000.0, user="bob")
+    plain = left_alone(at=at - 5, fingerprint=None)
+    store.add([*runs, *trials, failed, other, plain])
+    first, second = reader(tmp_path).digests(Filter())
+    assert (first.fingerprint, first.runs, first.reasons) == ("f2", 1, ["NO_EQUALITY"])
+    assert (second.runs, second.rewritten, second.failures, second.reasons) == (24, 20, 1, [])
+    assert second.times_rewritten == Times(20, 10.0, 19.0)
+    assert second.times_original == Times(3, 50.0, 50.0)
+    assert (second.times_last_day, second.times_before) == (Times(20, 10.0, 19.0), Times(3, 50.0, 50.0))
+    assert second.partitions_spared == 20 * 2_800
+    assert (second.first_seen, second.last_seen) == (trials[-1].started_at, runs[0].started_at)
+    assert [one.fingerprint for one in reader(tmp_path).digests(Filter(seen_by="bob"))] == ["f2"]
+    assert [one.runs for one in reader(tmp_path).digests(Filter(since=at - 3_600, outcome="rewritten"))] == [20]
     store.close()
 
 
