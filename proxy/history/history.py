@@ -22,7 +22,7 @@ from typing import Final
 import msgspec
 
 from proxy.config.serving import HistorySection
-from proxy.history.record import Record, ShadowRecord, cut, decide, end, new_id, now, shadow_of
+from proxy.history.record import Record, ShadowRecord, add_verdict, cut, decide, end, new_id, now, shadow_of
 from proxy.history.redaction import kept
 from proxy.history.store import FILE_NAME, Store, StoreError
 from proxy.operations.dispatch import Outcome
@@ -41,6 +41,8 @@ HELD_CHARS_MAX: Final = 64 * 1024 * 1024
 WRITE_EVERY_S: Final = 0.5
 # Statements of one transaction: others wait for it.
 BATCH_MAX: Final = 500
+# Characters of one transaction: a part of the smallest room that the history may have.
+BATCH_CHARS_MAX: Final = 500_000
 # Old statements are looked for so often.
 DELETE_EVERY_S: Final = 60.0
 # Other processes are told of this one so often, and forget it when they have not heard for so long.
@@ -268,7 +270,7 @@ class History:
         return store
 
     def _write_batch(self, store: Store) -> None:
-        records = [self._queue[place] for place in range(min(BATCH_MAX, len(self._queue)))]
+        records = self._batch()
         verdicts = [self._verdicts.popleft() for _ in range(min(BATCH_MAX, len(self._verdicts)))]
         written = [kept(record, literals=self.literals) for record in records]
         try:
@@ -280,6 +282,18 @@ class History:
         for _ in records:
             self._queue.popleft()
         self._release(records)
+
+    def _batch(self) -> list[Record]:
+        """The first statements of the queue, at least one if there is one."""
+        records: list[Record] = []
+        chars = 0
+        for place in range(min(BATCH_MAX, len(self._queue))):
+            record = self._queue[place]
+            chars += record.chars
+            if records and chars > BATCH_CHARS_MAX:
+                break
+            records.append(record)
+        return records
 
     def _write_alone(self, store: Store, record: Record) -> None:
         try:
@@ -385,8 +399,7 @@ class StatementHistory:
         record = self._record
         if record is None:
             return
-        if record.fingerprint is None and decision.key is not None:
-            record.fingerprint = decision.key.fingerprint
         # Most have ended by now, and some have been written.
-        record.shadow = verdict = shadow_of(comparison)
+        verdict = shadow_of(comparison, decision)
+        add_verdict(record, verdict)
         self._session.history.compared(record.id, verdict)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import count
 from random import getrandbits
 from typing import Final
 
@@ -20,8 +21,7 @@ from rewriter import SkipReason
 TEXT_CHARS_MAX: Final = 262_144
 # Characters of a predicate, a key query or a server's message. The rewritten text has the whole predicate.
 PART_CHARS_MAX: Final = 4_000
-# Digits of an id that are its time in milliseconds; the rest is chance.
-TIME_DIGITS: Final = 12
+_order = count()
 # Scans of a statement that are kept: a text of 256 KB could name tens of thousands.
 SCANS_MAX: Final = 100
 
@@ -43,6 +43,8 @@ class ShadowRecord(msgspec.Struct):
     why: str
     # Of both runs and their comparison together.
     seconds: float
+    # Of the statement, which the shadow run alone has parsed.
+    fingerprint: str | None = None
 
 
 class Record(msgspec.Struct, kw_only=True):
@@ -91,12 +93,12 @@ class Record(msgspec.Struct, kw_only=True):
 
 
 def new_id(now: float) -> str:
-    """An id that sorts by time.
+    """An id that sorts by time, and within a millisecond of a process mostly by its order.
 
     >>> new_id(1.5)[:12]
     '0000000005dc'
     """
-    return f"{int(now * 1000):012x}{getrandbits(32):08x}"
+    return f"{int(now * 1000):012x}{next(_order) & 0xFFFF:04x}{getrandbits(32):08x}"
 
 
 def id_of_time(at: float) -> str:
@@ -145,9 +147,16 @@ def end(record: Record, outcome: Outcome) -> None:
         record.message = cut(outcome.message, PART_CHARS_MAX)
 
 
-def shadow_of(comparison: Comparison) -> ShadowRecord:
+def shadow_of(comparison: Comparison, decision: Decision) -> ShadowRecord:
     """The verdict of a shadow run."""
-    return ShadowRecord(comparison.verdict.name.lower(), comparison.why, comparison.seconds)
+    fingerprint = decision.key.fingerprint if decision.key is not None else None
+    return ShadowRecord(comparison.verdict.name.lower(), comparison.why, comparison.seconds, fingerprint)
+
+
+def add_verdict(record: Record, verdict: ShadowRecord) -> None:
+    """Add the verdict, and the fingerprint that came with it."""
+    record.shadow = verdict
+    record.fingerprint = record.fingerprint or verdict.fingerprint
 
 
 def reasons_of(record: Record) -> list[tuple[str, str]]:

@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from proxy.history.record import Record, ShadowRecord, counted, id_of_time, reasons_of, tables_of
+from proxy.history.record import Record, ShadowRecord, add_verdict, counted, id_of_time, reasons_of, tables_of
 
 FILE_NAME: Final = "history.sqlite"
 # The layout of the file, kept in its header. A file of a newer one is left alone.
@@ -135,22 +135,27 @@ class Store:
         if row is None:
             return
         record = msgspec.json.decode(row[0], type=Record)
-        record.shadow = verdict
+        add_verdict(record, verdict)
         self._connection.execute(
-            "UPDATE statements SET record = ? WHERE id = ?", (msgspec.json.encode(record), identifier)
+            "UPDATE statements SET record = ?, fingerprint = ? WHERE id = ?",
+            (msgspec.json.encode(record), record.fingerprint, identifier),
         )
 
     def _free(self) -> None:
         """Delete the oldest statements until a part of the room is free."""
         wanted = self._pages_max * (1 - 2 * _FREED)
-        while self._pages_taken() > wanted and self._delete("g"):
+        (count,) = self._connection.execute("SELECT count(*) FROM statements").fetchone()
+        # A few long ones may take all of the room.
+        at_once = max(1, min(_DELETED_AT_ONCE, int(count * _FREED)))
+        # Behind any id.
+        while self._pages_taken() > wanted and self._delete("g", at_once):
             pass
 
-    def _delete(self, before: str) -> bool:
+    def _delete(self, before: str, at_once: int = _DELETED_AT_ONCE) -> bool:
         """Delete some of the oldest statements, and say whether there may be more."""
         with self._transaction():
             oldest = self._connection.execute(
-                "SELECT id FROM statements WHERE id < ? ORDER BY id LIMIT ?", (before, _DELETED_AT_ONCE)
+                "SELECT id FROM statements WHERE id < ? ORDER BY id LIMIT ?", (before, at_once)
             ).fetchall()
             for table in ("statements", "reasons", "tables"):
                 self._connection.executemany(f"DELETE FROM {table} WHERE id = ?", oldest)  # noqa: S608 - our names

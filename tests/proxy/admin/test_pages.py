@@ -8,8 +8,10 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from aiohttp.test_utils import TestClient
+from click.testing import CliRunner
 from support.admin_pages import PASSWORD, admin_port, busy_history
 from support.histories import history_in, left_alone, record
 
@@ -19,6 +21,8 @@ from proxy.admin.explain_endpoint import ExplainRequest
 from proxy.admin.insertions import compared
 from proxy.admin.passwords import hash_of, is_password
 from proxy.admin.tickets import COOKIE_S, Tickets, Visitor
+from proxy.cli import main
+from proxy.config.config import Config
 from proxy.history.store import Store
 from proxy.upstream.errors import BackendError
 
@@ -230,6 +234,17 @@ def test_a_password_is_known_by_its_hash_alone() -> None:
     assert hash_of("pässword") != hashed
     for odd in ("", "scrypt", "scrypt$40$8$1$YQ==$YQ==", "scrypt$15$8$1$!$!", "scrypt$a$8$1$YQ==$YQ=="):
         assert not is_password("pässword", odd)
+
+
+def test_the_command_prints_a_hash_that_the_configuration_takes() -> None:
+    printed = CliRunner().invoke(main, ["hash-password"], input="pässword\npässword\n")
+    assert printed.exit_code == 0
+    hashed = printed.stdout.strip().splitlines()[-1]
+    assert is_password("pässword", hashed)
+    config = msgspec.convert({"admin": {"users": {"anna": hashed}}}, Config)
+    assert hashed not in repr(config)
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert({"admin": {"users": {"anna": "pässword"}}}, Config)
 
 
 @pytest.mark.parametrize("module", [formats, insertions, passwords])

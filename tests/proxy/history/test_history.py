@@ -193,6 +193,21 @@ def test_long_texts_take_a_bounded_room(tmp_path: Path, monkeypatch: pytest.Monk
     assert history.losses.queue_full == 7
 
 
+def test_many_long_statements_are_written_in_the_smallest_room(tmp_path: Path) -> None:
+    history = history_in(tmp_path, bytes_max=4_000_000)
+    one = session(history)
+    for number in range(60):
+        one.forward_unchanged(f"SELECT {number:03} '{'x' * 250_000}'").on_outcome(FINISHED)
+    history.start()
+    history.close()
+    assert history.error is None
+    assert history.held == 0
+    newest = HistoryReader(tmp_path / "history.sqlite").statements(Filter()).statements
+    assert newest[0].excerpt.startswith("SELECT 059")
+    assert len(newest) > 5
+    assert (tmp_path / "history.sqlite").stat().st_size <= 4_000_000
+
+
 def test_a_disk_that_is_away_is_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -141,16 +141,15 @@ def test_a_digest_has_times_of_both_kinds_of_runs_that_were_made(tmp_path: Path)
     store.close()
 
 
-def test_a_verdict_comes_to_a_statement_that_is_there(tmp_path: Path) -> None:
-    one, store = record(), Store(tmp_path, bytes_max=ROOM)
+def test_a_verdict_comes_to_a_statement_that_is_there_with_its_fingerprint(tmp_path: Path) -> None:
+    one, store = record(fingerprint=None), Store(tmp_path, bytes_max=ROOM)
+    verdict = ShadowRecord("different", "another row", 1.0, "f9")
     store.add([one])
-    store.add(
-        [], [(one.id, ShadowRecord("different", "another row", 1.0)), ("gone", ShadowRecord("equal", "", 1.0))]
-    )
+    store.add([], [(one.id, verdict), ("gone", verdict)])
     found = reader(tmp_path).statement(one.id, None)
     assert found is not None
-    assert found.shadow == ShadowRecord("different", "another row", 1.0)
-    assert found.original == one.original
+    assert (found.shadow, found.fingerprint, found.original) == (verdict, "f9", one.original)
+    assert [line.fingerprint for line in reader(tmp_path).statements(Filter()).statements] == ["f9"]
     store.close()
 
 
