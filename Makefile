@@ -9,7 +9,10 @@
 # make bench   what planning costs, per phase on the TPC-DS texts and as statements grow; what covers of keys cost;
 #              some of TPC-DS on little data, and the wire alone, directly and through the proxy: fifteen minutes or so,
 #              the tables included
-# make bench-tpcds   all of TPC-DS at scale 1, which takes hours; goes on where it was stopped
+# make bench-tpcds   all of TPC-DS at scale 1, each ratio with its interval, which takes hours; goes on where it was
+#              stopped
+# make bench-dashboard  twelve statements on eight sessions, again and again, cold and warm; a quarter of an hour
+# make bench-short   a hundred short statements, from which little can be gained; five minutes
 # make bench-wire    what the wire costs: large results, short calls, many sessions; ten minutes
 # make bench-small-files  what thousands of small files cost, read as they are, in fewer tasks, and compacted
 # make bench-layouts what files save that are told apart by a file index, on 50 million rows; half an hour or so
@@ -25,7 +28,7 @@ READY := .venv/ready
 # One fact and several, a week and years of it, and two that are left alone.
 QUICK_QUERIES := q3 q7 q19 q37 q42 q55 q60 q71 q82 q96 q98 q9
 
-.PHONY: setup demo test test-deep test-spark-3.5 iceberg bench bench-tpcds bench-wire bench-layouts bench-lists bench-iceberg bench-small-files wheel-demo check clean
+.PHONY: setup demo test test-deep test-spark-3.5 iceberg bench bench-tpcds bench-dashboard bench-short bench-wire bench-layouts bench-lists bench-iceberg bench-small-files wheel-demo check clean
 
 setup: $(READY)
 
@@ -109,6 +112,12 @@ bench-small-files: setup
 bench-tpcds: setup
 	PYTHONPATH=tests:tests/benchmark_queries $(BIN)/python benchmarks/tpcds_on_spark.py --resume \
 	  --json .starpruner/bench/tpcds.json
+
+bench-dashboard: setup
+	$(BIN)/python benchmarks/dashboard.py --json .starpruner/bench/dashboard.json
+
+bench-short: setup
+	$(BIN)/python benchmarks/short_statements.py --json .starpruner/bench/short_statements.json
 
 # What users install: the wheel alone, in an empty environment, from another folder.
 wheel-demo: setup

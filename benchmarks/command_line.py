@@ -25,7 +25,7 @@ def directory_option(name: str, kept: str) -> Decorator:
 
 
 def runs_option(default: int) -> Decorator:
-    """The option of the number of runs on each side; a single run tells nothing of the noise."""
+    """The option of the number of runs on each side; a single pair has no interval."""
     return click.option(
         "--runs", type=click.IntRange(min=2), default=default, show_default=True, help="Runs on each side."
     )

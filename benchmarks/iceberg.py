@@ -117,8 +117,8 @@ def show(console: Console, report: Report) -> None:
         "manifests are those of the fact; MiB read are of all tables, and of the proxy's questions.\n",
         style="dim",
     )
-    slower = [f"{one.files:,} files: {one.question.name}" for one in report.measured if one.verdict.slower]
-    console.print(f"Slower beyond noise: {'; '.join(slower) or 'none'}", highlight=False)
+    slower = [f"{one.files:,} files: {one.question.name}" for one in report.measured if one.verdict.loses]
+    console.print(f"Losses, by the whole interval: {'; '.join(slower) or 'none'}", highlight=False)
 
 
 def _table(files: int, measured: Sequence[Measured]) -> Table:

@@ -100,8 +100,8 @@ def show(console: Console, report: Report) -> None:
         style="dim",
     )
     unhelped = [one for one in report.measured if one.proxied.files_read == one.direct.files_read]
-    slower = [one for one in report.measured if one.verdict.slower]
-    for title, found in (("No file is left out", unhelped), ("Slower beyond noise", slower)):
+    losses = [one for one in report.measured if one.verdict.loses]
+    for title, found in (("No file is left out", unhelped), ("Losses, by the whole interval", losses)):
         said = "; ".join(f"{one.question.table}: {one.question.name}" for one in found) or "none"
         console.print(f"{title}: {said}", highlight=False)
 

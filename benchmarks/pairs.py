@@ -1,22 +1,22 @@
 """A query directly and through the proxy, in turns, with Spark's file listing cold and warm."""
 
-import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
-from pathlib import Path
+from itertools import repeat
 
+from processor_time import processor_s
 from pyhive import hive
 
 from demo.hive import run
 
 COLD, WARM = "cold", "warm"
 
-# Linux tells the processor time of a process here, in ticks; other systems do not.
-_STAT = "/proc/{}/stat"
-# Positions of the user's and the system's ticks after the command's name, which may hold spaces.
-_USER_TICKS, _SYSTEM_TICKS = 11, 12
+# The gate has settled once so many runs one after the other were decided alike: it keeps three runs of each way.
+_ALIKE = 3
+# Runs beyond the warm-ups that the gate may take to settle. Of one that goes on changing, the measured runs tell.
+_SETTLING_RUNS_MAX = 8
 
 
 @dataclass
@@ -24,15 +24,40 @@ class Runs:
     """The seconds of each run of one query on one side; no processor times where they are not known."""
 
     wall_s: list[float] = field(default_factory=list)
-    cpu_s: list[float] = field(default_factory=list)
+    # Of the server and of the proxy while the run lasted.
+    server_cpu_s: list[float] = field(default_factory=list)
+    proxy_cpu_s: list[float] = field(default_factory=list)
 
 
 @dataclass
 class Pair:
-    """The runs of both sides, with the listing in one state."""
+    """The runs of both sides, with the listing in one state. Runs of one position ran beside each other."""
 
     direct: Runs = field(default_factory=Runs)
     proxied: Runs = field(default_factory=Runs)
+    # The scans that were narrowed in each proxied run, by the proxy's metrics; empty where they are not asked.
+    narrowed: list[int] = field(default_factory=list)
+    # The same of the runs before that do not count.
+    narrowed_before: list[int] = field(default_factory=list)
+
+    @property
+    def is_admitted(self) -> bool:
+        """Whether scans were narrowed in most of the measured runs."""
+        return sum(scans > 0 for scans in self.narrowed) * 2 > len(self.narrowed)
+
+    @property
+    def is_settled(self) -> bool | None:
+        """Whether the last runs that did not count were decided alike; None where nothing tells."""
+        return _are_alike(self.narrowed_before) if self.narrowed_before else None
+
+    @property
+    def trials(self) -> int:
+        """Measured runs that were decided otherwise than the last one that did not count."""
+        return sum(scans != self.narrowed_before[-1] for scans in self.narrowed) if self.narrowed_before else 0
+
+
+def _are_alike(narrowed: list[int]) -> bool:
+    return len(narrowed) >= _ALIKE and len(set(narrowed[-_ALIKE:])) == 1
 
 
 @dataclass(frozen=True)
@@ -45,44 +70,58 @@ class Sides:
     # yet to be listed. It is another user's: what the cost gate learns of one it does not use for another.
     open_session: Callable[[bool], hive.Connection]
     # The server and the proxy, where they run here: a busy machine stretches the clock, hardly their time.
-    processes: Sequence[int] = ()
+    processes: tuple[int, int] | None = None
+    # The scans that the proxy has narrowed until now.
+    narrowed_scans: Callable[[], int] | None = None
 
     def measure(self, sql: str, listing: str, *, runs: int, warm_ups: int) -> Pair:
         """Run a query so many times on each side, the sides in turns, after runs that do not count.
 
         The proxy's cost gate learns from each run, so the first ones are not what a user sees of a dashboard.
+        Where the metrics tell the decisions, more runs go before until the last ones were decided alike.
         """
-        counted, uncounted = Pair(), Pair()
-        for number in range(-warm_ups, runs):
-            pair = counted if number >= 0 else uncounted
+        before = self.compare(repeat(sql, warm_ups), listing)
+        while warm_ups and self.narrowed_scans is not None and not _are_alike(before.narrowed):
+            if len(before.narrowed) >= warm_ups + _SETTLING_RUNS_MAX:
+                break
+            more = self.compare([sql], listing)
+            before.narrowed += more.narrowed
+        pair = self.compare(repeat(sql, runs), listing)
+        pair.narrowed_before = before.narrowed
+        return pair
+
+    def compare(self, statements: Iterable[str], listing: str) -> Pair:
+        """Run each statement once on each side; the side that begins changes from statement to statement."""
+        pair = Pair()
+        for number, sql in enumerate(statements):
             # Neither side always finds what the other one left in the machine's caches.
             for is_proxied in (False, True) if number % 2 == 0 else (True, False):
                 into = pair.proxied if is_proxied else pair.direct
+                before = self._narrowed() if is_proxied else None
                 if listing == WARM:
                     self._timed(self.proxied if is_proxied else self.direct, sql, into)
                 else:
                     with closing(self.open_session(is_proxied)) as session:
                         self._timed(session, sql, into)
-        return counted
+                if before is not None:
+                    pair.narrowed.append((self._narrowed() or 0) - before)
+        return pair
 
     def _timed(self, session: hive.Connection, sql: str, runs: Runs) -> None:
         cpu_s, wall_s = self._cpu_s(), time.perf_counter()
         _ = run(session, sql)
         runs.wall_s.append(time.perf_counter() - wall_s)
-        if cpu_s is not None:
-            runs.cpu_s.append((self._cpu_s() or 0.0) - cpu_s)
+        now_cpu_s = self._cpu_s()
+        if cpu_s is not None and now_cpu_s is not None:
+            runs.server_cpu_s.append(now_cpu_s[0] - cpu_s[0])
+            runs.proxy_cpu_s.append(now_cpu_s[1] - cpu_s[1])
 
-    def _cpu_s(self) -> float | None:
-        """The processor time of the processes until now."""
-        times = [_cpu_s(process) for process in self.processes]
-        known = [seconds for seconds in times if seconds is not None]
-        return sum(known) if known and len(known) == len(times) else None
+    def _cpu_s(self) -> tuple[float, float] | None:
+        """The processor time of the server and of the proxy until now."""
+        if self.processes is None:
+            return None
+        server_s, proxy_s = map(processor_s, self.processes)
+        return None if server_s is None or proxy_s is None else (server_s, proxy_s)
 
-
-def _cpu_s(process: int) -> float | None:
-    try:
-        stat = Path(_STAT.format(process)).read_text(encoding="utf-8")
-    except OSError:
-        return None
-    ticks = stat.rpartition(")")[2].split()
-    return (int(ticks[_USER_TICKS]) + int(ticks[_SYSTEM_TICKS])) / os.sysconf("SC_CLK_TCK")
+    def _narrowed(self) -> int | None:
+        return None if self.narrowed_scans is None else self.narrowed_scans()

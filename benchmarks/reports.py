@@ -19,4 +19,7 @@ def write_json(path: Path | None, report: "DataclassInstance") -> None:
     """Write a report as JSON, if a path is given."""
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _ = path.write_text(json.dumps(asdict(report), indent=1) + "\n", encoding="utf-8")
+        # A benchmark that is stopped meanwhile leaves the whole report of before.
+        unfinished = path.with_name(f"{path.name}.unfinished")
+        _ = unfinished.write_text(json.dumps(asdict(report), indent=1) + "\n", encoding="utf-8")
+        _ = unfinished.replace(path)

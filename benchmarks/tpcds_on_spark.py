@@ -5,6 +5,7 @@ two cores. The proxied times have all in them that the proxy does: descriptions 
 """
 
 import re
+import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -17,6 +18,7 @@ from answers import same_rows
 from command_line import directory_option, end_with_servers, runs_option, warm_ups_option
 from explaining import explained
 from pairs import COLD, WARM, Sides
+from proxy_counters import ProxyCounters
 from pyhive import exc, hive
 from reports import json_option, write_json
 from rich.console import Console
@@ -36,6 +38,7 @@ from demo.thrift_server import ServerSettings, thrift_server
 _MEMORY = "4g"
 QUERIES = tuple(f"q{number}" for number in range(1, 100))
 _WORD = re.compile(r"\w+")
+_COLUMNS = 140
 
 
 @dataclass(frozen=True)
@@ -45,9 +48,12 @@ class Settings:
     scale: float
     days_per_partition: int
     listings: Sequence[str]
+    # With a warm listing.
     runs: int
-    # Unmeasured runs before the runs with a warm listing.
+    # Unmeasured runs before these; more if the gate has not settled by then.
     warm_ups: int
+    # With a cold listing, where a query takes many times as long.
+    cold_runs: int
     # Settings of the proxy that differ from its defaults.
     proxy: Sequence[str]
 
@@ -60,9 +66,9 @@ class Report:
     queries: Sequence[Measured] = ()
     summaries: Mapping[str, Summary] = field(default_factory=dict)
 
-    def with_query(self, measured: Measured) -> "Report":
-        """The report with one more query in it."""
-        queries = [*self.queries, measured]
+    def with_queries(self, measured: Iterable[Measured]) -> "Report":
+        """The report with more queries in it."""
+        queries = [*self.queries, *measured]
         found = {listing: summary(queries, listing) for listing in self.settings.listings}
         return Report(self.settings, queries, {listing: one for listing, one in found.items() if one is not None})
 
@@ -87,9 +93,9 @@ class Bench:
         sql, unlimited = self.benchmark.queries[query], self.benchmark.unlimited(query)
         direct, proxied = run(self.sides.direct, unlimited), run(self.sides.proxied, unlimited)
         pairs = {
-            listing: self.sides.measure(
-                sql, listing, runs=settings.runs, warm_ups=settings.warm_ups if listing == WARM else 0
-            )
+            listing: self.sides.measure(sql, listing, runs=settings.runs, warm_ups=settings.warm_ups)
+            if listing == WARM
+            else self.sides.measure(sql, listing, runs=settings.cold_runs, warm_ups=0)
             for listing in settings.listings
         }
         # Explained last: that also lists partitions, which the proxied runs do by themselves if they need to.
@@ -134,14 +140,16 @@ def running(
         options = tuple(word for setting in settings.proxy for word in ("--set", setting))
         proxy = stack.enter_context(proxy_process(backend, directory / "proxy", options=options))
         # The process of a server that was started elsewhere is not known.
-        processes = (server.child.process.pid, proxy.child.process.pid) if server is not None else ()
+        processes = (server.child.process.pid, proxy.child.process.pid) if server is not None else None
         proxied = stack.enter_context(closing(connect(proxy.endpoint, database=tables.database)))
 
         def open_session(is_proxied: bool) -> hive.Connection:  # noqa: FBT001 - one of two sides
             endpoint = proxy.endpoint if is_proxied else backend
             return connect(endpoint, database=tables.database, user="newcomer")
 
-        yield Bench(Sides(direct, proxied, open_session, processes), benchmark, tables.database, proxy.admin_url)
+        narrowed = ProxyCounters(proxy.admin_url).narrowed_scans
+        sides = Sides(direct, proxied, open_session, processes, narrowed)
+        yield Bench(sides, benchmark, tables.database, proxy.admin_url)
 
 
 def measure(
@@ -155,20 +163,25 @@ def measure(
             progress(f"The time is up; not measured: {', '.join(left[number - 1 :])}")
             return
         progress(f"Measuring {query}, {number} of {len(left)}")
-        report = report.with_query(bench.measured(query, report.settings))
+        report = report.with_queries([bench.measured(query, report.settings)])
         yield report
 
 
 def _begun(path: Path | None, settings: Settings) -> Report:
-    """The report that an earlier run left, if it was made with the same settings."""
+    """The report that an earlier run left, if made with the same settings; queries that failed are left out."""
     if path is None or not path.exists():
         return Report(settings)
-    report = msgspec.json.decode(path.read_bytes(), type=Report)
+    try:
+        report = msgspec.json.decode(path.read_bytes(), type=Report)
+    except msgspec.ValidationError as error:
+        raise click.UsageError(
+            f"{path} is of another version of this benchmark; remove it or name another"
+        ) from error
     if report.settings != settings:
         raise click.UsageError(
             f"{path} was measured with {report.settings}, not {settings}; remove it or name another"
         )
-    return report
+    return Report(settings).with_queries(one for one in report.queries if one.error is None)
 
 
 @click.command()
@@ -201,10 +214,17 @@ def _begun(path: Path | None, settings: Settings) -> Report:
     default=[COLD, WARM],
     show_default=True,
 )
-@runs_option(3)
+@runs_option(9)
+@click.option(
+    "--cold-runs",
+    type=click.IntRange(min=2),
+    default=5,
+    show_default=True,
+    help="Runs on each side where listings are cold.",
+)
 @warm_ups_option(4)
 @click.option("--minutes", default=600.0, show_default=True, help="The time after which no other query is begun.")
-@click.option("--resume", is_flag=True, help="Go on with the report that --json names.")
+@click.option("--resume", is_flag=True, help="Go on with the report that --json names; what failed runs again.")
 @click.option("--set", "proxy_settings", multiple=True, metavar="KEY=VALUE", help="A setting of the proxy.")
 @click.option("--backend", metavar="HOST:PORT", show_default="one is started", help="A server on this machine.")
 def main(  # noqa: PLR0913 - one parameter per option
@@ -216,6 +236,7 @@ def main(  # noqa: PLR0913 - one parameter per option
     queries: tuple[str, ...],
     listings: tuple[str, ...],
     runs: int,
+    cold_runs: int,
     warm_ups: int,
     minutes: float,
     proxy_settings: tuple[str, ...],
@@ -227,7 +248,7 @@ def main(  # noqa: PLR0913 - one parameter per option
     until = time.monotonic() + 60 * minutes
     # In this order, since a query with a cold listing leaves a warm one.
     states = [state for state in (COLD, WARM) if state in listings]
-    settings = Settings(scale, days_per_partition, states, runs, warm_ups, list(proxy_settings))
+    settings = Settings(scale, days_per_partition, states, runs, warm_ups, cold_runs, list(proxy_settings))
     report = _begun(json_path, settings) if resume else Report(settings)
     endpoint = Endpoint.parse(backend) if backend is not None else None
     with (
@@ -236,7 +257,8 @@ def main(  # noqa: PLR0913 - one parameter per option
     ):
         for grown in measure(bench, queries, report, until, progress):
             write_json(json_path, report := grown)
-    show(Console(), report.queries, report.summaries)
+    # A file has no width, and eighty columns are too few.
+    show(Console(width=None if sys.stdout.isatty() else _COLUMNS), report.queries, report.summaries)
     failed = [one.query for one in report.queries if one.error is not None or not one.same_answer]
     if failed:
         raise click.ClickException(f"failed, or answered otherwise through the proxy: {', '.join(failed)}")

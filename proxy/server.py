@@ -15,12 +15,13 @@ from proxy.config.address import Address, address
 from proxy.config.backend_list import PoolMember
 from proxy.config.config import Config
 from proxy.config.endpoints import Listener, Transport
+from proxy.frontend.background_runner import BackgroundRunner, RunnerSettings
 from proxy.frontend.connection import Connection
 from proxy.frontend.context import ServerContext
+from proxy.frontend.key_checks import KeyChecks
 from proxy.frontend.process_scope import ProcessScope
 from proxy.frontend.rewrite_service import RewriteService, tell_outcome
 from proxy.frontend.session_registry import SessionRegistry
-from proxy.frontend.shadow_runner import ShadowRunner, ShadowRunnerSettings
 from proxy.http.listeners import Listeners
 from proxy.net.tls import Certificates
 from proxy.net.tls_listener import Accepted, TlsServer
@@ -29,6 +30,9 @@ from proxy.operations.tracked_statements import TrackedStatements
 from proxy.upstream.dialer import Dialer
 
 log = logging.getLogger(__name__)
+
+# Checks of remembered keys at once, for each key query that may run at once: most of them log in or wait.
+_CHECKS_PER_SLOT: Final = 4
 
 # While draining: the time between two checks, and the time for which an open but unused result counts as in
 # flight. A client that reads on fetches its next batch sooner; one that forgot to close never does.
@@ -70,7 +74,8 @@ class Proxy:
             if listener.tls is not None
         }
         # Taken by the proxy's own queries that need one, for any statement: see Query.needs_slot.
-        self.slots = asyncio.Semaphore(config.rewrite.key_queries_at_once_max)
+        slots_count = config.rewrite.key_queries_at_once_max
+        self.slots = asyncio.Semaphore(slots_count)
         dialer = Dialer(config.backend.to_upstream(), config.proxy.connect_timeout_s)
         sessions = SessionRegistry(open_session, process.handles)
         pool = ThreadPoolExecutor(REWRITE_THREADS, thread_name_prefix="rewrite")
@@ -81,7 +86,17 @@ class Proxy:
             pool,
             process.handles,
             RewriteService(sessions, pool, self.slots),
-            ShadowRunner(ShadowRunnerSettings(dialer, at_once_max=config.shadow.at_once_max), pool),
+            BackgroundRunner(RunnerSettings("a shadow run", dialer, at_once_max=config.shadow.at_once_max), pool),
+            KeyChecks(
+                BackgroundRunner(
+                    RunnerSettings(
+                        "a check of remembered keys", dialer, at_once_max=_CHECKS_PER_SLOT * slots_count
+                    ),
+                    pool,
+                    self.slots,
+                ),
+                time.monotonic,
+            ),
             dialer,
             backends or BackendPool([PoolMember(address(config.proxy.backend))], time.monotonic),
         )
@@ -158,6 +173,7 @@ class Proxy:
             connection.close("the proxy is shutting down")
         await self._http.close()
         await self._context.shadow_runner.close()
+        await self._context.key_checks.close()
         self._context.pool.shutdown(wait=False, cancel_futures=True)
         # One turn of the event loop, so that it sends the ends of streams before it stops.
         await asyncio.sleep(0)

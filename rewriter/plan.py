@@ -53,8 +53,9 @@ class Plan:
     late: frozenset[TableName] = frozenset()
     # The tables whose sizes are not known and would tell whether they are worth asking without a filter.
     unsized: frozenset[TableName] = frozenset()
-    # The lists of partitions that the plan was made with.
+    # The lists of partitions and the facts of tables that the plan was made with.
     partitions: PartitionIndexes = field(default_factory=dict)
+    catalog: Catalog = field(default_factory=dict, repr=False)
 
     @property
     def pinnable(self) -> frozenset[TableName]:
@@ -187,7 +188,7 @@ def plan(
     it `wants_lists` of the partitions of tables, or names tables as `unsized`, it may ask for more when it is made
     again with them.
     """
-    catalog = without_switched_off(statement, catalog, limits)
+    given, catalog = catalog, without_switched_off(statement, catalog, limits)
     scopes = Scopes(statement, catalog, has_variables=limits.has_variables)
     may_narrow = scopes.may_narrow or (limits.has_file_index and scopes.has_conditions)
     may_narrow = may_narrow or _may_read_a_join(scopes, limits)
@@ -216,6 +217,7 @@ def plan(
         partition_columns=followed.partition_columns,
         unsized=frozenset(tiny.unsized),
         partitions=partitions,
+        catalog=given,
     )
 
 

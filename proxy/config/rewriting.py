@@ -46,6 +46,10 @@ class RewriteSection(Section, frozen=True):
     # The same for keys that were read at the snapshot of an Iceberg table, and are used only while it is current.
     # Not for servers whose sessions see other rows of it as rights or defaults change: no snapshot tells of that.
     key_snapshot_s: Staleness = 0.0
+    # How old remembered keys may be that are asked for again while the statement runs: no answer is let out before
+    # they are confirmed (docs/decisions/0032). Older ones are rarely those of now: most small sides are loaded
+    # hourly or daily. 0: keys are asked for first.
+    keys_remembered_s: Staleness = 3_600.0
     # Expert. Keys remembered, all sessions together.
     key_cache_bytes_max: Annotated[Bytes, AFTER_RESTART] = 64 * 1024 * 1024
     # Expert. A fingerprint or a rule that caused a failure is quarantined for this long, and longer if it does so

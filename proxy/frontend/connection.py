@@ -14,6 +14,7 @@ from proxy.access.impersonation import ProxyUsers
 from proxy.config.endpoints import Listener
 from proxy.frontend.backend_socket import BackendSocket
 from proxy.frontend.context import OWNER_BYTES, ServerContext
+from proxy.frontend.key_checks import key_terms
 from proxy.frontend.rewrite_service import tell_outcome
 from proxy.frontend.watchdog import Watchdog
 from proxy.net.sockets import SocketCallbacks, linger, peer_host, peer_name, prepare
@@ -21,8 +22,10 @@ from proxy.net.timeouts import Activity
 from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind
 from proxy.operations.events import SessionClosed, SessionOpened, StatementEnded, StatementPassed
 from proxy.operations.internal_call import Call, Reply
+from proxy.operations.key_check import KeyCheck
 from proxy.operations.session_port import SessionOpening
 from proxy.relay.commands import (
+    AwaitCheck,
     BackendReply,
     CallRefused,
     Close,
@@ -34,6 +37,7 @@ from proxy.relay.commands import (
     SendBackend,
     SendClient,
     SessionRefused,
+    StartCheck,
     StatementHeld,
     TurnedTransparent,
 )
@@ -189,8 +193,13 @@ class Connection:
                 self._write(self._client, data)
             case SendBackend(data):
                 self._write(self._backend.transport, data)
-            case StatementHeld(session, statement):
-                return self._offer(session, statement)
+            case StatementHeld(session, statement, unconfirmed):
+                return self._offer(session, statement, unconfirmed)
+            case StartCheck(session, check):
+                lease = self._backend.lease
+                self._context.key_checks.start(session, self._relay.credentials, check, lease)
+            case AwaitCheck(check):
+                check.call_when_settled(partial(self._await_turn, check))
             case StatementPassed(session, statement):
                 self._context.rewrite_service.note_forwarded(session, statement, self._name)
             case Close(reason):
@@ -210,6 +219,7 @@ class Connection:
             case SessionClosed(session):
                 self._own_sessions.discard(session)
                 self._context.shadow_runner.sessions_closed([session])
+                self._context.key_checks.sessions_closed([session])
                 self._sessions.closed([session])
             case SessionRefused() | CallRefused():
                 log.warning("%s: %s", self._name, command)
@@ -262,23 +272,39 @@ class Connection:
                 self._backend.pause_reading(on=True)
         self._execute(self._relay.moved())
 
-    def _offer(self, handle: SessionHandle, text: str) -> list[Command]:
+    def _await_turn(self, check: KeyCheck) -> None:
+        """Go on in a turn of the loop of its own: the check may have ended while commands are carried out."""
+        _ = self._loop.call_soon(self._check_settled, check)
+
+    def _check_settled(self, check: KeyCheck) -> None:
+        self._execute(self._relay.check_settled(check))
+
+    def _offer(self, handle: SessionHandle, text: str, unconfirmed: KeyCheck | None) -> list[Command]:
         self._statements_held += 1
         statement = StatementClass(text)
         dispatch = self._context.rewrite_service.decide_now(handle, statement, self._name)
         if dispatch is not None:
             return self._relay.release(dispatch)
-        self._task = self._loop.create_task(self._decide(handle, statement))
+        self._task = self._loop.create_task(self._decide(handle, statement, unconfirmed))
         return []
 
-    async def _decide(self, handle: SessionHandle, statement: StatementClass) -> None:
-        dispatch = await self._context.rewrite_service.decide(handle, statement, self._ask, self._name)
+    async def _decide(
+        self, handle: SessionHandle, statement: StatementClass, unconfirmed: KeyCheck | None
+    ) -> None:
+        keys = key_terms(unconfirmed, can_check=self._can_check_keys)
+        dispatch = await self._context.rewrite_service.decide(handle, statement, self._ask, self._name, keys)
         self._statements_rewritten += dispatch.text != statement.text
         if self._relay.phase is Phase.HELD:
             self._execute(self._relay.release(dispatch))
             self._run_shadow(dispatch, handle)
         else:
             tell_outcome(dispatch, Outcome(OutcomeKind.NOT_SENT, 0.0), self._name)
+
+    @property
+    def _can_check_keys(self) -> bool:
+        lease = self._backend.lease
+        can_log_in = lease is not None and self._relay.credentials is not None
+        return can_log_in and lease is not None and self._context.key_checks.has_room_at(lease.address)
 
     def _run_shadow(self, dispatch: Dispatch, handle: SessionHandle) -> None:
         credentials = self._relay.credentials
@@ -336,6 +362,7 @@ class Connection:
         self._watchdog.cancel()
         self._backend.leave(self._relay)
         self._context.shadow_runner.sessions_closed(self._own_sessions)
+        self._context.key_checks.sessions_closed(self._own_sessions)
         self._sessions.closed(self._own_sessions)
         self._context.handles.handles_closed(filter(None, map(handle_id_of, self._own_sessions)))
         if self._client is not None and not self._client.is_closing():

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from proxy.access.handle_owners import HandleOwners
 from proxy.backends.pool import BackendPool
 from proxy.config.config import Config
+from proxy.frontend.background_runner import BackgroundRunner
 from proxy.frontend.graceful_close import GracefulClose
+from proxy.frontend.key_checks import KeyChecks
 from proxy.frontend.rewrite_service import RewriteService
 from proxy.frontend.session_registry import SessionRegistry
-from proxy.frontend.shadow_runner import ShadowRunner
 from proxy.net.log_once import LogOnce
 from proxy.operations.tracked_statements import TrackedStatements
 from proxy.upstream.dialer import Dialer
@@ -33,8 +34,9 @@ class ServerContext:
     # The owners of the handles that backends have given out.
     handles: HandleOwners
     rewrite_service: RewriteService
-    # Runs queries in the sessions of clients, on connections of ours.
-    shadow_runner: ShadowRunner
+    # These run queries in the sessions of clients, on connections of ours.
+    shadow_runner: BackgroundRunner
+    key_checks: KeyChecks
     dialer: Dialer
     backends: BackendPool
     # Key of the digests of credentials, so that they are of no use elsewhere.

@@ -17,6 +17,7 @@ from typing import Final
 from proxy.frontend.session_order import until_writes_end
 from proxy.frontend.session_registry import OpenSession, SessionRegistry
 from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind
+from proxy.operations.key_check import ASK_FIRST, KeyTerms
 from proxy.operations.query import Query, QueryResult
 from proxy.operations.session_port import SessionPort
 from proxy.statements.statement_class import StatementClass
@@ -61,7 +62,12 @@ class RewriteService:
         return dispatch_unchanged(session.port, statement) if refused is None else refused
 
     async def decide(
-        self, handle: SessionHandle, statement: StatementClass, ask: Ask, connection: str
+        self,
+        handle: SessionHandle,
+        statement: StatementClass,
+        ask: Ask,
+        connection: str,
+        keys: KeyTerms = ASK_FIRST,
     ) -> Dispatch:
         """The dispatch, once the queries of the decision have been asked through `ask`."""
         session = self._sessions.of(handle)
@@ -85,7 +91,10 @@ class RewriteService:
                 if session.port.writes_before(statement):
                     # Another one was released while this one waited for its turn.
                     continue
-                dispatch = await dispatch_in_turn(session, statement, answer_in_turn, self._pool, connection)
+                deciding = session.port.rewrite(statement, keys)
+                dispatch = await dispatch_in_turn(
+                    session, statement, deciding, answer_in_turn, self._pool, connection
+                )
             break
         return self._if_still_offered(handle, statement, dispatch)
 
@@ -149,9 +158,10 @@ def _dispatch_without_queries(steps: Generator[Query, QueryResult, Dispatch]) ->
     return None
 
 
-async def dispatch_in_turn(
+async def dispatch_in_turn(  # noqa: PLR0913, PLR0917 - a decision, and where it is made
     session: OpenSession,
     statement: StatementClass,
+    deciding: Generator[Query, QueryResult, Dispatch],
     answer: Callable[[Query], Awaitable[QueryResult]],
     pool: Executor,
     connection: str,
@@ -165,7 +175,7 @@ async def dispatch_in_turn(
             loop.call_soon_threadsafe(tell_outcome, dispatch, Outcome(OutcomeKind.NOT_SENT, 0.0), connection)
 
     try:
-        dispatch = await drive(session.port.rewrite(statement), answer, pool, unclaimed)
+        dispatch = await drive(deciding, answer, pool, unclaimed)
         dispatch.text.encode()
     except Exception as error:  # noqa: BLE001 - whatever goes wrong, the original goes on
         _log_failed_decision(connection, error)

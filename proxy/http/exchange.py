@@ -11,10 +11,11 @@ from typing import Final, TypeAlias
 
 from proxy.access.handle_access import CATALOG_CALLS, HandleAccess
 from proxy.operations.events import Event
-from proxy.operations.fallback import AnswerClient, CallAgain, Fallback
+from proxy.operations.fallback import AnswerClient, CallAgain, DecideAgain, Fallback
 from proxy.operations.fallback_policy import FallbackPolicy
 from proxy.operations.held_statement import statements_passed
 from proxy.operations.internal_call import Call, Reply
+from proxy.operations.key_check import KeyCheck
 from proxy.operations.reply_tracker import (
     ASKING_CALLS,
     WATCHED_REPLY_BYTES_MAX,
@@ -36,7 +37,9 @@ from proxy.wire.thrift.types import Kind, MessageType
 
 # The reply for the client, or None where the reply to the last call goes to it unread, as it comes.
 ClientReply: TypeAlias = bytes | None
-Steps: TypeAlias = Generator[Call, Reply, ClientReply]
+# A step that is no call is a check of remembered keys that has to end first.
+Step: TypeAlias = Call | KeyCheck
+Steps: TypeAlias = Generator[Step, Reply, ClientReply]
 
 _NOT_READ: Final = 0
 
@@ -87,6 +90,9 @@ class Exchange:
         self._clock = policy.clock
         self._fallback = Fallback(policy, memory.reply_tracker, report)
         self._report = report
+        # The check that did not confirm the statement's keys: it is to be decided about again, and the reply is
+        # not the client's.
+        self.unconfirmed: KeyCheck | None = None
 
     def execute(self, sent: Message, tracked: TrackedStatement | None) -> Steps:
         """Execute a statement whose dispatch has been decided."""
@@ -149,9 +155,12 @@ class Exchange:
         answer = yield from self._fallback.read_reply(reply)
         if answer is None:
             return reply.raw
-        if answer.orphan_close is not None:
-            yield answer.orphan_close
+        for close in answer.orphan_closes:
+            _ = yield close
         match answer:
+            case DecideAgain(_, check):
+                self.unconfirmed = check
+                return reply.raw
             case AnswerClient(substitute):
                 return substitute
             case CallAgain(call, None):

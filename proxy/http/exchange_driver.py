@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
-from proxy.http.exchange import Steps
+from proxy.http.exchange import Step, Steps
 from proxy.http.upstream_protocol import Upstream
-from proxy.operations.internal_call import Call, Reply
+from proxy.operations.internal_call import Reply
+from proxy.operations.key_check import KeyCheck
 from proxy.upstream.reply import UpstreamReply
 
 
@@ -48,8 +50,8 @@ class ExchangeDriver:
         """The client's reply: where the exchange made none, the last one that was read."""
         return ExchangeReply(self._body, self._incoming)
 
-    def next_call(self) -> Call | None:
-        """The call to make; None once the client's reply is known."""
+    def next_step(self) -> Step | None:
+        """The call to make, or the check to await; None once the client's reply is known."""
         try:
             # None starts a generator; its type knows no way to say so.
             return self._steps.send(self._reply)
@@ -60,21 +62,25 @@ class ExchangeDriver:
             self._give_up()
             raise
 
-    async def make(self, call: Call) -> None:
-        """Make a call and read its reply. Raises BackendError."""
+    async def make(self, step: Step) -> None:
+        """Make a call and read its reply, or await a check. Raises BackendError."""
         self._drop()
         try:
-            self._incoming = await self._upstream.send(call)
-            self._reply = await self._incoming.read_all(call.reply_bytes_max)
+            if isinstance(step, KeyCheck):
+                await _settled(step)
+                self._reply = None
+            else:
+                self._incoming = await self._upstream.send(step)
+                self._reply = await self._incoming.read_all(step.reply_bytes_max)
         except BaseException:
             self._give_up()
             raise
 
-    async def rest(self, call: Call | None) -> ExchangeReply:
-        """Make this call and all that follow. Raises BackendError."""
-        while call is not None:
-            await self.make(call)
-            call = self.next_call()
+    async def rest(self, step: Step | None) -> ExchangeReply:
+        """Take this step and all that follow. Raises BackendError."""
+        while step is not None:
+            await self.make(step)
+            step = self.next_step()
         return self.answered
 
     def _give_up(self) -> None:
@@ -84,3 +90,9 @@ class ExchangeDriver:
     def _drop(self) -> None:
         if self._incoming is not None:
             self._incoming.drop()
+
+
+async def _settled(check: KeyCheck) -> None:
+    settled = asyncio.Event()
+    check.call_when_settled(settled.set)
+    await settled.wait()

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import math
 from collections import OrderedDict
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from proxy.access.impersonation import Impersonation, ProxyUsers, SessionRefusal
 from proxy.backends.backend import Backend
 from proxy.frontend.context import ServerContext
 from proxy.frontend.graceful_close import GRACEFUL_CLOSE_S
+from proxy.frontend.key_checks import key_terms
 from proxy.frontend.rewrite_service import tell_outcome
 from proxy.http.exchange import CallerRecords, Exchange, Steps
 from proxy.http.exchange_driver import ExchangeDriver, ExchangeReply
@@ -23,8 +24,10 @@ from proxy.http.upstream_protocol import Client, Upstream, Upstreams
 from proxy.operations.dispatch import Dispatch
 from proxy.operations.events import Event, SessionClosed, SessionOpened, StatementEnded, StatementPassed
 from proxy.operations.fallback_policy import FallbackPolicy
-from proxy.operations.held_statement import hold
+from proxy.operations.held_statement import HeldStatement, hold
+from proxy.operations.key_check import KeyCheck
 from proxy.operations.session_port import SessionOpening
+from proxy.operations.tracked_statements import TrackedStatement
 from proxy.statements.statement_class import StatementClass
 from proxy.upstream.errors import UnsentError
 from proxy.upstream.own_calls import InternalCalls
@@ -95,12 +98,24 @@ class Gateway:
         held = hold(message)
         if held is None:
             return await self._pass_on(message, exchange, upstream)
-        session, statement = held.call.session, held.statement
-        dispatch = await self._decide(session, statement, upstream)
-        request_bytes_max = self._context.config.proxy.request_bytes_max
-        sent, tracked = held.dispatched(dispatch, request_bytes_max, self._context.tracked_statements, _now())
-        self._run_shadow(dispatch, session, upstream)
-        return await self._drive(exchange.execute(sent, tracked), upstream)
+        return await self._execute(held, partial(Exchange, memory, self._policy, note), upstream)
+
+    async def _execute(
+        self, held: HeldStatement, new_exchange: Callable[[], Exchange], upstream: Upstream
+    ) -> ExchangeReply:
+        """Execute a statement as decided: once more where its remembered keys were not confirmed."""
+        session, request_bytes_max = held.call.session, self._context.config.proxy.request_bytes_max
+        unconfirmed: KeyCheck | None = None
+        while True:
+            dispatch = await self._decide(session, held.statement, upstream, unconfirmed)
+            sent, tracked = held.dispatched(dispatch, request_bytes_max, self._context.tracked_statements, _now())
+            self._run_beside(dispatch, tracked, upstream)
+            exchange = new_exchange()
+            answer = await self._drive(exchange.execute(sent, tracked), upstream)
+            unconfirmed = exchange.unconfirmed
+            if unconfirmed is None:
+                return answer
+            answer.drop()
 
     async def _pass_on(self, message: Message, exchange: Exchange, upstream: Upstream) -> ExchangeReply:
         if message.header.name == OPEN_SESSION:
@@ -118,10 +133,10 @@ class Gateway:
         client that asks again would get the answer of the first one.
         """
         driving = ExchangeDriver(steps, upstream)
-        first = driving.next_call()
+        first = driving.next_step()
         assert first is not None  # noqa: S101 - every call of a client comes to one of ours at least
         await driving.make(first)
-        again = driving.next_call()
+        again = driving.next_step()
         return driving.answered if again is None else await self._to_the_end(driving.rest(again))
 
     async def _to_the_end(self, calls: Coroutine[Any, Any, ExchangeReply]) -> ExchangeReply:
@@ -143,6 +158,7 @@ class Gateway:
                 backend.sessions -= 1
         self._tell(self._context.tracked_statements.sessions_ended(gone, _now()))
         self._context.shadow_runner.sessions_closed(gone)
+        self._context.key_checks.sessions_closed(gone)
         self._context.sessions.closed(gone)
 
     async def close(self) -> None:
@@ -155,7 +171,9 @@ class Gateway:
 
     # --- statements
 
-    async def _decide(self, handle: SessionHandle, text: str, upstream: Upstream) -> Dispatch:
+    async def _decide(
+        self, handle: SessionHandle, text: str, upstream: Upstream, unconfirmed: KeyCheck | None
+    ) -> Dispatch:
         statement = StatementClass(text)
         rewrite_service = self._context.rewrite_service
         if handle in self._sessions:
@@ -165,19 +183,26 @@ class Gateway:
         dispatch = rewrite_service.decide_now(handle, statement, _NAME)
         if dispatch is not None:
             return dispatch
-        own = InternalCalls(upstream)
+        own, address = InternalCalls(upstream), upstream.backend.member.address
+        can_check = upstream.credentials is not None and self._context.key_checks.has_room_at(address)
+        keys = key_terms(unconfirmed, can_check=can_check)
         try:
-            return await rewrite_service.decide(handle, statement, own.ask, _NAME)
+            return await rewrite_service.decide(handle, statement, own.ask, _NAME, keys)
         finally:
             if own.has_unfinished:
                 self._close_gracefully(own)
 
-    def _run_shadow(self, dispatch: Dispatch, handle: SessionHandle, upstream: Upstream) -> None:
-        if dispatch.shadow is None or upstream.credentials is None:
+    def _run_beside(self, dispatch: Dispatch, tracked: TrackedStatement, upstream: Upstream) -> None:
+        """Run the queries that are to be asked in the session meanwhile."""
+        check = tracked.pending_check
+        if dispatch.shadow is None and check is None:
             return
-        lease = self._context.backends.lease_for_proxy(upstream.backend)
+        credentials, lease = upstream.credentials, self._context.backends.lease_for_proxy(upstream.backend)
+        if check is not None:
+            self._context.key_checks.start(tracked.session, credentials, check, lease)
+        elif dispatch.shadow is not None and credentials is not None and lease is not None:
+            _ = self._context.shadow_runner.start(tracked.session, credentials, dispatch.shadow, lease)
         if lease is not None:
-            _ = self._context.shadow_runner.start(handle, upstream.credentials, dispatch.shadow, lease)
             lease.release()
 
     def _close_gracefully(self, own: InternalCalls) -> None:

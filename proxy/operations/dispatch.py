@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from enum import Enum
 
+from proxy.operations.key_check import KeyCheck
 from proxy.operations.query import Query, QueryResult
 from proxy.wire.hs2.calls import OperationHandle
 
@@ -18,6 +19,7 @@ class OutcomeKind(Enum):
     RECOVERED = "failed rewritten, and finished as the original"
     OVERTAKEN = "was overtaken by a change of its session or its tables, and finished as the original"
     FAILED_TWICE = "failed rewritten and as the original: the client has the original's error"
+    DECIDED_AGAIN = "was rewritten by remembered keys that could not be confirmed, and was decided about again"
     NOT_SENT = "its client left before it was sent"
     UNKNOWN = "cancelled or closed before its end, or its connection was closed"
     LOST = "its connection was closed while the server ran it within the call: it goes on there unseen"
@@ -81,6 +83,8 @@ class Dispatch:
     fall_back_on: str = ""
     # Once they no longer hold, the answer to `text` is dropped and the statement falls back.
     premises: Premises = Premises()
+    # The check of the remembered keys in `text`: until it has ended, the client is not told of the operation.
+    check: KeyCheck | None = None
     # Set if `text` writes and is not the original.
     write: WriteUnderWay | None = None
     # Called once with the outcome, on the event loop: it has to be quick, and must not raise.

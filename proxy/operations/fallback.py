@@ -2,7 +2,8 @@
 
 Binary connections and HTTP drive the same generators of calls, which are sent their replies as in
 `proxy.operations.run_query`; they differ only in how calls and replies travel. The client waits for the reply to
-the call that showed the failure, and sees that one reply only. Example, where a status shows the failure:
+the call that showed the failure, and sees that one reply only. Where remembered keys are still being checked, a
+step is the check, and the generator is sent None once that has ended. Example, where a status shows the failure:
 
     GetOperationStatus -> ERROR                 kept from the client
     ExecuteStatement of the original -> handle  the first operation is an alias of this one from here on
@@ -18,7 +19,14 @@ from typing import Final, TypeAlias
 from proxy.operations.dispatch import OutcomeKind
 from proxy.operations.events import Event
 from proxy.operations.fallback_policy import FallBack, FallbackPolicy, Pass, Substitute, Withhold, refusal
-from proxy.operations.internal_call import CONTROL_REPLY_BYTES_MAX, Call, Reply, read_operation
+from proxy.operations.internal_call import (
+    CONTROL_REPLY_BYTES_MAX,
+    Call,
+    Reply,
+    operation_closing_calls,
+    read_operation,
+)
+from proxy.operations.key_check import CheckVerdict, KeyCheck
 from proxy.operations.reply_tracker import ReplyTracker, TrackedCall, TrackedReply
 from proxy.operations.tracked_statements import TrackedStatement
 from proxy.wire.hs2.calls import (
@@ -53,8 +61,8 @@ class AnswerClient:
     """The client gets this reply instead of the backend's."""
 
     reply: bytes = field(repr=False)
-    # Closes an operation of which the client will never know. Nobody waits for the reply.
-    orphan_close: Call | None = None
+    # End an operation of which the client will never know. Nobody waits for the replies.
+    orphan_closes: tuple[Call, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -66,12 +74,22 @@ class CallAgain:
     # The statement that the call executes; None where it is the client's call.
     executes: TrackedStatement | None = None
     # See AnswerClient.
-    orphan_close: Call | None = None
+    orphan_closes: tuple[Call, ...] = ()
+
+
+@dataclass(frozen=True)
+class DecideAgain:
+    """The statement of this call is to be decided about again: its remembered keys could not be confirmed."""
+
+    call: Message
+    check: KeyCheck
+    # See AnswerClient.
+    orphan_closes: tuple[Call, ...] = ()
 
 
 # None lets the backend's reply pass to the client.
-Answer: TypeAlias = AnswerClient | CallAgain | None
-FallbackSteps: TypeAlias = Generator[Call, Reply, Answer]
+Answer: TypeAlias = AnswerClient | CallAgain | DecideAgain | None
+FallbackSteps: TypeAlias = Generator[Call | KeyCheck, Reply, Answer]
 
 
 class Fallback:
@@ -93,12 +111,15 @@ class Fallback:
         """
         tracked = reply.call.tracked
         if tracked is not None and reply.call.is_judged:
+            unconfirmed = yield from self._await_check(tracked, reply)
+            if unconfirmed is not None:
+                return unconfirmed
             match self._policy.judge(tracked, reply):
                 case Substitute(substitute):
                     return AnswerClient(substitute)
                 case Withhold(refused, orphan):
                     self._report([*tracked.answer_withheld(self._clock())])
-                    return AnswerClient(refused, _orphan_close(orphan))
+                    return AnswerClient(refused, _orphan_closes(orphan))
                 case FallBack() as fallback:
                     return (yield from self._fall_back(tracked, reply.call.message, fallback))
                 case Pass(shows_columns):
@@ -110,16 +131,42 @@ class Fallback:
     def read_unread(self, call: TrackedCall, header: Header) -> AnswerClient | None:
         """Answer where the reply to the call of that header is too long to be read, so has rows, or is none."""
         if not may_pass_unread(call):
+            if call.message is None:
+                self._report(self._reply_tracker.note_unread_reply(call, header.name))
             return AnswerClient(refusal(header))
         self._report(self._reply_tracker.note_unread_reply(call, header.name))
         return None
+
+    def _await_check(self, tracked: TrackedStatement, reply: TrackedReply) -> FallbackSteps:
+        """Keep the reply that names the operation until its keys are confirmed. None lets it be judged.
+
+        The client cannot ask for an answer as long as it does not know the operation, over whichever connection.
+        """
+        check = tracked.pending_check if reply.header.name == EXECUTE_STATEMENT else None
+        opened = read_operation(reply.raw, reply.header.seqid) if check is not None else None
+        if check is None or opened is None or not opened.status.ok or opened.operation is None:
+            return None
+        if check.verdict is None:
+            yield check
+        if check.verdict is CheckVerdict.HELD:
+            return None
+        now, call, closes = self._clock(), tracked.original_call, operation_closing_calls(opened.operation)
+        if call is None or not reply.is_last:
+            self._report([*tracked.answer_withheld(now)])
+            return AnswerClient(refusal(reply.header), closes)
+        if check.verdict is not CheckVerdict.UNANSWERED:
+            self._report([*tracked.decided_again(now)])
+            return DecideAgain(call, check, closes)
+        _ = tracked.fall_back(now, None)
+        tracked.sent_again(None)
+        return CallAgain(call, tracked, closes)
 
     def _fall_back(self, tracked: TrackedStatement, call: Message | None, found: FallBack) -> FallbackSteps:
         """Run the original. The reply to `call` showed the first run's end; None is the statement's own call."""
         original_call = tracked.fall_back(self._clock(), found.failure)
         if call is None:
             tracked.sent_again(None)
-            return CallAgain(original_call, tracked, _orphan_close(found.orphan))
+            return CallAgain(original_call, tracked, _orphan_closes(found.orphan))
         try:
             return (yield from self._run_original(tracked, original_call, call, found.refusal))
         finally:
@@ -177,7 +224,11 @@ class Fallback:
 def may_pass_unread(call: TrackedCall) -> bool:
     """True if a reply may pass without a look, as things stand when it begins: it may have rows of the answer."""
     tracked = call.tracked
-    return tracked is None or not (call.is_superseded or tracked.is_overtaken())
+    if tracked is None:
+        return True
+    check = tracked.pending_check
+    is_confirmed = check is None or check.verdict is CheckVerdict.HELD
+    return is_confirmed and not (call.is_superseded or tracked.is_overtaken())
 
 
 def _failure(failed: Message, shown: Status | StateReply) -> bytes:
@@ -185,8 +236,8 @@ def _failure(failed: Message, shown: Status | StateReply) -> bytes:
     return encode_failure(header.name, header.seqid, shown.message or "", shown.sql_state, shown.error_code)
 
 
-def _orphan_close(orphan: OperationHandle | None) -> Call | None:
-    return None if orphan is None else _call(CLOSE_OPERATION, orphan)
+def _orphan_closes(orphan: OperationHandle | None) -> tuple[Call, ...]:
+    return () if orphan is None else (_call(CLOSE_OPERATION, orphan),)
 
 
 def _call(name: str, operation: OperationHandle) -> Call:

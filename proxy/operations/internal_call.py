@@ -62,15 +62,20 @@ class InternalOperation:
             self._handle = None if reply is None else reply.operation
 
     def closing_calls(self) -> tuple[Call, ...]:
-        """The calls that end it, where it is known. To close it cancels it too, but not on every server."""
+        """The calls that end it, where it is known."""
         if self._handle is None:
             return ()
         handle, self._handle = self._handle, None
         self.is_being_ended = True
-        return tuple(
-            Call(name, 1, encode_operation_call(name, 1, handle), CONTROL_REPLY_BYTES_MAX)
-            for name in (CANCEL_OPERATION, CLOSE_OPERATION)
-        )
+        return operation_closing_calls(handle)
+
+
+def operation_closing_calls(operation: OperationHandle) -> tuple[Call, ...]:
+    """The calls that end an operation. To close it cancels it too, but not on every server."""
+    return tuple(
+        Call(name, 1, encode_operation_call(name, 1, operation), CONTROL_REPLY_BYTES_MAX)
+        for name in (CANCEL_OPERATION, CLOSE_OPERATION)
+    )
 
 
 def read_operation(raw: Reply, seqid: int) -> OperationReply | None:

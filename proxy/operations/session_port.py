@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from proxy.operations.dispatch import Dispatch, WriteUnderWay
+from proxy.operations.key_check import ASK_FIRST, KeyTerms
 from proxy.operations.query import Query, QueryResult
 from proxy.statements.statement_class import StatementClass
 
@@ -28,7 +29,9 @@ class SessionOpening:
 class SessionPort(Protocol):
     """Decides about the statements of one session."""
 
-    def rewrite(self, statement: StatementClass) -> Generator[Query, QueryResult, Dispatch]:
+    def rewrite(
+        self, statement: StatementClass, keys: KeyTerms = ASK_FIRST
+    ) -> Generator[Query, QueryResult, Dispatch]:
         """Yield queries for the session, be sent their results, return the dispatch."""
         ...
 

@@ -53,7 +53,7 @@ class StatusCache:
         Looked up by the very bytes, without parsing them: this is what hive-jdbc asks once per row.
         """
         header_bytes, start, stop = self._header_bytes, self._seqid_start, self._seqid_stop
-        if len(data) < stop:
+        if not self._replies or len(data) < stop:
             return None
         if header_bytes and data[:HEADER_BYTES] != HEADER.pack(len(data) - HEADER_BYTES):
             return None

@@ -11,6 +11,7 @@ from typing import Final
 
 from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind
 from proxy.operations.events import StatementEnded
+from proxy.operations.key_check import KeyCheck
 from proxy.operations.operation_aliases import LocalOperationAliases, OperationAliases
 from proxy.operations.statement_state import (
     ANSWER_UNKNOWN,
@@ -102,6 +103,11 @@ class TrackedStatement:
     def is_withheld(self) -> bool:
         """True if nothing of what its operation has is let out: its answer was overtaken."""
         return self.state in KEPT_FROM_CLIENT
+
+    @property
+    def pending_check(self) -> KeyCheck | None:
+        """The check on which it depends whether the client is told of its operation; None without one."""
+        return self.dispatch.check if self.state is StatementState.SENT and self.original_call else None
 
     @property
     def ends_with_rows(self) -> bool:
@@ -197,6 +203,12 @@ class TrackedStatement:
         self._enter(states.FALLING_BACK_OVERTAKEN if failure is None else states.FALLING_BACK_FAILED)
         self._first_run = _FirstRun(now - self.sent_at, failure and failure[:MESSAGE_CHARS_MAX])
         return call
+
+    def decided_again(self, now: float) -> list[StatementEnded]:
+        """It is decided about again: its remembered keys could not be confirmed. Nobody knows of its operation."""
+        ended = self._report(OutcomeKind.DECIDED_AGAIN, now - self.sent_at)
+        self._enter(StatementState.OVER)
+        return ended
 
     def sent_again(self, operation: OperationHandle | None) -> None:
         """The original has this operation; None where it runs within its call."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from proxy.operations.events import Event
+from proxy.operations.key_check import KeyCheck
 from proxy.wire.hs2.calls import SessionHandle
 
 
@@ -61,6 +62,23 @@ class StatementHeld:
 
     session: SessionHandle = field(repr=False)
     statement: str = field(repr=False)
+    # Set where it was released before, with remembered keys that this check did not confirm.
+    unconfirmed: KeyCheck | None = None
+
+
+@dataclass(frozen=True)
+class StartCheck:
+    """A statement was released whose keys were remembered: ask for them in its session, beside it."""
+
+    session: SessionHandle = field(repr=False)
+    check: KeyCheck
+
+
+@dataclass(frozen=True)
+class AwaitCheck:
+    """A reply is kept back until this check has ended: then call `check_settled`."""
+
+    check: KeyCheck
 
 
 @dataclass(frozen=True)
@@ -106,6 +124,8 @@ Command: TypeAlias = (
     | Event
     | SessionRefused
     | StatementHeld
+    | StartCheck
+    | AwaitCheck
     | BackendReply
     | CallRefused
     | TurnedTransparent

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from proxy.access.handle_access import CATALOG_CALLS, HandleAccess
 from proxy.operations.dispatch import Dispatch
@@ -12,6 +12,7 @@ from proxy.operations.fallback import (
     Answer,
     AnswerClient,
     CallAgain,
+    DecideAgain,
     Fallback,
     FallbackSteps,
     may_pass_unread,
@@ -19,6 +20,7 @@ from proxy.operations.fallback import (
 from proxy.operations.fallback_policy import FallbackPolicy
 from proxy.operations.held_statement import HeldStatement
 from proxy.operations.internal_call import Call, InternalOperation, Reply
+from proxy.operations.key_check import KeyCheck
 from proxy.operations.reply_tracker import (
     ASKING_CALLS,
     WATCHED_REPLY_BYTES_MAX,
@@ -29,7 +31,7 @@ from proxy.operations.reply_tracker import (
     call_of_statement,
 )
 from proxy.operations.tracked_statements import TrackedStatement, TrackedStatements
-from proxy.relay.commands import BackendReply, Command, SendBackend, SendClient
+from proxy.relay.commands import AwaitCheck, BackendReply, Command, SendBackend, SendClient, StartCheck
 from proxy.wire.framing import FRAMED, Framing
 from proxy.wire.hs2.replies import expect_reply
 from proxy.wire.reply_stream import PENDING_CALLS_MAX, Handling, PendingCall, ReplyEnd
@@ -59,6 +61,10 @@ class PendingCalls:
         self._fallback = Fallback(policy, self.reply_tracker, self._events.extend)
         # A fallback under way, while the client waits for the reply to its last call.
         self._fallback_steps: FallbackSteps | None = None
+        # The check that it waits for, and the reply that goes to the client if the keys are confirmed.
+        self._awaited_check: KeyCheck | None = None
+        self._kept_back = b""
+        self._to_decide_again: DecideAgain | None = None
         # Beside each call that the follower waits for and that is the client's to have read.
         self._tracked_calls: deque[TrackedCall] = deque()
         # Beside each call of ours that the follower waits for: whether somebody waits for the reply.
@@ -97,12 +103,15 @@ class PendingCalls:
         """Make a call of the client that is about no statement."""
         return self._expect(message, TrackedCall(message))
 
-    def release(self, held: HeldStatement, dispatch: Dispatch | None, message_bytes_max: int) -> SendBackend:
+    def release(self, held: HeldStatement, dispatch: Dispatch | None, message_bytes_max: int) -> list[Command]:
         """Execute a held statement, as decided or as the original."""
         if dispatch is None:
-            return self.execute(held.message, None)
+            return [self.execute(held.message, None)]
         now = self._clock()
-        return self.execute(*held.dispatched(dispatch, message_bytes_max, self._tracked_statements, now))
+        sent, tracked = held.dispatched(dispatch, message_bytes_max, self._tracked_statements, now)
+        check = tracked.pending_check
+        started = [] if check is None else [StartCheck(held.call.session, check)]
+        return [self.execute(sent, tracked), *started]
 
     def execute(self, message: Message, tracked: TrackedStatement | None) -> SendBackend:
         """Execute a statement."""
@@ -131,7 +140,13 @@ class PendingCalls:
 
     def read_clients(self, end: ReplyEnd, *, is_last: bool) -> list[Command]:
         """The reply to a call of the client has ended. Raises RemoteProtocolError or IncompleteError."""
-        call, name = self._tracked_calls.popleft(), end.call.name
+        commands = self._read_reply(self._tracked_calls[0], end, is_last=is_last)
+        # Only now: where the reply cannot be read, its statement is still to be judged.
+        _ = self._tracked_calls.popleft()
+        return commands
+
+    def _read_reply(self, call: TrackedCall, end: ReplyEnd, *, is_last: bool) -> list[Command]:
+        name = end.call.name
         if end.raw is None:
             return [*self.reply_tracker.note_unread_reply(call, name)]
         kept_back = self.unforwarded(end)
@@ -152,6 +167,25 @@ class PendingCalls:
             return []
         steps, self._fallback_steps = self._fallback_steps, None
         return [BackendReply(end.raw)] if steps is None else self._advance(steps, end.raw, b"")
+
+    def check_settled(self, check: KeyCheck) -> list[Command]:
+        """A check of remembered keys has ended. Nothing happens where nobody waits for it any more."""
+        steps = self._fallback_steps
+        if steps is None or self._awaited_check is not check:
+            return []
+        self._fallback_steps = self._awaited_check = None
+        kept_back, self._kept_back = self._kept_back, b""
+        return self._advance(steps, None, kept_back)
+
+    def take_to_decide_again(self) -> DecideAgain | None:
+        """The statement that is to be decided about again, if there is one."""
+        again, self._to_decide_again = self._to_decide_again, None
+        return again
+
+    @property
+    def has_unsettled(self) -> bool:
+        """True if a reply is awaited that may show an answer which must not be let out without a look."""
+        return any(call.tracked is not None and call.tracked.is_unsettled for call in self._tracked_calls)
 
     def may_pass_overlong(self) -> bool:
         """True if the reply that begins now, too long to be kept, may pass: it has the rows of an answer."""
@@ -181,24 +215,30 @@ class PendingCalls:
         """Make the next call of a fallback, or answer the client: with the kept back reply, where that passes."""
         try:
             # None starts a generator; its type knows no way to say so.
-            call = steps.send(reply)
+            step = steps.send(reply)
         except StopIteration as end:
             return [*self._answer(end.value, kept_back), *self._take_events()]
         self._fallback_steps = steps
-        return [self.ask(call), *self._take_events()]
+        if isinstance(step, KeyCheck):
+            self._awaited_check, self._kept_back = step, kept_back
+            return [AwaitCheck(step), *self._take_events()]
+        return [self.ask(step), *self._take_events()]
 
     def _answer(self, answer: Answer, kept_back: bytes) -> list[Command]:
         match answer:
-            case AnswerClient(reply, orphan_close):
-                return [*self._send_client(self.framing.to_wire(reply)), *self._close_orphan(orphan_close)]
+            case AnswerClient(reply, orphan_closes):
+                return [*self._send_client(self.framing.to_wire(reply)), *self._close_orphan(orphan_closes)]
             case CallAgain(call, None):
                 return [self.ask_about(call)]
-            case CallAgain(call, tracked, orphan_close):
-                return [*self._close_orphan(orphan_close), self.execute(call, tracked)]
+            case CallAgain(call, tracked, orphan_closes):
+                return [*self._close_orphan(orphan_closes), self.execute(call, tracked)]
+            case DecideAgain():
+                self._to_decide_again = answer
+                return self._close_orphan(answer.orphan_closes)
         return self._send_client(kept_back)
 
-    def _close_orphan(self, close: Call | None) -> list[Command]:
-        return [] if close is None else [self.ask(close, is_awaited=False)]
+    def _close_orphan(self, closes: Iterable[Call]) -> list[Command]:
+        return [self.ask(close, is_awaited=False) for close in closes]
 
     def _take_events(self) -> list[Command]:
         events: list[Command] = [*self._events]

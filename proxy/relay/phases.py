@@ -23,7 +23,7 @@ FOLLOWING: Final[Mapping[Phase, frozenset[Phase]]] = {
     Phase.NEGOTIATING: frozenset({Phase.OPEN, Phase.TRANSPARENT, Phase.CLOSED}),
     Phase.OPEN: frozenset({Phase.HELD, Phase.FALLING_BACK, Phase.MOVING, Phase.TRANSPARENT, Phase.CLOSED}),
     Phase.HELD: frozenset({Phase.OPEN, Phase.TRANSPARENT, Phase.CLOSED}),
-    Phase.FALLING_BACK: frozenset({Phase.OPEN, Phase.CLOSED}),
+    Phase.FALLING_BACK: frozenset({Phase.OPEN, Phase.HELD, Phase.CLOSED}),
     Phase.MOVING: frozenset({Phase.OPEN, Phase.TRANSPARENT, Phase.CLOSED}),
     Phase.TRANSPARENT: frozenset({Phase.CLOSED}),
     Phase.CLOSED: frozenset(),

@@ -2,7 +2,8 @@
 
 From the backend, bytes pass as they come. From the client, whole messages are looked at: an ExecuteStatement
 is held until `release` says which text goes on, and meanwhile `ask` sends calls of the proxy's own. If that
-text fails, the original is run (`proxy.operations.fallback`), and the client sees that answer alone.
+text fails, the original is run (`proxy.operations.fallback`), and the client sees that answer alone. A statement
+that was rewritten by remembered keys is held again if they turn out to have changed.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from typing import Final
 from proxy.access.handle_access import HandleAccess
 from proxy.access.impersonation import SessionRefusal
 from proxy.operations.dispatch import Dispatch
+from proxy.operations.fallback import DecideAgain
 from proxy.operations.fallback_policy import FALLBACK_WITHIN_S
 from proxy.operations.held_statement import HeldStatement, hold, statements_passed
 from proxy.operations.internal_call import Call, InternalOperation
+from proxy.operations.key_check import KeyCheck
 from proxy.operations.tracked_statements import TrackedStatements
 from proxy.relay.client_buffer import ClientBuffer
 from proxy.relay.commands import (
@@ -42,6 +45,8 @@ from proxy.wire.thrift.messages import Message
 
 # In these phases the client's messages are handled as they come.
 _TAKING: Final = frozenset({Phase.OPEN, Phase.TRANSPARENT})
+# In these the client waits for a reply, also while the backend has been asked nothing.
+_BUSY: Final = frozenset({Phase.HELD, Phase.FALLING_BACK, Phase.MOVING})
 
 
 class Relay:
@@ -85,7 +90,7 @@ class Relay:
     @property
     def awaits_replies(self) -> bool:
         """True if a call is under way, the client's or our own, or a statement held."""
-        return self.phase in (Phase.HELD, Phase.MOVING) or self._calls.replies.pending_count > 0
+        return self.phase in _BUSY or self._calls.replies.pending_count > 0
 
     @property
     def awaits_login(self) -> bool:
@@ -175,8 +180,17 @@ class Relay:
             raise LocalProtocolError(f"nothing is held in phase {self.phase.value}")
         self._held = None
         self._enter(Phase.OPEN)
-        self._commands.append(self._calls.release(held, dispatch, self._request_bytes_max))
+        self._commands += self._calls.release(held, dispatch, self._request_bytes_max)
         self._resume()
+        return self._take_commands()
+
+    def check_settled(self, check: KeyCheck) -> list[Command]:
+        """The check that AwaitCheck named has ended."""
+        try:
+            self._commands += self._calls.check_settled(check)
+        except (RemoteProtocolError, IncompleteError) as error:
+            self._lose(str(error))
+        self._fallback_may_be_over()
         return self._take_commands()
 
     def close(self, reason: str) -> list[Command]:
@@ -305,7 +319,7 @@ class Relay:
             elif self.phase is not Phase.CLOSED:
                 self._read_clients(end)
         except (RemoteProtocolError, IncompleteError) as error:
-            if not self._tracked_statements.has_unsettled:
+            if not self._has_unsettled:
                 self._send_client(self._calls.unforwarded(end))
             self._lose(str(error) or f"the reply to {end.call.name} ends too early", ours=ours)
 
@@ -315,9 +329,7 @@ class Relay:
             self._commands += self._calls.closing_calls()
             return
         self._commands += commands
-        if self.phase is Phase.FALLING_BACK and not self._calls.is_falling_back:
-            self._enter(Phase.OPEN)
-            self._resume()
+        self._fallback_may_be_over()
 
     def _read_clients(self, end: ReplyEnd) -> None:
         # The client has sent all that follows the call in the belief that the call would be answered next.
@@ -325,6 +337,32 @@ class Relay:
         self._commands += self._calls.read_clients(end, is_last=is_last)
         if self._calls.is_falling_back:
             self._enter(Phase.FALLING_BACK)
+        elif (again := self._calls.take_to_decide_again()) is not None:
+            self._hold_again(again)
+
+    def _fallback_may_be_over(self) -> None:
+        if self.phase is not Phase.FALLING_BACK or self._calls.is_falling_back:
+            return
+        again = self._calls.take_to_decide_again()
+        if again is not None:
+            self._hold_again(again)
+        else:
+            self._enter(Phase.OPEN)
+            self._resume()
+
+    def _hold_again(self, again: DecideAgain) -> None:
+        """Hold a statement whose remembered keys were not confirmed, as if it came now."""
+        held = hold(again.call)
+        assert held is not None  # noqa: S101 - it was held before
+        self._calls.replies.expect_room()
+        self._held = held
+        self._enter(Phase.HELD)
+        self._commands.append(StatementHeld(held.call.session, held.statement, again.check))
+
+    @property
+    def _has_unsettled(self) -> bool:
+        """True if some answer must not be let out without a look: a known one, or one that is awaited here."""
+        return self._tracked_statements.has_unsettled or self._calls.has_unsettled
 
     def _lose(self, reason: str, *, ours: bool = False) -> None:
         """The reply stream is not what we expect: leave this connection alone from here on."""
@@ -334,7 +372,7 @@ class Relay:
             return
         if self.phase in (Phase.TRANSPARENT, Phase.CLOSED):
             return
-        if self._tracked_statements.has_unsettled:
+        if self._has_unsettled:
             # Its bytes may hold an answer that is still to be judged.
             self._close(f"backend: {reason}")
             return

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import inf
 
+from proxy.operations.key_check import ASK_FIRST, CheckVerdict, KeyTerms
 from proxy.session.catalog.iceberg_snapshots import SnapshotRead
 from proxy.session.consistency.read_set import ReadSet
 from proxy.session.feedback.cost_gate import Fact, GateReport, Run, StatementKey, Way
@@ -13,9 +15,10 @@ from proxy.session.feedback.quarantine_list import QuarantineEntry
 from proxy.session.feedback.spark_listings import SessionListings
 from proxy.session.key_queries import RememberedKeys
 from proxy.session.layout.iceberg_file_counts import FileCounts
+from proxy.session.session_catalog import Queries
 from proxy.session.session_settings import SessionSettings
 from proxy.session.timings import Timings
-from rewriter import KeyQuery, Plan, Rewrite, SkipReason, TableName, UnpinnedReason
+from rewriter import KeyQuery, Keys, Plan, Rewrite, SkipReason, TableName, UnpinnedReason
 from rewriter.partitions.index import PartitionIndex
 from rewriter.vocabulary.cited import listed
 
@@ -37,11 +40,37 @@ class DecisionTerms:
     run_key_queries: bool = True
     # Whether a user asks for an explanation: then stages run although the statement is left alone.
     is_explained: bool = False
+    # The remembered keys that may be used beside those that the settings allow.
+    keys: KeyTerms = ASK_FIRST
 
     @property
-    def memory(self) -> RememberedKeys | None:
-        """The remembered keys that may be used."""
-        return None if self.state is None else RememberedKeys(self.state, self.settings.key_staleness_s)
+    def due_s(self) -> float:
+        """How long ago facts and settings may have expired that are asked for again while the statement runs."""
+        may_be_due = self.keys.may_be_checked and self.state is not None and self.settings.consistency == "window"
+        return self.settings.keys_remembered_s if may_be_due else 0.0
+
+    def memory(self, *, only_reads: bool) -> RememberedKeys | None:
+        """The remembered keys that a statement may use. One that writes cannot be taken back once it is sent."""
+        if self.state is None:
+            return None
+        settings, since = self.settings, self.keys.asked_since
+        is_checked = self.keys.may_be_checked and only_reads and settings.consistency == "window"
+        return RememberedKeys(
+            self.state,
+            settings.key_staleness_s,
+            asked_since=inf if since is None else since,
+            checked_s=settings.keys_remembered_s if is_checked else 0.0,
+        )
+
+
+@dataclass(frozen=True)
+class UncheckedKeys:
+    """The remembered keys that a decision rests on, and the queries that check them."""
+
+    keys: Mapping[KeyQuery, Keys]
+    queries: Queries[CheckVerdict] = field(repr=False)
+    # When the decision began, by the clock of the sessions.
+    began_at: float
 
 
 @dataclass(frozen=True)
@@ -71,6 +100,8 @@ class Decision:
     key_ages: Mapping[KeyQuery, float] = field(default_factory=dict)
     # Its quarantined parts; for explain.
     quarantined: tuple[QuarantineEntry, ...] = ()
+    # None where its keys were asked for.
+    unchecked: UncheckedKeys | None = None
 
     @property
     def text(self) -> str:

@@ -6,20 +6,22 @@ The stages are generators: they yield the queries that they need answered in the
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
+from dataclasses import replace
 from typing import Final, TypeVar
 
 from proxy.config.config import Config
+from proxy.operations.key_check import CheckVerdict
 from proxy.operations.query import Query, QueryResult
 from proxy.operations.tracked_statements import KEPT_CALL_BYTES_MAX
 from proxy.session.catalog.iceberg_snapshots import SnapshotRead
 from proxy.session.consistency.read_set import ReadSet
 from proxy.session.consistency.write_fence import Fence
-from proxy.session.decision import Decision, DecisionTerms
+from proxy.session.decision import Decision, DecisionTerms, UncheckedKeys
 from proxy.session.feedback.cost_gate import Fact, GateReport, StatementKey
 from proxy.session.feedback.cost_inputs import facts_of, has_own_filters_alone, narrowable, spares_too_little
 from proxy.session.feedback.quarantine_list import QuarantineEntry, QuarantineKind
 from proxy.session.feedback.spark_listings import SessionListings
-from proxy.session.key_queries import KeyAnswers
+from proxy.session.key_queries import KeyAnswers, KeyQueries
 from proxy.session.layout.iceberg_file_counts import FileCounts
 from proxy.session.session_catalog import ListedPartitions, Queries, SessionCatalog
 from proxy.session.shared_state import SharedState
@@ -64,7 +66,9 @@ class DecisionRun:
         terms: DecisionTerms,
     ) -> None:
         self._shared = shared
-        self._catalog = catalog
+        # What has expired may be used where it is asked for again while the statement runs.
+        self._catalog = replace(catalog, due_s=terms.due_s)
+        self._settings = catalog.settings_at_hand
         self._listings = listings
         self._statement = statement
         self._terms = terms
@@ -80,6 +84,7 @@ class DecisionRun:
         self._partitions: Mapping[TableName, PartitionIndex] = {}
         self._rewrite: Rewrite | None = None
         self._read_set: ReadSet | None = None
+        self._unchecked: UncheckedKeys | None = None
         # For explain alone.
         self._file_counts: Mapping[TableName, FileCounts] = {}
         self._key_ages: Mapping[KeyQuery, float] = {}
@@ -115,6 +120,7 @@ class DecisionRun:
             file_counts=self._file_counts,
             key_ages=self._key_ages,
             quarantined=self._quarantined,
+            unchecked=self._unchecked,
         )
 
     def _stages(self) -> Queries[None]:
@@ -128,6 +134,9 @@ class DecisionRun:
         # The fence sees every write from here on: descriptions and keys are read after it is opened.
         fence = self._shared.writes.open()
         planned = yield from self._make_plan(statement, limits)
+        if planned is not None and self._uses_due_in_vain(planned, fence):
+            self._catalog = replace(self._catalog, due_s=0.0)
+            planned = yield from self._make_plan(statement, limits)
         if planned is None:
             return
         yield from self._weigh(planned, key)
@@ -201,6 +210,16 @@ class DecisionRun:
         self._plan, self._unpinned = planned, planned.unpinned
         return planned
 
+    def _uses_due_in_vain(self, planned: Plan, fence: Fence) -> bool:
+        """Whether the plan rests on what has expired although its keys have to be asked for first."""
+        if not self._terms.due_s:
+            return False
+        memory = self._terms.memory(only_reads=planned.statement.only_reads)
+        if planned.key_queries and self._catalog.key_queries(memory, fence).are_at_hand(planned):
+            return False
+        is_due = self._settings is not None and self._settings.until <= self._start
+        return is_due or not self._catalog.is_current(planned)
+
     def _weigh(self, planned: Plan, key: StatementKey) -> Queries[None]:
         """Leave a statement alone whose facts are too small to be worth their keys."""
         gate, has_gate = self._shared.gate, self._terms.settings.cost_gate
@@ -220,24 +239,48 @@ class DecisionRun:
         """Ask for the keys of the small sides, at snapshots that the statement then names where it can."""
         if not self._terms.run_key_queries:
             return planned, {}
-        if planned.follows and not (
-            yield from self._timed_lookup(self._catalog.is_as_planned(planned, self._start))
-        ):
-            self._skip_for(SkipReason.TABLES_UNSETTLED)
-            return planned, {}
         at_snapshots = yield from self._timings.of_catalog(self._catalog.pinned(planned, limits))
         self._plan = planned = at_snapshots.plan
         self._snapshots = at_snapshots.reads
         self._unpinned = {**self._unpinned, **at_snapshots.unpinned}
-        asking = self._catalog.keys(planned, self._terms.memory, fence)
-        answers = yield from self._timings.of_key_queries(asking)
+        memory = self._terms.memory(only_reads=planned.statement.only_reads)
+        key_queries = self._catalog.key_queries(memory, fence)
+        asks_later = key_queries.are_at_hand(planned)
+        if not asks_later and not (yield from self._timed_lookup(self._are_views_as_planned(planned))):
+            self._skip_for(SkipReason.TABLES_UNSETTLED)
+            return planned, {}
+        answers = yield from self._timings.of_key_queries(key_queries.answers(planned))
         # Some keys may have turned out to be of another type than the fact's column.
         with_lists = yield from self._timed_lookup(self._catalog.with_lists(planned, answers, limits))
         if with_lists is not planned:
             self._plan = planned = with_lists
-            asking = self._catalog.keys(planned, self._terms.memory, fence, answers)
-            answers = yield from self._timings.of_key_queries(asking)
+            answers = yield from self._timings.of_key_queries(key_queries.answers(planned, answers))
+        if key_queries.to_check:
+            check = self._check(planned, key_queries)
+            self._unchecked = UncheckedKeys(key_queries.to_check, check, self._start)
+        elif asks_later and not (yield from self._timed_lookup(self._are_views_as_planned(planned))):
+            self._skip_for(SkipReason.TABLES_UNSETTLED)
         return planned, answers
+
+    def _are_views_as_planned(self, planned: Plan) -> Queries[bool]:
+        """Whether the views whose texts the plan follows have these texts now."""
+        return not planned.follows or (yield from self._catalog.is_as_planned(planned, self._described_since))
+
+    @property
+    def _described_since(self) -> float:
+        """The moment from which on a description is as good as a new one."""
+        since = self._terms.keys.asked_since
+        return self._start if since is None else min(since, self._start)
+
+    def _check(self, planned: Plan, key_queries: KeyQueries) -> Queries[CheckVerdict]:
+        """Ask again for what was remembered, while the statement runs: keys, and what has expired."""
+        verdict = yield from key_queries.check(key_queries.to_check)
+        if verdict is not CheckVerdict.HELD:
+            return verdict
+        is_same = (yield from self._catalog.is_as_planned(planned, self._described_since)) and (
+            self._settings is None or (yield from self._catalog.are_settings(self._settings.value))
+        )
+        return CheckVerdict.HELD if is_same else CheckVerdict.CHANGED
 
     def _apply(self, planned: Plan, answers: KeyAnswers, limits: RewriteLimits, fence: Fence) -> Queries[None]:
         """Insert predicates and hints for the keys, if nothing has changed since the fence was opened."""

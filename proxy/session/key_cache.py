@@ -1,9 +1,9 @@
-"""Keys that were read a moment ago, for users who allow a small side to be as old as that.
+"""Keys that were read before: for users who allow a small side to be as old as that, and to be checked while used.
 
 An entry belongs to a session's state (`SessionState.digest`: user, settings, database), so nobody is given keys
-that the backend might have refused or answered otherwise. It is worth nothing any more once it is too old, or a
-write through the proxy may have touched a table that it was read from. Each keeps the fence that was opened before
-it was read, so that no order of reading, writing and keeping lets a stale one through.
+that the backend might have refused or answered otherwise. It is worth nothing any more once a write through the
+proxy may have touched a table that it was read from; how old it may be, each reader says. Each keeps the fence
+that was opened before it was read, so that no order of reading, writing and keeping lets a stale one through.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ ENTRIES_MAX: Final = 1_000
 # All entries together. A full one of 5,000 keys takes half a megabyte.
 BYTES_MAX: Final = 64 * 1024 * 1024
 
+# Answers in a row that were others than those before: such a question is asked first.
+_CHANGES_MAX: Final = 3
+
 # Bytes of a key beside the characters of its text: a string, its place in a tuple, and the tuple.
 _KEY_BYTES: Final = 120
 # Bytes of an entry beside its keys and its question.
@@ -35,6 +38,8 @@ class _Entry:
     asked_at: float
     fence: Fence
     size_bytes: int
+    # How often in a row the answer was another one than that before.
+    changes: int = 0
 
 
 class KeyCache:
@@ -54,10 +59,18 @@ class KeyCache:
         """The keys for a session of that state, if they were asked for since then and still hold."""
         with self._lock:
             entry = self._take(state, question)
-            if entry is None or entry.asked_at < asked_since or not entry.fence.holds(entry.tables):
+            if entry is None or not entry.fence.holds(entry.tables):
                 return None
             self._keep(state, question, entry)
-            return entry.keys
+            return entry.keys if entry.asked_at >= asked_since else None
+
+    def likely(self, state: bytes, question: KeyQuery, *, asked_since: float) -> Keys | None:
+        """The same, to be checked while they are used: not where the last answers were each other ones."""
+        with self._lock:
+            entry = self._entries.get((state, question))
+            if entry is None or entry.changes >= _CHANGES_MAX:
+                return None
+        return self.get(state, question, asked_since=asked_since)
 
     def asked_at(self, state: bytes, question: KeyQuery) -> float | None:
         """When the keys that are kept were asked for, whether they still hold or not."""
@@ -83,8 +96,9 @@ class KeyCache:
         if size_bytes > self._bytes_max:
             return
         with self._lock:
-            _ = self._take(state, question)
-            self._keep(state, question, _Entry(keys, frozenset(tables), asked_at, fence, size_bytes))
+            before = self._take(state, question)
+            changes = 0 if before is None or before.keys == keys else before.changes + 1
+            self._keep(state, question, _Entry(keys, frozenset(tables), asked_at, fence, size_bytes, changes))
 
     def _keep(self, state: bytes, question: KeyQuery, entry: _Entry) -> None:
         self._entries[state, question] = entry

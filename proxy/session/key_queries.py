@@ -1,20 +1,24 @@
 """The key queries of one statement: what is remembered of their answers, and the asking for the rest.
 
 Keys that were read at a snapshot are those of this snapshot whenever they are used: no write can change them, and
-they are remembered unless the configuration says otherwise.
+they are remembered unless the configuration says otherwise. Others may be used as they were some time ago where
+they are asked for again while the statement runs (`proxy.operations.key_check`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from dataclasses import dataclass
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from math import inf
 from typing import Final, TypeAlias, TypeVar
 
+from proxy.operations.key_check import CheckVerdict
 from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult
 from proxy.session.catalog.metadata_cache import SessionMetadata
 from proxy.session.consistency.write_fence import Fence
 from proxy.session.shared_state import SharedState
 from rewriter import KeyQuery, Keys, Plan, SkipReason
+from rewriter.domains.keys import are_among
 
 T = TypeVar("T")
 _Asking: TypeAlias = Generator[Query, QueryResult, T]
@@ -37,6 +41,10 @@ class RememberedKeys:
 
     state: bytes
     staleness_s: float
+    # By the clock: keys that were asked for since then are used as well. Infinite where there are none.
+    asked_since: float = inf
+    # Keys of this age may be used if they are asked for again while the statement runs; 0 where none may.
+    checked_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -47,6 +55,12 @@ class KeyQueries:
     known: SessionMetadata
     memory: RememberedKeys | None
     fence: Fence
+    # The remembered keys that were used so far and are to be checked.
+    to_check: dict[KeyQuery, Keys] = field(default_factory=dict)
+
+    def are_at_hand(self, planned: Plan) -> bool:
+        """Whether the statement's first questions all have remembered answers that are to be checked."""
+        return all(self._likely(question) is not None for question in planned.key_queries)
 
     def answers(self, planned: Plan, known: KeyAnswers | None = None) -> _Asking[KeyAnswers]:
         """The keys of all small sides, or the reasons for none; `known` are answers that are there already.
@@ -63,7 +77,23 @@ class KeyQueries:
         if not self.fence.holds(question.tables):
             return SkipReason.SMALL_SIDE_WRITTEN
         remembered = self._remembered(question)
-        return remembered if remembered is not None else (yield from self._asked(question))
+        if remembered is not None:
+            return remembered
+        likely = self._likely(question)
+        if likely is not None:
+            self.to_check[question] = likely
+            return likely
+        return (yield from self._asked(question))
+
+    def check(self, used: Mapping[KeyQuery, Keys]) -> _Asking[CheckVerdict]:
+        """Ask again for keys that a statement uses, while it runs."""
+        for question, keys in used.items():
+            now = yield from self._asked(question)
+            if isinstance(now, SkipReason):
+                return CheckVerdict.UNANSWERED
+            if not are_among(now, keys):
+                return CheckVerdict.CHANGED
+        return CheckVerdict.HELD
 
     def _age_s(self, question: KeyQuery) -> float:
         """The age in seconds that a remembered answer may have; 0 where none may be used."""
@@ -73,15 +103,25 @@ class KeyQueries:
         return max(allowed_s, self.shared.config.rewrite.key_snapshot_s)
 
     def _remembered(self, question: KeyQuery) -> Keys | None:
-        age_s = self._age_s(question)
-        if self.memory is None or not age_s:
+        if self.memory is None:
             return None
-        return self.shared.keys.get(self.memory.state, question, asked_since=self.shared.clock() - age_s)
+        age_s, since = self._age_s(question), self.memory.asked_since
+        since = min(since, self.shared.clock() - age_s) if age_s else since
+        return self.shared.keys.get(self.memory.state, question, asked_since=since)
+
+    def _likely(self, question: KeyQuery) -> Keys | None:
+        if self.memory is None or not self.memory.checked_s:
+            return None
+        since = self.shared.clock() - self.memory.checked_s
+        return self.shared.keys.likely(self.memory.state, question, asked_since=since)
 
     def _asked(self, question: KeyQuery) -> _Asking[Keys | SkipReason]:
         asked_at = self.shared.clock()
         keys = yield from self._answer(question)
-        if self.memory is not None and self._age_s(question) and not isinstance(keys, SkipReason):
+        is_remembered = self.memory is not None and (
+            self._age_s(question) or self.shared.config.rewrite.keys_remembered_s
+        )
+        if self.memory is not None and is_remembered and not isinstance(keys, SkipReason):
             self.shared.keys.put(
                 self.memory.state, question, keys, tables=question.tables, asked_at=asked_at, fence=self.fence
             )

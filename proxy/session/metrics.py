@@ -94,6 +94,12 @@ class Metrics:
         self._gate = Counter(
             "starpruner_gate_decisions", "Verdicts of the cost gate on statements.", ["verdict"], registry=registry
         )
+        self._key_checks = Counter(
+            "starpruner_key_checks",
+            "Remembered keys of a statement, asked for again while it ran, by what came of it.",
+            ["verdict"],
+            registry=registry,
+        )
         self._overtaken_writes = Counter(
             "starpruner_overtaken_writes",
             "Rewritten statements that wrote while a table was written that their keys came from.",
@@ -133,6 +139,10 @@ class Metrics:
         """A key query was answered, or was not."""
         outcome = _label(result.kind) if isinstance(result, QueryFailed) else "answered"
         self._key_queries.labels(outcome).observe(result.seconds)
+
+    def keys_checked(self, verdict: Enum) -> None:
+        """Remembered keys were asked for again while the statement ran that used them."""
+        self._key_checks.labels(_label(verdict)).inc()
 
     def gate_decided(self, verdict: Enum) -> None:
         """The cost gate said whether a statement is worth its key queries."""

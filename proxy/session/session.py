@@ -15,6 +15,7 @@ from uuid import uuid4
 import msgspec
 
 from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind, Premises, WriteUnderWay
+from proxy.operations.key_check import ASK_FIRST, KeyCheck, KeyTerms
 from proxy.operations.session_port import SessionOpening
 from proxy.session.catalog.iceberg_snapshots import SNAPSHOT_GONE
 from proxy.session.consistency.session_state import SessionState
@@ -72,8 +73,10 @@ class Session:
         for error in errors:
             _log.warning("a client opened a session with a setting that is not understood: %s", error)
 
-    def rewrite(self, statement: StatementClass) -> Queries[Dispatch]:
+    def rewrite(self, statement: StatementClass, keys: KeyTerms = ASK_FIRST) -> Queries[Dispatch]:
         """Decide about a statement of the client: the original is dispatched, or its rewritten text.
+
+        `keys` are the remembered keys that it may use.
 
         The order of the steps matters to soundness. The number of changes is taken before the session asks
         anything, and compared after its last query. The statement itself is counted as a write and a change last:
@@ -97,7 +100,7 @@ class Session:
         if self._is_shadowed(statement, settings):
             entry = self._log.began(statement.text, None, SkipReason.IN_SHADOW)
             return replace(self._original(statement, entry), shadow=self._shadow(statement, settings, entry))
-        decision = yield from self._decider.decide(statement, self._terms(settings))
+        decision = yield from self._decider.decide(statement, self._terms(settings, keys))
         if self._state.changes != changes:
             # A statement on another connection changed the session.
             return self.forward_unchanged(statement)
@@ -161,7 +164,7 @@ class Session:
         digest = self._state.digest
         return self._private_scope if digest is None else digest.hex()
 
-    def _terms(self, settings: SessionSettings) -> DecisionTerms:
+    def _terms(self, settings: SessionSettings, keys: KeyTerms = ASK_FIRST) -> DecisionTerms:
         state = self._state
         return DecisionTerms(
             settings,
@@ -169,6 +172,7 @@ class Session:
             state.digest,
             has_search_path=state.has_search_path,
             has_variables=state.has_variables,
+            keys=keys,
         )
 
     def _begin(self, statement: StatementClass, entry: StatementEntry) -> tuple[Callable[[Outcome], None], ...]:
@@ -198,8 +202,19 @@ class Session:
             may_fall_back=True,
             fall_back_on=KEYS_CHANGED if settings.consistency == "strict" else "",
             premises=premises,
+            check=self._check(decision),
             on_outcome=_Listeners((*told, ended)),
         )
+
+    def _check(self, decision: Decision) -> KeyCheck | None:
+        """The check of the remembered keys that a statement uses."""
+        unchecked = decision.unchecked
+        if unchecked is None:
+            return None
+        # A further one for the connection, and for the views that the keys rest on.
+        deadline_s = self._shared.config.rewrite.key_query_deadline_s * (len(unchecked.keys) + 1)
+        told = self._shared.metrics.keys_checked
+        return KeyCheck(unchecked.queries, unchecked.began_at, deadline_s, on_settled=told)
 
     def _write(
         self, decision: Decision, premises: Premises, told: tuple[Callable[[Outcome], None], ...]

@@ -114,6 +114,8 @@ class SessionCatalog:
     # Answers to this session alone, and those to all sessions of the state: the same object where there is none.
     _own: SessionMetadata
     _metadata: SessionMetadata
+    # Facts and settings may have expired so many seconds ago: they are asked for again while the statement runs.
+    due_s: float = 0.0
 
     @property
     def sharing_key(self) -> Hashable:
@@ -191,7 +193,7 @@ class SessionCatalog:
         """The server's settings, which may change what names mean."""
         metadata = self._metadata
         remembered = metadata.server_settings
-        if remembered is None or remembered.until <= self._shared.clock():
+        if remembered is None or remembered.until + self.due_s <= self._shared.clock():
             settings = read_settings((yield settings_query(self._settings)))
             is_answered = settings.uncertainty is not SkipReason.SETTINGS_UNKNOWN
             remembered = metadata.server_settings = self._expiring(settings, is_answered=is_answered)
@@ -219,7 +221,7 @@ class SessionCatalog:
         is_sized = False
         facts = self._metadata.facts
         for _ in range(_PLANNING_ROUNDS_MAX):
-            known = facts.current()
+            known = facts.current(self.due_s)
             late -= known.keys()
             planned = plan(statement, {**known, **dict.fromkeys(late)}, limits, partitions or {})
             if not planned.missing:
@@ -254,16 +256,37 @@ class SessionCatalog:
                 self._metadata.add_table_name(str(name).lower())
         return late
 
-    def is_as_planned(self, planned: Plan, since: float) -> Queries[bool]:
-        """Whether the views whose texts the plan follows are described as they were, now or since a moment.
+    @property
+    def settings_at_hand(self) -> Expiring[ServerSettings] | None:
+        """The server's settings as they were last asked for, expired or not."""
+        return self._metadata.server_settings
 
-        A view that was replaced past this proxy would be narrowed by keys of its old text.
+    def are_settings(self, then: ServerSettings) -> Queries[bool]:
+        """Whether the server's settings are as they were; they are asked for again where they have expired."""
+        return (yield from replace(self, due_s=0.0)._server_settings()) == then  # noqa: SLF001 - of its own class
+
+    def is_current(self, planned: Plan) -> bool:
+        """Whether no facts that the plan was made with have expired, or are others by now."""
+        known = self._metadata.facts.current()
+        used = {name: planned.catalog.get(name) for name in planned.names}
+        return all(facts is None or _is_as(known.get(name), facts) for name, facts in used.items())
+
+    def is_as_planned(self, planned: Plan, since: float) -> Queries[bool]:
+        """Whether the tables are described as they were when the plan was made. Expired facts are asked for again.
+
+        Those behind the views whose texts the plan follows are described now or since a moment: a view that was
+        replaced past this proxy would be narrowed by keys of its old text.
         """
         facts = self._metadata.facts
-        before = {name: facts.described(name).facts for name in planned.follows}
+        used = {name: planned.catalog.get(name) for name in planned.names | planned.follows}
+        before = {name: then for name, then in used.items() if then is not None or name in planned.follows}
         known = facts.current()
         late = yield from self._look_up(
-            {name for name in before if name not in known or not facts.described_since(name, since)}
+            {
+                name
+                for name in before
+                if name not in known or (name in planned.follows and not facts.described_since(name, since))
+            }
         )
         for name, then in before.items():
             now = facts.described(name).facts
@@ -325,7 +348,7 @@ class SessionCatalog:
         statement = pin_snapshots(planned.statement, at)
         if statement is None:
             return None
-        known = catalog_at_snapshots(facts.current(), at)
+        known = catalog_at_snapshots(facts.current(self.due_s), at)
         for version in (name.at(snapshot_id) for name, snapshot_id in at.items()):
             if version in known:
                 facts.add(DescribedTable(version, known[version]), asked_at)
@@ -342,11 +365,9 @@ class SessionCatalog:
         again = yield from self.plan(planned.statement, limits, {**planned.partitions, **lists})
         return again if isinstance(again, Plan) else planned
 
-    def keys(
-        self, planned: Plan, memory: RememberedKeys | None, fence: Fence, known: KeyAnswers | None = None
-    ) -> Queries[KeyAnswers]:
-        """The keys of all small sides, or the reasons for none; `fence` was opened before."""
-        return KeyQueries(self._shared, self._metadata, memory, fence).answers(planned, known)
+    def key_queries(self, memory: RememberedKeys | None, fence: Fence) -> KeyQueries:
+        """The key queries of one statement; `fence` was opened before the first of them."""
+        return KeyQueries(self._shared, self._metadata, memory, fence)
 
     def partitions(self, names: Iterable[TableName]) -> Queries[dict[TableName, ListedPartitions]]:
         """The partition lists of those tables that can be listed."""

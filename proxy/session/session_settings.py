@@ -46,6 +46,7 @@ class SessionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     consistency: Consistency
     cost_gate: bool
     key_staleness_s: Staleness
+    keys_remembered_s: Staleness
 
     @classmethod
     def configured(cls, config: Config, own: Mapping[str, str]) -> SessionSettings:

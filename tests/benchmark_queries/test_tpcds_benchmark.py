@@ -19,7 +19,18 @@ def test_the_tpcds_benchmark_compares_both_sides_and_goes_on_where_it_ended(
     spark: ThriftServer, tmp_path: Path
 ) -> None:
     path = tmp_path / "tpcds.json"
-    small = ("--scale", "0.01", "--days", "90", "--runs", "2", "--backend", str(spark.endpoint))
+    small = (
+        "--scale",
+        "0.01",
+        "--days",
+        "90",
+        "--runs",
+        "2",
+        "--cold-runs",
+        "2",
+        "--backend",
+        str(spark.endpoint),
+    )
     # A busy machine makes a rewrite slow, not absent.
     patient = ("--set", "rewrite.key_query_deadline_s=120", "--set", "catalog.query_deadline_s=120")
     places = (*patient, "--dir", str(tmp_path), "--json", str(path))
@@ -47,9 +58,14 @@ def assert_compared(query: dict[str, Any]) -> None:
     for pair in query["pairs"].values():
         assert len(pair["direct"]["wall_s"]) == len(pair["proxied"]["wall_s"]) == 2
     for verdict in query["verdicts"].values():
-        assert verdict["ratio"] > 0
+        assert 0 < verdict["interval"]["low"] <= verdict["ratio"] <= verdict["interval"]["high"]
+        assert verdict["standing"] in {"loss", "win", "neither"}
         # Of the server that the tests share, nobody says which process it is.
-        assert verdict["cpu_ratio"] is None
+        assert verdict["direct_cpu_s"] is None
+    # The proxy's metrics told the decision of each run, of those too before which the gate settled.
+    warm = query["pairs"]["warm"]
+    assert len(warm["narrowed"]) == 2
+    assert len(warm["narrowed_before"]) >= 4
 
 
 def measured(*options: str) -> str:

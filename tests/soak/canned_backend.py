@@ -38,9 +38,9 @@ _numbers = itertools.count()
 
 
 def _handle() -> bytes:
-    """A handle that no session or operation has had before."""
+    """A handle that no session or operation has had before. Its strings are as long as the server's: two UUIDs."""
     name = b"%016d" % next(_numbers)
-    return Writer().struct(1).binary(1, name).binary(2, b"secret").stop().stop().to_bytes()
+    return Writer().struct(1).binary(1, name).binary(2, b"sixteen secretly").stop().stop().to_bytes()
 
 
 def _batch(values: int) -> bytes:

@@ -127,6 +127,8 @@ class Middle:
     # Every call that came, in order, until somebody clears it.
     calls: list[Seen] = field(default_factory=list)
     listener: socket.socket = field(default_factory=lambda: socket.create_server(("127.0.0.1", 0)))
+    # True if new connections are closed without a word.
+    refuses_connections: bool = False
     _sockets: set[socket.socket] = field(default_factory=set)
     _operations: dict[bytes, str] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -165,6 +167,9 @@ class Middle:
             self.faults = before
 
     def _connection(self, client: socket.socket) -> None:
+        if self.refuses_connections:
+            client.close()
+            return
         try:
             server = socket.create_connection((self.target.host, self.target.port))
         except OSError:

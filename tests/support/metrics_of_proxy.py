@@ -1,6 +1,7 @@
 """What the proxy counts of what it did to statements."""
 
 import re
+from collections import Counter
 from urllib.request import urlopen
 
 from demo.proxy_process import ProxyProcess
@@ -9,6 +10,7 @@ _REWRITTEN = re.compile(r'^starpruner_statements_total\{outcome="rewritten"\} (\
 _RECOVERED = re.compile(
     r'^starpruner_statement_seconds_count\{outcome="recovered",sent="rewritten"\} (\S+)$', re.MULTILINE
 )
+_KEY_CHECKS = re.compile(r'^starpruner_key_checks_total\{verdict="(\w+)"\} (\S+)$', re.MULTILINE)
 ANSWER_SECONDS_MAX = 60
 
 
@@ -20,6 +22,13 @@ def rewritten_count(proxy: ProxyProcess) -> float:
 def recovered_count(proxy: ProxyProcess) -> float:
     """How many rewritten statements have failed so far, and fell back to the original."""
     return _counted(proxy, _RECOVERED)
+
+
+def key_checks(proxy: ProxyProcess) -> Counter[str]:
+    """How many checks of remembered keys have ended so far, by what came of them."""
+    with urlopen(f"{proxy.admin_url}/metrics", timeout=ANSWER_SECONDS_MAX) as answer:
+        found = _KEY_CHECKS.findall(answer.read().decode())
+    return Counter({verdict: int(float(count)) for verdict, count in found})
 
 
 def _counted(proxy: ProxyProcess, series: re.Pattern[str]) -> float:

@@ -12,6 +12,7 @@ from demo.hive import Endpoint
 from proxy.config.address import Address
 from proxy.config.endpoints import Listener, Transport, Upstream
 from proxy.operations.dispatch import Dispatch, Outcome, WriteUnderWay
+from proxy.operations.key_check import ASK_FIRST, KeyTerms
 from proxy.operations.query import Query, QueryResult
 from proxy.server import Proxy
 from proxy.statements.statement_class import StatementClass
@@ -29,7 +30,9 @@ class Script:
     results: list[QueryResult] = field(default_factory=list)
     outcomes: list[tuple[str, Outcome]] = field(default_factory=list)
 
-    def rewrite(self, statement: StatementClass) -> Generator[Query, QueryResult, Dispatch]:
+    def rewrite(
+        self, statement: StatementClass, _keys: KeyTerms = ASK_FIRST
+    ) -> Generator[Query, QueryResult, Dispatch]:
         sql = statement.text
         if sql in self.texts:
             for query in self.queries:

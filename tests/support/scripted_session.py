@@ -9,6 +9,7 @@ from proxy.config.address import Address
 from proxy.config.endpoints import Listener
 from proxy.frontend.process_scope import ProcessScope
 from proxy.operations.dispatch import Dispatch, Outcome, Premises, WriteUnderWay
+from proxy.operations.key_check import ASK_FIRST, KeyTerms
 from proxy.operations.query import Query, QueryResult
 from proxy.operations.session_port import SessionOpening, SessionPort
 from proxy.server import Proxy
@@ -83,7 +84,9 @@ class Rewriter:
         self.outcomes: list[Outcome] = []
         self.has_closed = False
 
-    def rewrite(self, statement: StatementClass) -> Generator[Query, QueryResult, Dispatch]:
+    def rewrite(
+        self, statement: StatementClass, _keys: KeyTerms = ASK_FIRST
+    ) -> Generator[Query, QueryResult, Dispatch]:
         if self.fails:
             raise RuntimeError(statement.text)
         for query in self.queries:

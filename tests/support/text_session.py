@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from proxy.operations.dispatch import Dispatch, WriteUnderWay
+from proxy.operations.key_check import ASK_FIRST, KeyTerms
 from proxy.operations.session_port import SessionOpening
 from proxy.session.decision import Decision
 from proxy.session.session import Session
@@ -17,8 +18,8 @@ class TextSession:
     def __init__(self, shared: SharedState, opening: SessionOpening | None = None) -> None:
         self.inner = Session(shared, opening)
 
-    def rewrite(self, sql: str) -> Queries[Dispatch]:
-        return self.inner.rewrite(StatementClass(sql))
+    def rewrite(self, sql: str, keys: KeyTerms = ASK_FIRST) -> Queries[Dispatch]:
+        return self.inner.rewrite(StatementClass(sql), keys)
 
     def explain(self, sql: str, *, run_key_queries: bool) -> Queries[Decision]:
         return self.inner.explain(sql, run_key_queries=run_key_queries)

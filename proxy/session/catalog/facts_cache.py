@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from threading import Lock
+from typing import Final
 
 from proxy.config.rewriting import CatalogSection
 from proxy.session.consistency.write_fence import Fence, WriteLog
 from proxy.statements.written_tables import WrittenTables
 from rewriter import TableFacts, TableName
+
+# Facts that have expired are kept for so long, for readers who ask for them again while they are used.
+_KEPT_S: Final = 3_600.0
 
 
 @dataclass(frozen=True)
@@ -61,8 +65,8 @@ class FactsCache:
         """Another value once everything has been forgotten, and no value of another cache."""
         return self._token, self._generation
 
-    def current(self) -> dict[TableName, TableFacts | None]:
-        """The facts that are not older than the configuration allows."""
+    def current(self, due_s: float = 0.0) -> dict[TableName, TableFacts | None]:
+        """The facts that are not older than the configuration allows, or expired so many seconds ago at most."""
         now = self.clock()
         with self._lock:
             # Opened before the look: a write in between is seen by the next look.
@@ -70,9 +74,15 @@ class FactsCache:
             changed = self._fence.changed_columns(self._entries)
             self._fence = opened
             self._entries = {
-                name: entry for name, entry in self._entries.items() if entry[0] > now and name not in changed
+                name: entry
+                for name, entry in self._entries.items()
+                if entry[0] + _KEPT_S > now and name not in changed
             }
-            return {name: described.facts for name, (_, described) in self._entries.items()}
+            return {
+                name: described.facts
+                for name, (until, described) in self._entries.items()
+                if until + due_s > now and (until > now or described.facts is not None)
+            }
 
     def described(self, name: TableName) -> DescribedTable:
         """The facts known of a name, whatever their age: they were current when the statement was planned."""

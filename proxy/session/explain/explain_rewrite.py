@@ -7,6 +7,7 @@ from collections.abc import Generator, Sequence
 from typing import Protocol
 
 from proxy.operations.dispatch import Dispatch, WriteUnderWay
+from proxy.operations.key_check import ASK_FIRST, KeyTerms
 from proxy.operations.query import Query, QueryResult
 from proxy.operations.session_port import SessionPort
 from proxy.session.decision import Decision
@@ -34,11 +35,13 @@ class ExplainingSession:
     def __init__(self, session: Deciding) -> None:
         self._session = session
 
-    def rewrite(self, statement: StatementClass) -> Generator[Query, QueryResult, Dispatch]:
+    def rewrite(
+        self, statement: StatementClass, keys: KeyTerms = ASK_FIRST
+    ) -> Generator[Query, QueryResult, Dispatch]:
         """Decide as the session inside; EXPLAIN REWRITE becomes a query whose rows are the explanation's lines."""
         found = _EXPLAIN_REWRITE.match(statement.text)
         if found is None:
-            return (yield from self._session.rewrite(statement))
+            return (yield from self._session.rewrite(statement, keys))
         decision = yield from self._session.explain(statement.text[found.end() :], run_key_queries=True)
         return Dispatch(lines_query(text(view(decision)).splitlines()))
 

@@ -93,7 +93,7 @@ def watch(
     differences: MismatchLog,
     told: Callable[[Comparison], None],
 ) -> Queries[None]:
-    """Compare, keep a mismatch, and report the result. `proxy.frontend.shadow_runner` runs it."""
+    """Compare, keep a mismatch, and report the result. `proxy.frontend.background_runner` runs it."""
     comparison = yield from compare(pair, limits, clock)
     if comparison.blames_us:
         differences.add(pair, comparison)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final, NewType
 
+from proxy.wire.hs2.handles import usual_identifier_of, usual_identifier_of_call
 from proxy.wire.thrift.errors import RemoteProtocolError
 from proxy.wire.thrift.messages import Message
 from proxy.wire.thrift.reader import Reader
@@ -156,21 +157,27 @@ def decode_operation_of_call(message: Message) -> tuple[OperationId, tuple[int, 
     A session's handle looks the same and is found too. That does no harm: identifiers are random, so no operation
     has the identifier of a session.
     """
-    handle = _argument_field_span(message, 1, Kind.STRUCT)
-    span = None if handle is None else _field_span(message.raw, handle[0], 1, Kind.STRUCT)
+    span = usual_identifier_of_call(message)
+    if span is None:
+        handle = _argument_field_span(message, 1, Kind.STRUCT)
+        span = None if handle is None else _field_span(message.raw, handle[0], 1, Kind.STRUCT)
     return None if span is None else (OperationId(message.raw[slice(*span)]), span)
 
 
 def asks_for_rows(message: Message) -> bool:
     """Whether a FetchResults call asks for the operation's rows, and not for its log."""
-    if _argument_start(message) is None:
+    start = _argument_start(message)
+    if start is None:
         return False
-    kind_of_rows = _argument_field_span(message, 4, Kind.I16)
+    kind_of_rows = _field_span(message.raw, start, 4, Kind.I16)
     return kind_of_rows is None or not any(message.raw[slice(*kind_of_rows)])
 
 
 def operation_id_of(operation: OperationHandle) -> OperationId | None:
     """Return the identifier in an operation's handle."""
+    usual = usual_identifier_of(operation)
+    if usual is not None:
+        return OperationId(usual)
     span = _field_span(operation, 0, 1, Kind.STRUCT)
     return None if span is None else OperationId(operation[slice(*span)])
 

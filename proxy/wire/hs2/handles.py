@@ -26,17 +26,17 @@ _LENGTH_BYTES: Final = 4
 _TWICE: Final = "a call names its session or operation twice"
 _FLIPPED: Final = bytes(255 - byte for byte in range(256))
 
-# The handle as all clients encode it, before everything else: this matches in a microsecond. A handle of another
-# form is read field by field, with the same result.
-_USUAL: Final = re.compile(
-    # The request, the handle, and its identifier, each the first field of the struct around it.
-    rb"\x0c\0\x01\x0c\0\x01\x0c\0\x01"
-    # The identifier's two strings.
-    rb"\x0b\0\x01\0\0\0\x10(.{16})\x0b\0\x02\0\0\0\x10(.{16})\0"
+# The handle as the server and all clients encode it: this matches in a microsecond. A handle of another form is
+# read field by field, with the same result.
+_USUAL_HANDLE: Final = re.compile(
+    # Its identifier, the first field, a struct of two strings.
+    rb"\x0c\0\x01(?P<encoded>\x0b\0\x01\0\0\0\x10(?P<first>.{16})\x0b\0\x02\0\0\0\x10(?P<second>.{16})\0)"
     # The other fields of an operation's handle: its kind, whether it has a result, its number of rows.
     rb"(?:\x08\0\x02.{4})?(?:\x02\0\x03.)?(?:\x04\0\x04.{8})?\0",
     re.DOTALL,
 )
+# In a call it is the first field of the request, which is the first field of the call.
+_USUAL: Final = re.compile(rb"\x0c\0\x01\x0c\0\x01" + _USUAL_HANDLE.pattern, re.DOTALL)
 # Fields that may follow in a request for the status, the rows or the end of an operation: numbers, never field 1.
 _NUMBERS: Final = re.compile(
     rb"(?:\x08\0[^\0\x01].{4}|\x0a\0[^\0\x01].{8}|\x06\0[^\0\x01].{2}|\x02\0[^\0\x01].)*\0\0", re.DOTALL
@@ -65,7 +65,7 @@ def handle_named_by(message: Message) -> NamedHandle | None:
     if usual is not None:
         if _NUMBERS.fullmatch(raw, usual.end()) is None:
             _expect_no_second(Reader(raw, usual.end()))
-        return NamedHandle(HandleId(usual[1] + usual[2]), (usual.span(1), usual.span(2)))
+        return NamedHandle(HandleId(usual["first"] + usual["second"]), (usual.span("first"), usual.span("second")))
     request = _first_struct_start(raw, body)
     handle = None if request is None else _first_struct_start(raw, request)
     return None if handle is None else _handle(raw, handle)
@@ -73,8 +73,23 @@ def handle_named_by(message: Message) -> NamedHandle | None:
 
 def handle_id_of(handle: bytes) -> HandleId | None:
     """Return the identifier of a handle that the server gave out, or None if the handle has an unknown form."""
+    usual = _USUAL_HANDLE.fullmatch(handle)
+    if usual is not None:
+        return HandleId(usual["first"] + usual["second"])
     found = _handle(handle, 0)
     return None if found is None else found.identifier
+
+
+def usual_identifier_of_call(message: Message) -> tuple[int, int] | None:
+    """Return the span of the identifier in a call with the usual handle and numbers alone behind it, else None."""
+    usual = _USUAL.match(message.raw, message.header.body_offset)
+    return None if usual is None or _NUMBERS.fullmatch(message.raw, usual.end()) is None else usual.span("encoded")
+
+
+def usual_identifier_of(handle: bytes) -> bytes | None:
+    """Return the encoded identifier in a handle of the usual form, else None."""
+    usual = _USUAL_HANDLE.fullmatch(handle)
+    return None if usual is None else usual["encoded"]
 
 
 def _expect_no_second(reader: Reader) -> None:

@@ -9,7 +9,7 @@ from typing import Final
 
 from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
 from proxy.wire.thrift.skip import ValueSkipper
-from proxy.wire.thrift.types import FIXED_BYTES, Buffer, Kind, MessageType, kind_of
+from proxy.wire.thrift.types import FIXED_BYTES, WIDTHS, Buffer, Kind, MessageType, kind_of
 from proxy.wire.thrift.writer import VERSION_1
 
 # The longest method name of TCLIService has 22 characters.
@@ -61,7 +61,11 @@ class Reader:
 
     def take(self, layout: struct.Struct) -> int:
         """Read one number."""
-        value: int = layout.unpack(self._bytes(layout.size))[0]
+        start, end = self.position, self.position + layout.size
+        if end > len(self._view):
+            raise IncompleteError
+        self.position = end
+        value: int = layout.unpack_from(self._view, start)[0]
         return value
 
     def boolean(self) -> bool:
@@ -85,8 +89,14 @@ class Reader:
 
     def fields(self) -> Iterator[tuple[int, Kind]]:
         """Yield the fields of a struct. The caller reads or skips each value before it takes the next field."""
-        while (kind := kind_of(self.take(_U8))) is not Kind.STOP:
+        view = self._view
+        while self.position < len(view):
+            kind = kind_of(view[self.position])
+            self.position += 1
+            if kind is Kind.STOP:
+                return
             yield self.take(_I16), kind
+        raise IncompleteError
 
     def items(self) -> Iterator[Kind]:
         """Yield the kind of a list's items, once for each item; the caller reads or skips the value."""
@@ -117,6 +127,9 @@ class Reader:
 
     def skip(self, kind: Kind) -> memoryview:
         """Skip a value and return its encoded bytes."""
+        width = WIDTHS[kind]
+        if width:
+            return self._bytes(width)
         start = self.position
         end = ValueSkipper(kind, start).advance(self._view)
         if end is None:

@@ -8,6 +8,7 @@ from support.scripted_session import Rewriter, stage
 from proxy.frontend.rewrite_service import QUICK_CHARS_MAX, dispatch_now
 from proxy.frontend.session_registry import OpenSession
 from proxy.operations.dispatch import Dispatch
+from proxy.operations.key_check import ASK_FIRST, KeyTerms
 from proxy.operations.query import Query, QueryResult
 from proxy.statements.statement_class import StatementClass
 
@@ -21,7 +22,9 @@ class Watched(Rewriter):
         super().__init__()
         self.decided: list[tuple[str, str]] = []
 
-    def rewrite(self, statement: StatementClass) -> Generator[Query, QueryResult, Dispatch]:
+    def rewrite(
+        self, statement: StatementClass, _keys: KeyTerms = ASK_FIRST
+    ) -> Generator[Query, QueryResult, Dispatch]:
         self.decided.append((statement.text, threading.current_thread().name.partition("_")[0]))
         return (yield from super().rewrite(statement))
 

@@ -14,6 +14,7 @@ from proxy.frontend.rewrite_service import RewriteService
 from proxy.frontend.session_registry import SessionRegistry
 from proxy.operations.dispatch import Premises, WriteUnderWay
 from proxy.operations.internal_call import Call
+from proxy.operations.key_check import ASK_FIRST, KeyTerms
 from proxy.operations.session_port import SessionOpening
 from proxy.statements.statement_class import StatementClass
 
@@ -102,7 +103,7 @@ async def test_a_join_goes_as_the_original_where_its_session_begins_to_roam_mean
     pool: ThreadPoolExecutor,
 ) -> None:
     class Roaming(Rewriter):
-        def rewrite(self, statement: StatementClass) -> object:  # type: ignore[override]
+        def rewrite(self, statement: StatementClass, _keys: KeyTerms = ASK_FIRST) -> object:  # type: ignore[override]
             on.handles.roaming.add(session_id())
             return super().rewrite(statement)
 

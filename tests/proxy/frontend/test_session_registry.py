@@ -10,6 +10,7 @@ from proxy.access.handle_owners import Digests, HandleKind, HandleOwner, HandleO
 from proxy.frontend.process_scope import ProcessScope
 from proxy.frontend.session_registry import SETTLING_S
 from proxy.operations.dispatch import OutcomeKind
+from proxy.operations.key_check import ASK_FIRST, KeyTerms
 from proxy.statements.statement_class import StatementClass
 from proxy.wire.hs2.calls import OperationState
 
@@ -32,7 +33,7 @@ async def test_a_session_that_begins_to_roam_while_its_statement_is_decided_abou
     handles = Elsewhere()
 
     class Roaming(Rewriter):
-        def rewrite(self, statement: StatementClass) -> object:  # type: ignore[override]
+        def rewrite(self, statement: StatementClass, _keys: KeyTerms = ASK_FIRST) -> object:  # type: ignore[override]
             handles.roaming.add(session_id())
             return super().rewrite(statement)
 

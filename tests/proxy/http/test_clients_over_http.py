@@ -2,19 +2,23 @@
 
 import gc
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
 from pyhive import hive
 from support.beeline_clients import Answer, answer, comparable_message, run_beeline, way_to
+from support.metrics_of_proxy import key_checks
 from support.scripted_proxy import Script, scripted_proxy
 from support.spark_over_http import URL_OPTIONS, connect_over_http, proxy_with_http, spark_over_http
 from TCLIService.ttypes import TOperationState
 
 from demo.hive import Endpoint, connect, run
 from demo.java import Java
+from demo.proxy_process import ProxyProcess
 from demo.thrift_server import ThriftServer
 from proxy.config.endpoints import Transport
 from proxy.operations.dispatch import OutcomeKind
@@ -25,6 +29,9 @@ STAR = [
     """CREATE TABLE IF NOT EXISTS h_sales USING parquet PARTITIONED BY (ds) AS
        SELECT id AS amount, id % 12 AS ds FROM range(60)""",
     "CREATE TABLE IF NOT EXISTS h_dates USING parquet AS SELECT id AS ds, id % 4 AS quarter FROM range(12)",
+    # Spark lists the files of text for each statement anew: of Parquet each session keeps what it listed first.
+    "CREATE TABLE IF NOT EXISTS h_chosen (ds BIGINT, quarter INT) STORED AS TEXTFILE",
+    "INSERT OVERWRITE h_chosen VALUES (2, 2)",
 ]
 JOIN = "SELECT s.ds, sum(s.amount) FROM h_sales s JOIN h_dates d ON s.ds = d.ds WHERE d.quarter = 2 GROUP BY s.ds"
 
@@ -45,6 +52,16 @@ SLEEP = "SELECT id, reflect('java.lang.Thread', 'sleep', 1000L) FROM range(0, 60
 PROMPTLY_S = 45.0
 
 
+@dataclass(frozen=True)
+class Way:
+    """A proxy with a listener for HTTP, and the server behind it."""
+
+    proxy: ProxyProcess
+    http: Endpoint
+    server: ThriftServer
+    connect_directly: Callable[[], hive.Connection]
+
+
 @pytest.fixture(scope="module")
 def over_http(java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThriftServer]:
     with spark_over_http(tmp_path_factory.mktemp("spark_http"), java) as server:
@@ -55,32 +72,33 @@ def over_http(java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 @pytest.fixture(scope="module")
-def before_http(
-    over_http: ThriftServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, Endpoint]]:
+def before_http(over_http: ThriftServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Way]:
     directory = tmp_path_factory.mktemp("before_http")
-    with proxy_with_http(over_http.endpoint, directory, "http") as (_, http):
-        yield {"http to http": http}
+    with proxy_with_http(over_http.endpoint, directory, "http") as (process, http):
+        yield Way(process, http, over_http, partial(connect_over_http, over_http.endpoint))
 
 
 @pytest.fixture(scope="module")
-def before_sasl(spark: ThriftServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Endpoint]]:
+def before_sasl(spark: ThriftServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Way]:
     with closing(connect(spark.endpoint)) as connection:
         for sql in STAR:
             run(connection, sql)
-    with proxy_with_http(spark.endpoint, tmp_path_factory.mktemp("before_sasl"), "sasl") as (_, http):
-        yield {"http to sasl": http}
+    with proxy_with_http(spark.endpoint, tmp_path_factory.mktemp("before_sasl"), "sasl") as (process, http):
+        yield Way(process, http, spark, partial(connect, spark.endpoint))
 
 
 @pytest.fixture
-def proxied(
-    request: pytest.FixtureRequest, before_http: dict[str, Endpoint], before_sasl: dict[str, Endpoint]
-) -> Iterator[hive.Connection]:
-    with closing(connect_over_http({**before_http, **before_sasl}[request.param])) as connection:
+def way(request: pytest.FixtureRequest, before_http: Way, before_sasl: Way) -> Way:
+    return dict(zip(WAYS, (before_http, before_sasl), strict=True))[request.param]
+
+
+@pytest.fixture
+def proxied(way: Way) -> Iterator[hive.Connection]:
+    with closing(connect_over_http(way.http)) as connection:
         yield connection
 
 
-EVERY_WAY = pytest.mark.parametrize("proxied", WAYS, indirect=True)
+EVERY_WAY = pytest.mark.parametrize("way", WAYS, indirect=True)
 
 
 @EVERY_WAY
@@ -97,6 +115,17 @@ def test_statements_are_rewritten(proxied: hive.Connection, over_http: ThriftSer
     assert any("keys         3" in line for line in explained)
     with closing(connect_over_http(over_http.endpoint)) as direct:
         assert sorted(run(proxied, JOIN)) == sorted(run(direct, JOIN))
+
+
+@EVERY_WAY
+def test_remembered_keys_are_checked_while_a_statement_runs(way: Way, proxied: hive.Connection) -> None:
+    sql, before = JOIN.replace("h_dates", "h_chosen"), key_checks(way.proxy)
+    with closing(way.connect_directly()) as direct:
+        for change in ((), (), ("INSERT INTO h_chosen VALUES (5, 2)",)):
+            for write in change:
+                run(direct, write)
+            assert sorted(run(proxied, sql)) == sorted(run(direct, sql))
+    assert key_checks(way.proxy) - before == {"held": 1, "changed": 1}
 
 
 @EVERY_WAY
@@ -119,7 +148,7 @@ def test_a_cancel_ends_a_statement(proxied: hive.Connection) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
-def test_impyla_sees_the_same(before_http: dict[str, Endpoint], over_http: ThriftServer) -> None:
+def test_impyla_sees_the_same(before_http: Way, over_http: ThriftServer) -> None:
     dbapi = pytest.importorskip("impala.dbapi")
 
     def rows(endpoint: Endpoint) -> list[Answer]:
@@ -139,30 +168,26 @@ def test_impyla_sees_the_same(before_http: dict[str, Endpoint], over_http: Thrif
             found: list[Answer] = sorted(cursor.fetchall())
             return found
 
-    seen = rows(before_http["http to http"])
+    seen = rows(before_http.http)
     assert len(seen) == 3
     assert seen == rows(over_http.endpoint)
     # It leaves its sockets to the garbage collector, who is to find them here and in no other test.
     gc.collect()
 
 
-def test_beeline_prints_the_same(
-    before_http: dict[str, Endpoint], over_http: ThriftServer, java: Java, tmp_path: Path
-) -> None:
+def test_beeline_prints_the_same(before_http: Way, over_http: ThriftServer, java: Java, tmp_path: Path) -> None:
     script = (
         f"{JOIN} ORDER BY 1;\nSELECT id, concat('row ', id) FROM range(3000);\nSELECT * FROM h_none;\nSELECT 1;\n"
     )
     proxied, direct = (
         run_beeline(java, endpoint, script, tmp_path, url_options=URL_OPTIONS)
-        for endpoint in (before_http["http to http"], over_http.endpoint)
+        for endpoint in (before_http.http, over_http.endpoint)
     )
     assert proxied.stdout.rstrip().endswith("1"), proxied.stderr
     assert proxied.stdout == direct.stdout
     errors = [comparable_message(done.stderr) for done in (proxied, direct)]
     assert "TABLE_OR_VIEW_NOT_FOUND" in errors[0]
-    assert errors[0].replace(str(before_http["http to http"]), "") == errors[1].replace(
-        str(over_http.endpoint), ""
-    )
+    assert errors[0].replace(str(before_http.http), "") == errors[1].replace(str(over_http.endpoint), "")
 
 
 def test_several_servers_are_as_one(over_http: ThriftServer, java: Java, tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ from support.relay_dialogue import (
 from support.scripted_session import PATIENCE_S, Rewriter, eventually
 
 from proxy.operations.dispatch import Dispatch, OutcomeKind, Premises
+from proxy.operations.key_check import ASK_FIRST, KeyTerms
 from proxy.operations.query import Query, QueryFailed, QueryResult
 from proxy.operations.reply_tracker import WATCHED_REPLY_BYTES_MAX
 from proxy.operations.session_port import SessionOpening
@@ -551,7 +552,9 @@ async def test_a_query_of_ours_is_ended_though_its_client_has_left() -> None:
 
 async def test_a_statement_that_is_ruled_on_as_its_client_leaves_has_ended_unsent() -> None:
     class Slow(Rewriter):
-        def rewrite(self, statement: StatementClass) -> Generator[Query, QueryResult, Dispatch]:
+        def rewrite(
+            self, statement: StatementClass, _keys: KeyTerms = ASK_FIRST
+        ) -> Generator[Query, QueryResult, Dispatch]:
             begun.set()
             assert may_end.wait(PATIENCE_S)
             return (yield from super().rewrite(statement))

@@ -3,8 +3,9 @@
 The backend gets the same calls, the client the same replies, and the statements have the same outcomes.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -27,14 +28,16 @@ from support.relay_dialogue import (
 
 from proxy.access.handle_access import HandleAccess
 from proxy.access.handle_owners import LocalHandleOwners
-from proxy.http.exchange import CallerRecords, Exchange
+from proxy.http.exchange import CallerRecords, Exchange, Steps
 from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind, Premises
 from proxy.operations.events import Event, StatementEnded
 from proxy.operations.fallback_policy import FallbackPolicy
-from proxy.operations.held_statement import hold
+from proxy.operations.held_statement import HeldStatement, hold
+from proxy.operations.key_check import CheckVerdict, KeyCheck
 from proxy.operations.operation_aliases import LocalOperationAliases
+from proxy.operations.query import Query, QueryResult
 from proxy.operations.tracked_statements import TrackedStatements
-from proxy.relay.commands import StatementHeld
+from proxy.relay.commands import AwaitCheck, Command, StartCheck, StatementHeld
 from proxy.wire.hs2.calls import OperationHandle, OperationState, encode_failure
 from proxy.wire.thrift.frames import frame
 from proxy.wire.thrift.messages import FramedMessageReader, Message
@@ -50,6 +53,11 @@ FIRST_ROWS, SECOND_ROWS = b"rows of the rewritten text", b"rows of the original"
 CHECK_FAILED = "the keys have changed"
 
 
+def iter_nothing() -> Generator[Query, QueryResult, CheckVerdict]:
+    yield from ()
+    return CheckVerdict.HELD
+
+
 @dataclass
 class World:
     """All that both plays of a script share by value: time, premises, and the replies of the backend."""
@@ -59,6 +67,11 @@ class World:
     now: float = 10.0
     is_session_unchanged: bool = True
     are_tables_unchanged: bool = True
+    # The end of the check of the statement's keys, where it has one; and whether it ends before the reply.
+    verdict: CheckVerdict | None = None
+    is_check_quick: bool = False
+    # Happens while the check is awaited.
+    meanwhile: Callable[["World"], None] = lambda _: None
     outcomes: list[Outcome] = field(default_factory=list)
     calls: list[bytes] = field(default_factory=list)
     tracked_statements: TrackedStatements = field(init=False)
@@ -68,8 +81,24 @@ class World:
 
     @property
     def dispatch(self) -> Dispatch:
+        """As it is decided at first: by remembered keys where these are to be checked."""
+        check = None if self.verdict is None else KeyCheck(iter_nothing(), 0.0, 5.0)
+        return replace(self.decided_again, text="SELECT 2", check=check)
+
+    @property
+    def decided_again(self) -> Dispatch:
+        """As it is decided by keys of now."""
         premises = Premises(lambda: self.is_session_unchanged, lambda: self.are_tables_unchanged)
-        return Dispatch("SELECT 2", True, CHECK_FAILED, premises, on_outcome=self.outcomes.append)  # noqa: FBT003
+        return Dispatch("SELECT 3", True, CHECK_FAILED, premises, on_outcome=self.outcomes.append)  # noqa: FBT003
+
+    def check_started(self, check: KeyCheck) -> None:
+        if self.is_check_quick:
+            self.end_check(check)
+
+    def end_check(self, check: KeyCheck) -> None:
+        assert self.verdict is not None
+        self.meanwhile(self)
+        check.settle(self.verdict)
 
     def reply_to(self, call: bytes) -> bytes:
         """The backend's reply, without its frame."""
@@ -93,20 +122,32 @@ class Binary:
     def call(self, body: bytes) -> bytes:
         """The client calls, and gets this reply."""
         self._dialogue.now = self._world.now
-        for command in self._dialogue.client(frame(body)):
-            if isinstance(command, StatementHeld):
-                self._dialogue.carry_out(self._dialogue.relay.release(self._world.dispatch))
-            elif isinstance(command, StatementEnded):
-                self._world.report([command])
+        self._obey(self._dialogue.client(frame(body)))
         sent = FramedMessageReader(1 << 20)
         sent.feed(self._dialogue.backend_got())
         while (message := sent.next_message()) is not None:
-            commands = self._dialogue.backend(frame(self._world.reply_to(message.raw)))
-            self._world.report([command for command in commands if isinstance(command, StatementEnded)])
+            self._obey(self._dialogue.backend(frame(self._world.reply_to(message.raw))))
             sent.feed(self._dialogue.backend_got())
         got = self._dialogue.client_got()
         assert got[:4] == len(got[4:]).to_bytes(4), "one reply for one call"
         return got[4:]
+
+    def _obey(self, commands: list[Command]) -> None:
+        world, relay = self._world, self._dialogue.relay
+        for command in commands:
+            match command:
+                case StatementHeld(unconfirmed=None):
+                    self._obey(self._dialogue.carry_out(relay.release(world.dispatch)))
+                case StatementHeld():
+                    self._obey(self._dialogue.carry_out(relay.release(world.decided_again)))
+                case StartCheck(_, check):
+                    world.check_started(check)
+                case AwaitCheck(check):
+                    assert relay.awaits_replies
+                    world.end_check(check)
+                    self._obey(self._dialogue.carry_out(relay.check_settled(check)))
+                case StatementEnded():
+                    world.report([command])
 
 
 class Http:
@@ -126,16 +167,30 @@ class Http:
             return remembered
         exchange, held = Exchange(self._memory, self._policy, world.report), hold(message)
         if held is None:
-            steps = exchange.pass_on(message)
-        else:
-            steps = exchange.execute(
-                *held.dispatched(world.dispatch, REQUEST_BYTES_MAX, world.tracked_statements, world.now)
-            )
-        call = next(steps)
+            return self._drive(exchange.pass_on(message))
+        answer = self._drive(self._execute(exchange, held, world.dispatch))
+        if exchange.unconfirmed is None:
+            return answer
+        again = Exchange(self._memory, self._policy, world.report)
+        return self._drive(self._execute(again, held, world.decided_again))
+
+    def _execute(self, exchange: Exchange, held: HeldStatement, dispatch: Dispatch) -> Steps:
+        world = self._world
+        sent, tracked = held.dispatched(dispatch, REQUEST_BYTES_MAX, world.tracked_statements, world.now)
+        if tracked.pending_check is not None:
+            world.check_started(tracked.pending_check)
+        return exchange.execute(sent, tracked)
+
+    def _drive(self, steps: Steps) -> bytes:
+        step, got = next(steps), b""
         while True:
-            got = world.reply_to(call.message)
             try:
-                call = steps.send(got if call.reply_bytes_max else None)
+                if isinstance(step, KeyCheck):
+                    self._world.end_check(step)
+                    step = steps.send(None)
+                else:
+                    got = self._world.reply_to(step.message)
+                    step = steps.send(got if step.reply_bytes_max else None)
             except StopIteration as end:
                 return got if end.value is None else bytes(end.value)
 
@@ -151,8 +206,10 @@ class Seen:
     outcomes: list[Outcome]
 
 
-def play(transport: type[Binary | Http], steps: list[Step], replies: list[Reply], aliases_max: int = 10) -> Seen:
-    world = World(iter(replies), aliases_max)
+def play(
+    transport: type[Binary | Http], steps: list[Step], replies: list[Reply], aliases_max: int = 10, **given: Any
+) -> Seen:
+    world = World(iter(replies), aliases_max, **given)
     client, got = transport(world), []
     for step in steps:
         if isinstance(step, bytes):
@@ -162,9 +219,9 @@ def play(transport: type[Binary | Http], steps: list[Step], replies: list[Reply]
     return Seen(world.calls, got, world.outcomes)
 
 
-def play_both(steps: list[Step], replies: list[Reply], aliases_max: int = 10) -> Seen:
+def play_both(steps: list[Step], replies: list[Reply], aliases_max: int = 10, **given: Any) -> Seen:
     """Play the script twice. Returns what was seen both times."""
-    binary, http = (play(transport, steps, replies, aliases_max) for transport in (Binary, Http))
+    binary, http = (play(transport, steps, replies, aliases_max, **given) for transport in (Binary, Http))
     assert http == binary
     return binary
 
@@ -323,6 +380,120 @@ def test_without_room_for_an_alias_nothing_falls_back_over_either() -> None:
     seen = play_both([ASYNC, tables_change, get_status(3), *LAST_CALLS], replies, aliases_max=0)
     assert not any(FIRST_ROWS in got for got in seen.replies)
     assert [outcome.kind for outcome in seen.outcomes] == [OutcomeKind.FAILED]
+
+
+# --- remembered keys that are checked while the statement runs
+
+# An operation that the client never hears of.
+GIVEN_UP: list[Reply] = [cancelled, closed]
+ENDS_WELL: list[Reply] = [FINISHED, rows(SECOND_ROWS), closed]
+
+
+def last_calls(operation: OperationHandle) -> list[Step]:
+    """The calls of a client that was told of this operation."""
+    return [get_status(7, operation), fetch(8, operation), operation_call("CloseOperation", 9, operation)]
+
+
+FIRST, SECOND = last_calls(OPERATION), last_calls(AGAIN)
+
+CHECKED: dict[str, tuple[list[Step], list[Reply], dict[str, Any], list[OutcomeKind]]] = {
+    "the keys are as remembered": (
+        [ASYNC, *FIRST],
+        [gives(OPERATION), *ENDS_WELL],
+        {"verdict": CheckVerdict.HELD},
+        [OutcomeKind.FINISHED],
+    ),
+    "the keys are known before the reply is": (
+        [ASYNC, *FIRST],
+        [gives(OPERATION), *ENDS_WELL],
+        {"verdict": CheckVerdict.HELD, "is_check_quick": True},
+        [OutcomeKind.FINISHED],
+    ),
+    "there are other keys": (
+        [ASYNC, *SECOND],
+        [gives(OPERATION), *GIVEN_UP, gives(AGAIN), *ENDS_WELL],
+        {"verdict": CheckVerdict.CHANGED},
+        [OutcomeKind.DECIDED_AGAIN, OutcomeKind.FINISHED],
+    ),
+    "other keys are known before the reply is": (
+        [ASYNC, *SECOND],
+        [gives(OPERATION), *GIVEN_UP, gives(AGAIN), *ENDS_WELL],
+        {"verdict": CheckVerdict.CHANGED, "is_check_quick": True},
+        [OutcomeKind.DECIDED_AGAIN, OutcomeKind.FINISHED],
+    ),
+    "the session cannot be asked beside it": (
+        [ASYNC, *SECOND],
+        [gives(OPERATION), *GIVEN_UP, gives(AGAIN), *ENDS_WELL],
+        {"verdict": CheckVerdict.NOT_ASKED, "is_check_quick": True},
+        [OutcomeKind.DECIDED_AGAIN, OutcomeKind.FINISHED],
+    ),
+    "a question is not answered in time": (
+        [ASYNC, *SECOND],
+        [gives(OPERATION), *GIVEN_UP, gives(AGAIN), *ENDS_WELL],
+        {"verdict": CheckVerdict.UNANSWERED},
+        [OutcomeKind.OVERTAKEN],
+    ),
+    "the statement runs within its call": (
+        [SYNC, *SECOND[1:]],
+        [gives(OPERATION), *GIVEN_UP, gives(AGAIN), *ENDS_WELL[1:]],
+        {"verdict": CheckVerdict.CHANGED},
+        [OutcomeKind.DECIDED_AGAIN, OutcomeKind.FINISHED],
+    ),
+    "the statement runs within its call and its keys are as remembered": (
+        [SYNC, *FIRST[1:]],
+        [gives(OPERATION), *ENDS_WELL[1:]],
+        {"verdict": CheckVerdict.HELD},
+        [OutcomeKind.FINISHED],
+    ),
+    "the rewritten statement fails": (
+        [ASYNC, *SECOND],
+        [refuses("ExecuteStatement", "ours"), gives(AGAIN), *ENDS_WELL],
+        {"verdict": CheckVerdict.CHANGED},
+        [OutcomeKind.RECOVERED],
+    ),
+    "it fails once it is known to be right": (
+        [ASYNC, get_status(3), *FIRST],
+        [gives(OPERATION), ERROR, *FALLS_BACK, RUNNING, *ENDS_WELL],
+        {"verdict": CheckVerdict.HELD},
+        [OutcomeKind.RECOVERED],
+    ),
+    "it fails with the keys of now": (
+        [ASYNC, get_status(3, AGAIN), *SECOND],
+        [gives(OPERATION), *GIVEN_UP, gives(AGAIN), ERROR, gives(THIRD), closed, RUNNING, *ENDS_WELL],
+        {"verdict": CheckVerdict.CHANGED},
+        [OutcomeKind.DECIDED_AGAIN, OutcomeKind.RECOVERED],
+    ),
+    "its session changes while it is checked": (
+        [ASYNC, *FIRST],
+        [gives(OPERATION), FINISHED, *FALLS_BACK, *ENDS_WELL],
+        {"verdict": CheckVerdict.HELD, "meanwhile": session_changes},
+        [OutcomeKind.OVERTAKEN],
+    ),
+    "its tables change while it is checked within its call": (
+        [SYNC, *FIRST[1:]],
+        [gives(OPERATION), closed, gives(AGAIN), *ENDS_WELL[1:]],
+        {"verdict": CheckVerdict.HELD, "meanwhile": tables_change},
+        [OutcomeKind.OVERTAKEN],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHECKED)
+def test_the_client_hears_of_no_operation_before_its_keys_are_confirmed(name: str) -> None:
+    steps, replies, given, kinds = CHECKED[name]
+    seen = play_both(steps, replies, **given)
+    assert len(seen.calls) == len(replies)
+    assert [outcome.kind for outcome in seen.outcomes] == kinds
+    assert sum(SECOND_ROWS in got for got in seen.replies) == 1
+    is_first_run = OutcomeKind.FINISHED in kinds and OutcomeKind.DECIDED_AGAIN not in kinds
+    assert (b"SELECT 3" in b"".join(seen.calls)) == (OutcomeKind.DECIDED_AGAIN in kinds)
+    assert is_first_run or bytes(OPERATION) not in seen.replies[0] or given["verdict"] is CheckVerdict.HELD
+
+
+def test_an_unconfirmed_reply_that_is_no_success_is_not_passed_on() -> None:
+    seen = play_both([ASYNC], [throws("ExecuteStatement")], verdict=CheckVerdict.CHANGED)
+    assert bytes(OPERATION) not in seen.replies[0]
+    assert b"Starpruner dropped the answer" in seen.replies[0]
 
 
 # --- scripts by chance

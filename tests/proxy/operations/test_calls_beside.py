@@ -19,10 +19,11 @@ from support.relay_dialogue import (
 
 from proxy.access.handle_access import HandleAccess
 from proxy.access.handle_owners import LocalHandleOwners
-from proxy.http.exchange import CallerRecords, Exchange, Steps
+from proxy.http.exchange import CallerRecords, Exchange, Step, Steps
 from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind, Premises
 from proxy.operations.events import StatementEnded, StatementPassed
 from proxy.operations.fallback_policy import FallbackPolicy, refusal
+from proxy.operations.internal_call import Call
 from proxy.operations.operation_aliases import LocalOperationAliases
 from proxy.operations.tracked_statements import TrackedStatement, TrackedStatements
 from proxy.relay.commands import Command
@@ -41,6 +42,11 @@ def message(framed: bytes) -> Message:
     return Message(read_header(framed[4:]), framed[4:])
 
 
+def call_of(step: Step) -> Call:
+    assert isinstance(step, Call)
+    return step
+
+
 class Talk:
     """One call on its way: what it sends next, or what the client gets."""
 
@@ -48,12 +54,12 @@ class Talk:
         self.steps = steps
         self.answer: bytes | None = None
         self.is_over = False
-        self.sends = next(steps).message
+        self.sends = call_of(next(steps)).message
 
     def hears(self, framed: bytes | None) -> "Talk":
         """The backend replies; None is a reply too long to be read."""
         try:
-            self.sends = self.steps.send(None if framed is None else framed[4:]).message
+            self.sends = call_of(self.steps.send(None if framed is None else framed[4:])).message
         except StopIteration as end:
             self.answer, self.is_over, self.sends = end.value, True, b""
         return self

@@ -175,5 +175,10 @@ def test_a_configuration_that_is_read_anew_counts_for_sessions_that_are_open() -
 
 def test_every_knob_is_a_key_of_the_configuration() -> None:
     assert SessionSettings.configured(Config(), {}) == SessionSettings(
-        enabled=True, mode="rewrite", consistency="window", cost_gate=True, key_staleness_s=0.0
+        enabled=True,
+        mode="rewrite",
+        consistency="window",
+        cost_gate=True,
+        key_staleness_s=0.0,
+        keys_remembered_s=3600.0,
     )

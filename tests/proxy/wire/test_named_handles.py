@@ -7,9 +7,11 @@ from hypothesis import strategies as st
 from proxy.wire.hs2.calls import (
     OperationHandle,
     SessionHandle,
+    decode_operation_of_call,
     encode_execute,
     encode_fetch,
     encode_operation_call,
+    operation_id_of,
 )
 from proxy.wire.hs2.handles import HandleId, handle_id_of, handle_named_by
 from proxy.wire.thrift.errors import RemoteProtocolError
@@ -122,3 +124,11 @@ def test_the_quick_way_finds_what_reading_field_by_field_finds(
     assert read is not None
     assert found.identifier == read.identifier == guid + secret
     assert found.spans == read.spans
+    operation, read_operation = decode_operation_of_call(call(quick)), decode_operation_of_call(call(slow))
+    assert operation == read_operation
+    assert operation is not None
+    # An unknown field before it, so that the handle is read field by field.
+    other_form = Writer().i32(9, 1).raw(1, Kind.STRUCT, identifier(guid, secret)).stop().to_bytes()
+    quick_id, read_id = (operation_id_of(OperationHandle(one)) for one in (handle(operation[0]), other_form))
+    assert quick_id == read_id == operation[0] == identifier(guid, secret)
+    assert handle_id_of(handle(operation[0])) == handle_id_of(other_form) == guid + secret

@@ -53,6 +53,8 @@ def test_a_walk_goes_on_where_the_bytes_ended() -> None:
         (b"\x0d\0\1\x0b\x0b\x80\0\0\0", "announces -2147483648 items"),
         (b"\x0f\0\1\0\0\0\0\1", "items of type 0"),
         (b"\x07\0\1", "7 is not a Thrift type"),
+        # The number of the field is yet to come.
+        (b"\x07", "7 is not a Thrift type"),
         (b"\x0c\0\1" * (NESTING_MAX + 1), f"deeper than {NESTING_MAX} levels"),
         ((b"\x0f\0\1" + b"\x0f\0\0\0\1" * NESTING_MAX), f"deeper than {NESTING_MAX} levels"),
     ],

@@ -6,6 +6,7 @@ from collections.abc import Generator, Sequence
 import pytest
 
 from proxy.operations.dispatch import Dispatch, WriteUnderWay
+from proxy.operations.key_check import ASK_FIRST, KeyTerms
 from proxy.operations.query import Query, QueryResult
 from proxy.session.decision import Decision
 from proxy.session.explain.explain_rewrite import ExplainingSession, lines_query
@@ -23,7 +24,9 @@ class Inner:
         self.explained: list[str] = []
         self.has_closed = False
 
-    def rewrite(self, statement: StatementClass) -> Generator[Query, QueryResult, Dispatch]:
+    def rewrite(
+        self, statement: StatementClass, _keys: KeyTerms = ASK_FIRST
+    ) -> Generator[Query, QueryResult, Dispatch]:
         self.rewritten.append(statement.text)
         yield from ()
         return Dispatch(f"rewritten {statement.text}")

@@ -14,7 +14,7 @@ from demo.thrift_server import ThriftServer
 from proxy.backends.pool import BackendPool, Lease
 from proxy.config.address import Address
 from proxy.config.backend_list import PoolMember
-from proxy.frontend.shadow_runner import ShadowRunner, ShadowRunnerSettings
+from proxy.frontend.background_runner import BackgroundRunner, RunnerSettings
 from proxy.operations.query import Query, QueryFailed, QueryResult, Rows
 from proxy.upstream.client import BackendClient
 from proxy.wire.hs2.calls import SessionHandle
@@ -59,9 +59,9 @@ def here(spark: ThriftServer) -> Lease:
 
 
 @pytest.fixture
-async def beside() -> AsyncIterator[ShadowRunner]:
+async def beside() -> AsyncIterator[BackgroundRunner]:
     with ThreadPoolExecutor(2) as pool:
-        opened = ShadowRunner(ShadowRunnerSettings(at_once_max=1), pool)
+        opened = BackgroundRunner(RunnerSettings("a shadow run", at_once_max=1), pool)
         yield opened
         await opened.close()
 
@@ -72,7 +72,7 @@ async def ask(client: BackendClient, sql: str) -> QueryResult:
     return work.answers[0]
 
 
-async def until_idle(beside: ShadowRunner) -> None:
+async def until_idle(beside: BackgroundRunner) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while beside.count:  # noqa: ASYNC110 - what is waited for tells nobody
             await asyncio.sleep(0.05)
@@ -92,7 +92,7 @@ def tasks_running(spark: ThriftServer) -> int:
 
 
 async def test_it_sees_what_the_clients_session_sees(
-    client: BackendClient, beside: ShadowRunner, here: Lease
+    client: BackendClient, beside: BackgroundRunner, here: Lease
 ) -> None:
     await ask(client, "CREATE TEMPORARY VIEW mine AS SELECT 42 AS answer")
     await ask(client, "SET spark.sql.session.timeZone=Asia/Tokyo")
@@ -103,7 +103,7 @@ async def test_it_sees_what_the_clients_session_sees(
 
 
 async def test_the_clients_own_statements_do_not_wait_for_it(
-    spark: ThriftServer, client: BackendClient, beside: ShadowRunner, here: Lease
+    spark: ThriftServer, client: BackendClient, beside: BackgroundRunner, here: Lease
 ) -> None:
     work = Work(SLEEPS)
     assert beside.start(client.session, CREDENTIALS, work.run(), here)
@@ -117,7 +117,11 @@ async def test_the_clients_own_statements_do_not_wait_for_it(
 
 
 async def test_it_ends_on_the_server_with_the_clients_session(
-    spark: ThriftServer, client: BackendClient, beside: ShadowRunner, here: Lease, caplog: pytest.LogCaptureFixture
+    spark: ThriftServer,
+    client: BackendClient,
+    beside: BackgroundRunner,
+    here: Lease,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.WARNING)
     assert beside.start(client.session, CREDENTIALS, Work(SLEEPS).run(), here)
@@ -130,7 +134,7 @@ async def test_it_ends_on_the_server_with_the_clients_session(
 
 
 async def test_a_client_that_closes_its_session_ends_it_without_waiting(
-    spark: ThriftServer, beside: ShadowRunner, here: Lease
+    spark: ThriftServer, beside: BackgroundRunner, here: Lease
 ) -> None:
     work = Work(SLEEPS)
     async with BackendClient.connect(spark.endpoint.host, spark.endpoint.port, "demo", "demo") as leaving:
@@ -143,7 +147,7 @@ async def test_a_client_that_closes_its_session_ends_it_without_waiting(
 
 
 async def test_there_is_no_more_of_it_at_once_than_allowed(
-    client: BackendClient, beside: ShadowRunner, here: Lease
+    client: BackendClient, beside: BackgroundRunner, here: Lease
 ) -> None:
     first, second = Work("SELECT 1 AS one"), Work("SELECT 2 AS two")
     assert beside.start(client.session, CREDENTIALS, first.run(), here)
@@ -162,7 +166,7 @@ async def test_a_backend_that_is_gone_is_a_line_in_the_log(caplog: pytest.LogCap
     server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
     host, port = server.sockets[0].getsockname()
     with ThreadPoolExecutor(1) as pool:
-        beside, here = ShadowRunner(ShadowRunnerSettings(), pool), lease_of(host, port)
+        beside, here = BackgroundRunner(RunnerSettings("a shadow run"), pool), lease_of(host, port)
         assert beside.start(SessionHandle(b"handle"), CREDENTIALS, Work("SELECT 1 AS one").run(), here)
         await until_idle(beside)
     server.close()

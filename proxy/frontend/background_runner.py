@@ -1,0 +1,181 @@
+"""Background runner: runs queries in a client's session, on a connection of ours: the client's calls do not wait.
+
+A handle works from any connection; the connection logs in as the client did. What runs here is optional: without
+room it is skipped, and it ends with the client's session. Shadow runs and checks of remembered keys run so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Generator
+from concurrent.futures import Executor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias, TypeVar
+
+from proxy.backends.pool import Lease
+from proxy.operations.internal_call import Call, InternalOperation, Reply
+from proxy.operations.query import Query, QueryResult
+from proxy.upstream.dialer import Dialer
+from proxy.upstream.errors import BackendError
+from proxy.upstream.http_link import Link, link_to
+from proxy.upstream.query_driver import answer_in_slot, answer_query, drive
+from proxy.wire.hs2.calls import SessionHandle
+
+Result = TypeVar("Result")
+Work: TypeAlias = Generator[Query, QueryResult, Result]
+
+# The server holds a status call back for five seconds, and reads no other meanwhile.
+_FAREWELL_S: Final = 8.0
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class RunnerSettings:
+    """Limits of the resources of backends that runs of one kind may take."""
+
+    # The kind of run, for the log.
+    kind: str
+
+    dialer: Dialer = field(default_factory=Dialer)
+    # Bounds each call; the server holds none back for more than a few seconds.
+    reply_timeout_s: float = 60.0
+    # Each takes one of the backend's threads, and some of its cores.
+    at_once_max: int = 2
+
+
+class BackgroundRunner:
+    """The runs of one kind of this process."""
+
+    def __init__(self, settings: RunnerSettings, pool: Executor, slots: asyncio.Semaphore | None = None) -> None:
+        """Take `slots`, which the queries hold that need one: see Query.needs_slot."""
+        self._settings = settings
+        self._pool = pool
+        self._slots = slots
+        self._running: dict[asyncio.Task[Any], SessionHandle] = {}
+
+    @property
+    def count(self) -> int:
+        """The number of runs."""
+        return len(self._running)
+
+    @property
+    def has_room(self) -> bool:
+        """True if one more may be started."""
+        return len(self._running) < self._settings.at_once_max
+
+    def start(  # noqa: PLR0913 - where to run what, and whom to tell
+        self,
+        session: SessionHandle,
+        credentials: bytes,
+        work: Work[Result],
+        clients: Lease,
+        *,
+        ended: Callable[[Result | None], None] = lambda _: None,
+        refused: Callable[[], None] = lambda: None,
+    ) -> bool:
+        """Run queries in the session, logged in by the client's PLAIN response; False where there is no room.
+
+        `clients` is the lease of the client's own connection: the session is on that backend. `ended` gets the
+        result, or None where there is none; before that, `refused` is called where nobody could log in.
+        """
+        if not self.has_room or (lease := clients.lease_for_proxy()) is None:
+            return False
+        task = asyncio.get_running_loop().create_task(self._run(session, credentials, work, lease, refused))
+        # Also where it is cancelled before its first step.
+        task.add_done_callback(lambda _: lease.release())
+        self._running[task] = session
+        task.add_done_callback(self._ended)
+        task.add_done_callback(lambda _: ended(_result(task)))
+        return True
+
+    def sessions_closed(self, sessions: Collection[SessionHandle]) -> None:
+        """End the runs of sessions that have ended."""
+        for task, session in self._running.items():
+            if session in sessions:
+                task.cancel()
+
+    async def close(self) -> None:
+        """End everything, and let the backend know."""
+        for task in self._running:
+            task.cancel()
+        if self._running:
+            await asyncio.wait(self._running, timeout=_FAREWELL_S)
+
+    async def _run(
+        self,
+        session: SessionHandle,
+        credentials: bytes,
+        work: Work[Result],
+        lease: Lease,
+        refused: Callable[[], None],
+    ) -> Result | None:
+        settings = self._settings
+        link = link_to(lease.address, settings.dialer, settings.reply_timeout_s)
+        try:
+            await link.open(credentials, "a client")
+        except BackendError as error:
+            log.warning("%s was not begun: %s", settings.kind, error)
+            refused()
+            return None
+        try:
+            return await self._drive(link, session, work)
+        except BackendError as error:
+            log.warning("%s ended early: %s", settings.kind, error)
+            return None
+
+    async def _drive(self, link: Link, session: SessionHandle, work: Work[Result]) -> Result:
+        calls, slots = _BackgroundCalls(link), self._slots
+
+        async def answer(query: Query) -> QueryResult:
+            return await answer_query(query, session, calls.ask, self._pool)
+
+        async def answer_in_turn(query: Query) -> QueryResult:
+            return await (answer(query) if slots is None else answer_in_slot(query, slots, answer))
+
+        try:
+            return await drive(work, answer_in_turn, self._pool)
+        finally:
+            await calls.end()
+            link.close()
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        del self._running[task]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            # Without its own words: they may quote the statement.
+            log.error("%s failed with %s", self._settings.kind, type(error).__name__)
+
+
+def _result(task: asyncio.Task[Result | None]) -> Result | None:
+    return None if task.cancelled() or task.exception() is not None else task.result()
+
+
+class _BackgroundCalls:
+    """Calls over the link, and the operation that they have open."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._operation = InternalOperation()
+        self._exchange: asyncio.Task[Reply] | None = None
+
+    async def ask(self, call: Call) -> Reply:
+        # Cancelled, the exchange goes on: its reply may name the operation that is to be ended.
+        self._exchange = asyncio.get_running_loop().create_task(self._ask(call))
+        return await asyncio.shield(self._exchange)
+
+    async def end(self) -> None:
+        """End the operation that is still open, if there is one."""
+        with suppress(BackendError, TimeoutError):
+            async with asyncio.timeout(_FAREWELL_S):
+                if self._exchange is not None:
+                    await self._exchange
+                if closing_calls := self._operation.closing_calls():
+                    await self._link.close_after(closing_calls)
+
+    async def _ask(self, call: Call) -> Reply:
+        self._operation.call_sent(call)
+        reply = await self._link.ask(call)
+        self._operation.reply_came(call.name, call.seqid, reply)
+        return reply

@@ -1,0 +1,74 @@
+"""Key checks: asks for remembered keys again, on a second connection, while the statement runs that uses them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection
+from typing import Final
+
+from proxy.backends.pool import Lease
+from proxy.config.address import Address
+from proxy.frontend.background_runner import BackgroundRunner
+from proxy.operations.key_check import CheckVerdict, KeyCheck, KeyTerms
+from proxy.wire.hs2.calls import SessionHandle
+
+# After a backend refused a second connection, keys are asked for first for so long: it may have no room for more.
+ASKING_FIRST_S: Final = 600.0
+
+
+class KeyChecks:
+    """The checks of a process that are under way."""
+
+    def __init__(self, runner: BackgroundRunner, clock: Callable[[], float]) -> None:
+        """Take a clock that never goes back, in seconds."""
+        self._runner = runner
+        self._clock = clock
+        self._refused_until: dict[Address, float] = {}
+
+    @property
+    def count(self) -> int:
+        """The number of checks that are under way."""
+        return self._runner.count
+
+    def has_room_at(self, address: Address) -> bool:
+        """True if a check may be started at a backend, which has not refused one lately."""
+        return self._runner.has_room and self._refused_until.get(address, 0.0) <= self._clock()
+
+    def start(
+        self, session: SessionHandle, credentials: bytes | None, check: KeyCheck, clients: Lease | None
+    ) -> None:
+        """Run a check in a session whose client logged in by that PLAIN response and has that lease.
+
+        It is settled in any case, by its deadline at the latest.
+        """
+        if credentials is None or clients is None:
+            check.settle(CheckVerdict.NOT_ASKED)
+            return
+        address = clients.address
+        late = asyncio.get_running_loop().call_later(check.deadline_s, check.settle, CheckVerdict.UNANSWERED)
+
+        def ended(verdict: CheckVerdict | None) -> None:
+            late.cancel()
+            check.settle(verdict or CheckVerdict.NOT_ASKED)
+
+        def refused() -> None:
+            self._refused_until[address] = self._clock() + ASKING_FIRST_S
+
+        if not self._runner.start(session, credentials, check.queries, clients, ended=ended, refused=refused):
+            late.cancel()
+            check.settle(CheckVerdict.NOT_ASKED)
+
+    def sessions_closed(self, sessions: Collection[SessionHandle]) -> None:
+        """End the checks of sessions that have ended."""
+        self._runner.sessions_closed(sessions)
+
+    async def close(self) -> None:
+        """End everything, and let the backends know."""
+        await self._runner.close()
+
+
+def key_terms(unconfirmed: KeyCheck | None, *, can_check: bool) -> KeyTerms:
+    """The terms of a decision, which is the second one of its statement where a check did not confirm its keys."""
+    if unconfirmed is not None:
+        return KeyTerms(asked_since=unconfirmed.began_at)
+    return KeyTerms(may_be_checked=can_check)
