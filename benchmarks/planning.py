@@ -1,12 +1,14 @@
-"""Cost of planning: per phase on the 99 TPC-DS texts, with nothing to narrow, and as statements grow.
+"""Cost of planning: per phase on the 99 TPC-DS texts, with nothing to narrow, left alone, and as statements grow.
 
 `make bench` runs it. Times are CPU time, which a busy machine does not stretch.
 """
 
 import platform
+import re
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from math import log
 from pathlib import Path
@@ -21,6 +23,14 @@ from rich.console import Console
 from rich.table import Table
 from tpcds import tpcds
 
+from proxy.config.config import Config
+from proxy.operations.dispatch import Outcome, OutcomeKind
+from proxy.session.decider import Decider
+from proxy.session.decision import Decision, DecisionTerms
+from proxy.session.feedback.cost_gate import Run, StatementKey, Way
+from proxy.session.session_settings import SessionSettings
+from proxy.session.shared_state import SharedState
+from proxy.statements.statement_class import StatementClass
 from rewriter import (
     Catalog,
     KeyQuery,
@@ -33,6 +43,7 @@ from rewriter import (
     parse,
     plan,
 )
+from rewriter.sql.fingerprint import fingerprint
 from rewriter.sql.statement import tokenize
 
 T = TypeVar("T")
@@ -43,6 +54,7 @@ _STATEMENT_CHARS_MAX = 10_000_000
 # Keys for each key query, as many as a filter on a date dimension gives.
 _KEYS = 100
 _PHASES = ("tokenize", "parse", "plan", "apply")
+_STRING = re.compile(r"'([^'\n]*)'")
 
 
 @dataclass(frozen=True)
@@ -80,6 +92,8 @@ class Report:
     queries: int
     tpcds: Summary
     nothing_to_do: Summary
+    # Of whole decisions about statements that the cost gate leaves alone.
+    left_alone: Summary
     growth: list[Grown]
 
 
@@ -121,13 +135,42 @@ def summary(costs: Sequence[Cost]) -> Summary:
     """Median, 99th percentile and maximum of each phase over the statements."""
     found = {}
     for phase in _PHASES:
-        times = sorted(getattr(cost, phase) for cost in costs)
-        found[phase] = {
-            "median": statistics.median(times),
-            "p99": times[min(len(times) - 1, int(len(times) * 0.99))],
-            "max": times[-1],
-        }
+        found[phase] = _spread([getattr(cost, phase) for cost in costs])
     return found
+
+
+def _spread(unordered: Sequence[float]) -> Mapping[str, float]:
+    times = sorted(unordered)
+    p99 = times[min(len(times) - 1, int(len(times) * 0.99))]
+    return {"median": statistics.median(times), "p99": p99, "max": times[-1]}
+
+
+def left_alone(texts: Sequence[str], runs: int) -> Summary:
+    """Milliseconds to decide that a statement is left alone for the cost gate's sake, without any query."""
+    shared = SharedState.of(Config())
+    decider, terms = Decider(shared), DecisionTerms(SessionSettings.configured(shared.config, {}), "bench")
+    times: dict[str, list[float]] = {"same text": [], "other constants": []}
+    for sql in texts:
+        statement = parse(sql, chars_max=_STATEMENT_CHARS_MAX)
+        if isinstance(statement, SkipReason):
+            continue
+        key = StatementKey(terms.scope, fingerprint(statement))
+        shared.known_texts.parsed(sql, key.fingerprint)
+        shared.gate.ended(Run(key, Way.ORIGINAL, decider.listings), Outcome(OutcomeKind.FINISHED, seconds=0.0))
+        others = (_STRING.sub(rf"'\g<1>{run}'", sql) for run in range(runs))
+        for kind, sent in {"same text": [sql] * runs, "other constants": others}.items():
+            decided = (_timed(partial(_decided, decider, text, terms))[1] for text in sent)
+            times[kind].append(statistics.median(decided))
+    return {kind: _spread(found) for kind, found in times.items()}
+
+
+def _decided(decider: Decider, sql: str, terms: DecisionTerms) -> Decision:
+    try:
+        asked = next(decider.decide(StatementClass(sql), terms))
+    except StopIteration as end:
+        decision: Decision = end.value
+        return decision
+    raise AssertionError(asked.sql)
 
 
 def growth(largest: int, runs: int) -> list[Grown]:
@@ -162,6 +205,7 @@ def measured(queries_max: int, largest: int, runs: int) -> Report:
         queries=len(texts),
         tpcds=summary([typical_cost(sql, catalog, runs) for sql, catalog in pairs]),
         nothing_to_do=summary([typical_cost(sql, unpartitioned(catalog), runs) for sql, catalog in pairs]),
+        left_alone=left_alone(texts, runs),
         growth=growth(largest, runs),
     )
 
@@ -184,11 +228,12 @@ def _phase_table(report: Report) -> Table:
     titles = {
         f"TPC-DS, {report.queries} texts, facts partitioned": report.tpcds,
         "the same, nothing partitioned: nothing to do": report.nothing_to_do,
+        "the same, left alone by the cost gate": report.left_alone,
     }
     for title, phases in titles.items():
         for phase, times in phases.items():
             shown = (f"{times[name]:.2f}" for name in ("median", "p99", "max"))
-            table.add_row(title if phase == _PHASES[0] else "", phase, *shown)
+            table.add_row(title if phase == next(iter(phases)) else "", phase, *shown)
     return table
 
 

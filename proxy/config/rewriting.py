@@ -38,8 +38,8 @@ class RewriteSection(Section, frozen=True):
     consistency: Consistency = "window"
     # Asks for keys only where that pays (docs/decisions/0010). With false, every scan that may be narrowed is.
     cost_gate: bool = True
-    # Expert. A fingerprint that the cost gate left alone is narrowed again after this long, to see whether
-    # that pays by now.
+    # Expert. A fingerprint that the cost gate left alone is narrowed again no sooner than after this long, to see
+    # whether that pays by now.
     gate_retry_s: Seconds = 600.0
     # How old remembered keys may be. 0: keys are asked for with each statement.
     key_staleness_s: Staleness = 0.0

@@ -87,7 +87,7 @@ class Decider:
             names = words_in(statement.text)
             catalog.forget(names)
         self._shared.lists.forget(names)
-        self._shared.gate.cold(names)
+        self._shared.gate.written(names)
 
     def forget_own(self) -> None:
         """Forget the answers that the session got while its state was like that of no other: it has changed."""

@@ -124,12 +124,17 @@ class DecisionRun:
         )
 
     def _stages(self) -> Queries[None]:
+        key = self._known_key()
+        if key is not None and self._is_left(key):
+            return
         statement = yield from self._classify()
         if statement is None:
+            self._key = None
             return
-        key = self._gate(statement)
-        if self._is_over():
-            return
+        if key is None:
+            key = self._key_of(statement)
+            if self._is_left(key):
+                return
         limits = limits_of(self._shared, self._terms)
         # The fence sees every write from here on: descriptions and keys are read after it is opened.
         fence = self._shared.writes.open()
@@ -176,15 +181,27 @@ class DecisionRun:
         self._skip_for(refused)
         return None if refused is not None or isinstance(parsed, SkipReason) else parsed
 
-    def _gate(self, statement: Statement) -> StatementKey:
+    def _known_key(self) -> StatementKey | None:
+        """The key of a statement whose text is known, which need not be parsed to be left alone."""
+        if self._terms.is_explained or not may_narrow(self._statement, self._shared.config, self._catalog):
+            return None
+        known = self._shared.known_texts.fingerprint(self._statement.text)
+        return None if known is None else StatementKey(self._terms.scope, known)
+
+    def _key_of(self, statement: Statement) -> StatementKey:
+        found = fingerprint(statement)
+        self._shared.known_texts.parsed(self._statement.text, found)
+        return StatementKey(self._terms.scope, found)
+
+    def _is_left(self, key: StatementKey) -> bool:
         """Leave a statement alone that is quarantined, or whose runs so far have shown that it is not worth it."""
-        self._key = key = StatementKey(self._terms.scope, fingerprint(statement))
+        self._key = key
         if self._shared.quarantine.has_statement(key):
             self._skip_for(SkipReason.QUARANTINED)
         elif self._terms.settings.cost_gate:
             self._gate_report = report = self._ask_gate(key)
             self._skip_for(SkipReason.NOT_WORTH_IT if report.leaves else None)
-        return key
+        return self._is_over()
 
     def _ask_gate(self, key: StatementKey) -> GateReport:
         gate = self._shared.gate

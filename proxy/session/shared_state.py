@@ -13,7 +13,8 @@ from proxy.config.reload import counting_after_restart
 from proxy.session.catalog.iceberg_snapshots import Snapshots
 from proxy.session.catalog.metadata_cache import MetadataCache
 from proxy.session.consistency.write_fence import LocalWriteLog, WriteLog
-from proxy.session.feedback.cost_gate import CostGate
+from proxy.session.feedback.cost_gate import CostGate, Gate
+from proxy.session.feedback.known_texts import KnownTexts
 from proxy.session.feedback.metastore_limits import MetastoreLimits
 from proxy.session.feedback.quarantine import Quarantine
 from proxy.session.key_cache import KeyCache
@@ -36,12 +37,13 @@ class SharedState:
     iceberg_files: IcebergFiles
     snapshots: Snapshots
     metastore: MetastoreLimits
-    gate: CostGate
+    gate: Gate
     quarantine: Quarantine
     keys: KeyCache
     metadata: MetadataCache
     mismatches: MismatchLog
     writes: WriteLog = field(default_factory=LocalWriteLog)
+    known_texts: KnownTexts = field(default_factory=KnownTexts)
     metrics: Metrics = field(default_factory=Metrics)
     # Samples statements for shadow mode: a number from 0 to 1 for each.
     chance: Callable[[], float] = random.random

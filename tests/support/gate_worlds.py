@@ -1,10 +1,11 @@
 """A statement that is run again and again behind the cost gate, and what each way alone would have taken."""
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from proxy.operations.dispatch import Outcome, OutcomeKind
-from proxy.session.feedback.cost_gate import CostGate, Fact, Run, StatementKey, Way
+from proxy.session.feedback.cost_gate import CostGate, Fact, Gate, Run, StatementKey, Way
 from proxy.session.feedback.spark_listings import SessionListings
 
 SUBJECT = StatementKey("someone in somewhere", "5ba7")
@@ -35,6 +36,8 @@ class Simulation:
     gated_s: float = 0.0
     rewritten_s: float = 0.0
     original_s: float = 0.0
+    # What trials took longer than the other way would have.
+    trials_s: float = 0.0
     verdicts: str = ""
 
     @property
@@ -48,14 +51,16 @@ class Simulation:
         return sum(one != other for one, other in zip(self.verdicts, self.verdicts[1:], strict=False))
 
 
-def simulated(world: World, runs: int, seed: int = 1) -> Simulation:
-    """The statement run so often, each way alone and by the gate's choice."""
+def simulated(
+    world: World, runs: int, seed: int = 1, gate_with: Callable[[Callable[[], float]], Gate] = CostGate
+) -> Simulation:
+    """The statement run so often, each way alone and by the choice of such a gate."""
     rng, now, outcome = random.Random(seed), 0.0, Simulation()  # noqa: S311 - noise, no secret
 
     def clock() -> float:
         return now
 
-    gate, listings, fact = CostGate(clock), SessionListings(clock), Fact("sales", world.partitions)
+    gate, listings, fact = gate_with(clock), SessionListings(clock), Fact("sales", world.partitions)
     is_cold = is_cold_alone = True
 
     def noisy(seconds: float) -> float:
@@ -67,14 +72,16 @@ def simulated(world: World, runs: int, seed: int = 1) -> Simulation:
         outcome.rewritten_s += asking_s + rewritten_s
         outcome.original_s += original_s + world.listing_s * is_cold_alone
         is_cold_alone = False
-        if gate.decide(SUBJECT, listings).leaves:
-            run_s = original_s + world.listing_s * is_cold
+        report = gate.decide(SUBJECT, listings)
+        ways_s = original_s + world.listing_s * is_cold, asking_s + rewritten_s
+        run_s = ways_s[0] if report.leaves else ways_s[1]
+        outcome.gated_s += run_s
+        outcome.trials_s += (run_s - min(ways_s)) * report.is_trial
+        if report.leaves:
             is_cold = False
-            outcome.gated_s += run_s
             outcome.verdicts += "d"
             gate.ended(Run(SUBJECT, Way.ORIGINAL, listings, facts=(fact,)), Outcome(OutcomeKind.FINISHED, run_s))
         else:
-            outcome.gated_s += asking_s + rewritten_s
             outcome.verdicts += "n"
             gate.ended(
                 Run(SUBJECT, Way.REWRITTEN, listings, asking_s, (fact,)),
@@ -83,7 +90,7 @@ def simulated(world: World, runs: int, seed: int = 1) -> Simulation:
         if world.written_every and number % world.written_every == 0:
             is_cold = is_cold_alone = True
             if world.writes_are_seen:
-                gate.cold({"insert", "into", "sales"})
+                gate.written({"insert", "into", "sales"})
         if world.session_every and number % world.session_every == 0:
             is_cold = is_cold_alone = True
             listings = SessionListings(clock)

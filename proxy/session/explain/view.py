@@ -144,7 +144,7 @@ def view(decision: Decision) -> ExplainView:
         skip_reason=_code(decision.skip),
         skip_sentence=_sentence(decision.skip),
         cause=decision.cause,
-        cost_report=decision.gate_report.cost_report.sentence if decision.gate_report is not None else None,
+        cost_report=decision.gate_report.sentence if decision.gate_report is not None else None,
         quarantined=[one.sentence for one in decision.quarantined],
         snapshots=_snapshots(decision),
         timings_ms=_timings(decision.timings),

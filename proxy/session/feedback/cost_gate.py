@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from hashlib import blake2b
-from math import inf
-from typing import NamedTuple
+from math import inf, isfinite
+from typing import NamedTuple, Protocol
 
 from proxy.operations.dispatch import Outcome, OutcomeKind
-from proxy.session.feedback.cost_model import Choice, CostReport, GateVerdict, Record, RewrittenRun
-from proxy.session.feedback.spark_listings import SessionListings
+from proxy.session.feedback.cost_model import GateVerdict, Moment, Record
+from proxy.session.feedback.spark_listings import Listing, SessionListings
 
 # Fingerprints that are remembered, of all sessions: dashboards have some thousands. A record takes about 1 KB.
 RECORDS_MAX = 10_000
@@ -37,12 +37,11 @@ _PARTITIONS_UNKNOWN = 10_000
 # query.
 _BYTES_READ_PER_S = 100e6
 
-# A statement that takes so many times what its facts take to read and to ask for is not explained by their size.
-_BELIED = 2.0
-
-# A description and a key query on an idle server; how much one more run changes what is known instead.
+# A description and a key query on an idle server; how much one more run changes what is known instead. Keys that
+# nobody waits for cost the server as much, so that small facts are left alone whatever is known.
 _ASKING_S = 0.2
 _ASKING_WEIGHT = 0.125
+_ASKING_MIN_S = 0.05
 
 # Enough that two subjects of a process never have one name.
 _NAME_BYTES = 12
@@ -90,114 +89,158 @@ class Run:
 
 @dataclass(frozen=True)
 class GateReport:
-    """The verdict on a statement, and the runs that it rests on."""
+    """The verdict on a statement, why, and the runs that it rests on. A trial measures the other way."""
 
     verdict: GateVerdict
-    cost_report: CostReport
+    why: str
+    record: Record = field(default=Record(), repr=False)
+    is_trial: bool = False
 
     @property
     def leaves(self) -> bool:
         """Whether the original goes on, and nothing is asked."""
         return self.verdict is GateVerdict.ORIGINAL
 
+    @property
+    def sentence(self) -> str:
+        """The report in words."""
+        record, ways = self.record, []
+        if record.rewritten:
+            took = f"in {record.rewritten_s:.2f} s" if isfinite(record.rewritten_s) else "without gain"
+            asking = f"of which asking for keys took {record.overhead_s:.2f} s"
+            ways.append(f"{_times(record.rewritten_count)} rewritten {took}, {asking}")
+        if record.originals or record.cold_s is not None:
+            took = f"in {record.warm_s:.2f} s" if record.originals else f"in {record.cold_s:.2f} s, files listed"
+            ways.append(f"{_times(record.original_count)} as the original {took}")
+        seen = f"ran {', and '.join(ways)}" if ways else "was not seen before"
+        return f"It {seen}: {self.why}."
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+class Gate(Protocol):
+    """Decides which statements are left alone, and is told how they ran."""
+
+    # May be changed at any time.
+    retry_s: float
+
+    def report(self, subject: StatementKey, listings: SessionListings) -> GateReport:
+        """The verdict of earlier runs on a statement of that session. Changes nothing."""
+        ...
+
+    def decide(self, subject: StatementKey, listings: SessionListings) -> GateReport:
+        """The verdict on a statement that will be treated so: of a trial, others need not make another one."""
+        ...
+
+    def lacks_counts(self, subject: StatementKey) -> bool:
+        """Whether a statement comes often enough that the partitions of its facts are worth being counted."""
+        ...
+
+    def estimate(self, subject: StatementKey, facts: Iterable[Fact]) -> GateReport:
+        """The verdict by the sizes of the facts, once a statement was planned; unknown sizes count as large."""
+        ...
+
+    def ended(self, run: Run, outcome: Outcome) -> None:
+        """Learn from the end of a statement. One that failed or was cancelled teaches nothing."""
+        ...
+
+    def written(self, words: Iterable[str]) -> None:
+        """Count the tables among these words as written: Spark lists their files again."""
+        ...
+
 
 class CostGate:
-    """The records of the runs of all sessions of a process."""
+    """The records of the runs of all sessions of a process, as a `Gate`."""
 
     def __init__(self, clock: Callable[[], float], retry_s: float = 600.0) -> None:
         self._clock = clock
-        # May be changed at any time.
         self.retry_s = retry_s
         self._records: OrderedDict[StatementKey, Record] = OrderedDict()
         self._written_at: OrderedDict[str, float] = OrderedDict()
         self._asking_s = _ASKING_S
 
     def report(self, subject: StatementKey, listings: SessionListings) -> GateReport:
-        """The verdict of earlier runs on a statement of that session. Changes no record."""
+        """See Gate."""
         record = self._record(subject)
-        choice = self._choice(record, listings)
-        return GateReport(choice.verdict, record.cost_report(choice.why))
+        listing, lost_s = self._listing(record, listings), listings.lost_s(record.facts, self._written_at)
+        choice = record.choice(Moment(self._clock(), listing, lost_s, self._asking_s, self.retry_s))
+        return GateReport(choice.verdict, choice.why, record, choice.is_trial)
 
     def decide(self, subject: StatementKey, listings: SessionListings) -> GateReport:
-        """The opinion on a statement that will be treated so: of a trial, others need not make another one."""
-        record = self._record(subject)
-        choice = self._choice(record, listings)
-        if choice.is_trial:
-            self._keep(subject, record.trying(choice.verdict, self._clock()))
-        return GateReport(choice.verdict, record.cost_report(choice.why))
+        """See Gate."""
+        report = self.report(subject, listings)
+        if report.is_trial:
+            self._keep(subject, report.record.trying(self._clock()))
+        if report.leaves:
+            listings.drop_lost(report.record.facts)
+        return report
 
     def lacks_counts(self, subject: StatementKey) -> bool:
-        """Whether a statement comes often enough that the partitions of its facts are worth being counted."""
+        """See Gate."""
         record = self._record(subject)
         return record.rewritten_count >= _RUNS_BEFORE_COUNTING and not record.is_counted
 
     def estimate(self, subject: StatementKey, facts: Iterable[Fact]) -> GateReport:
-        """The verdict by the sizes of the facts, once a statement was planned; unknown sizes count as large.
-
-        They tell nothing where the statement was seen to take far longer than to read them whole: they may stand
-        in thousands of files, which nobody has counted.
-        """
-        facts = tuple(facts)
-        listing_s = sum(inf if fact.partitions is None else _listing_s(fact) for fact in facts)
-        reading_s = sum(inf if fact.size_bytes is None else fact.size_bytes / _BYTES_READ_PER_S for fact in facts)
-        most_s, asking_s = listing_s + reading_s, self._asking_s
-        record = self._record(subject)
-        if record.direct and record.original_s > _BELIED * (most_s + asking_s):
-            return GateReport(GateVerdict.REWRITE, record.cost_report("rewritten, to see what that takes"))
-        verdict = GateVerdict.ORIGINAL if most_s < asking_s else GateVerdict.REWRITE
-        why = f"to ask for keys takes about {asking_s:.2f} s, and at most {most_s:.2f} s can be saved"
-        return GateReport(verdict, CostReport(why=why))
+        """See Gate."""
+        record = _about(self._record(subject), tuple(facts))
+        verdict = GateVerdict.ORIGINAL if record.is_small(self._asking_s) else GateVerdict.REWRITE
+        most_s = record.listing_s + record.reading_s
+        why = f"to ask for keys takes about {self._asking_s:.2f} s, and at most {most_s:.2f} s can be saved"
+        return GateReport(verdict, why, record)
 
     def ended(self, run: Run, outcome: Outcome) -> None:
-        """Learn from the end of a statement. One that failed or was cancelled teaches nothing."""
-        if outcome.kind is OutcomeKind.FINISHED and run.way is Way.ORIGINAL:
+        """See Gate."""
+        is_finished, is_rewritten = outcome.kind is OutcomeKind.FINISHED, run.way is Way.REWRITTEN
+        if run.way is not Way.ORIGINAL and (is_finished or outcome.kind in _IN_VAIN):
+            self._learn_rewritten(run, outcome.seconds if is_finished and is_rewritten else inf)
+        if is_finished and not is_rewritten:
             self._learn_original(run, outcome.seconds)
-        elif outcome.kind is OutcomeKind.FINISHED and run.way is Way.REWRITTEN:
-            self._learn_rewritten(run, outcome.seconds)
-        elif outcome.kind is OutcomeKind.FINISHED:
-            self._learn_rewritten(run, inf)
-            self._learn_original(run, outcome.seconds)
-        elif outcome.kind in {OutcomeKind.RECOVERED, OutcomeKind.OVERTAKEN}:
-            self._learn_rewritten(run, inf)
 
-    def _learn_rewritten(self, run: Run, run_s: float) -> None:
-        """Learn from a run for which keys were asked; `run_s` is infinite where they were of no use."""
-        record, narrowed = self._about(run), RewrittenRun(run.overhead_s, run_s)
-        self._asking_s += (run.overhead_s - self._asking_s) * _ASKING_WEIGHT
-        if not run.listings.has(record.facts, self._written_at):
-            run.listings.owe(record.facts, record.excess_s(narrowed))
-        self._keep(run.subject, record.after_rewritten(narrowed, self._clock()))
-
-    def _learn_original(self, run: Run, run_s: float) -> None:
-        """Learn from a run of the original. Its facts are known only where it was planned."""
-        record, now = self._about(run), self._clock()
-        has_listed = not run.listings.has(record.facts, self._written_at) and record.listing_is_considerable
-        run.listings.note(record.facts)
-        self._keep(
-            run.subject, record.after_listing(run_s, now) if has_listed else record.after_original(run_s, now)
-        )
-
-    def cold(self, words: Iterable[str]) -> None:
-        """Count the tables among these words as written: Spark lists their files again."""
+    def written(self, words: Iterable[str]) -> None:
+        """See Gate."""
         now = self._clock()
         for word in words:
             name = word.lower()
             if name in self._written_at:
                 self._written_at[name] = now
 
-    def _choice(self, record: Record, listings: SessionListings) -> Choice:
-        choice = record.choice(self._clock(), asking_s=self._asking_s, retry_s=self.retry_s)
-        if listings.has(record.facts, self._written_at):
-            return choice
-        return record.unlisted(choice, listings.owed_s(record.facts))
+    def _learn_rewritten(self, run: Run, run_s: float) -> None:
+        """Learn from a run for which keys were asked; `run_s` is infinite where they were of no use."""
+        record = self._about(run)
+        asking_s = self._asking_s + (run.overhead_s - self._asking_s) * _ASKING_WEIGHT
+        self._asking_s = max(asking_s, _ASKING_MIN_S)
+        after = record.after_rewritten(run.overhead_s, run_s, self._clock())
+        if self._listing(record, run.listings) is not Listing.LISTED:
+            lost_s = (
+                run_s + run.overhead_s - record.warm_s if record.originals else after.risked_s - record.risked_s
+            )
+            run.listings.add_lost(record.facts, lost_s, self._written_at)
+        self._keep(run.subject, after)
+
+    def _learn_original(self, run: Run, run_s: float) -> None:
+        """Learn from a run of the original. Its facts are known only where it was planned."""
+        record = self._about(run)
+        listing = self._listing(record, run.listings)
+        run.listings.tables_listed(record.facts)
+        self._keep(run.subject, record.after_original(run_s, listing))
+
+    def _listing(self, record: Record, listings: SessionListings) -> Listing:
+        return listings.listing(record.facts, self._written_at)
 
     def _record(self, subject: StatementKey) -> Record:
         return self._records.get(subject, _UNSEEN)
 
     def _about(self, run: Run) -> Record:
         """The record of a statement and its facts, once it has run."""
-        record = _about(self._record(run.subject), run.facts)
-        self._note_names(record.facts)
+        record = self._record(run.subject)
+        if run.facts:
+            record = replace(_about(record, run.facts), planned_at=self._clock())
+        for name in record.facts:
+            _ = self._written_at.setdefault(name, -inf)
+        while len(self._written_at) > FACTS_MAX:
+            _ = self._written_at.popitem(last=False)
         return record
 
     def _keep(self, subject: StatementKey, record: Record) -> None:
@@ -206,25 +249,21 @@ class CostGate:
         if len(self._records) > RECORDS_MAX:
             _ = self._records.popitem(last=False)
 
-    def _note_names(self, names: Iterable[str]) -> None:
-        for name in names:
-            _ = self._written_at.setdefault(name, -inf)
-        while len(self._written_at) > FACTS_MAX:
-            _ = self._written_at.popitem(last=False)
-
 
 _UNSEEN = Record()
+# Ends of a rewritten statement whose client has the original's answer.
+_IN_VAIN = frozenset({OutcomeKind.RECOVERED, OutcomeKind.OVERTAKEN})
 
 
 def _about(record: Record, facts: tuple[Fact, ...]) -> Record:
     """The record with what is known of the facts now."""
-    if not facts:
-        return record
     names = frozenset(fact.name.lower() for fact in facts)
     is_counted = all(fact.partitions is not None for fact in facts)
     if record.is_counted and not is_counted and names == record.facts:
         return record
-    return replace(record, facts=names, listing_s=sum(map(_listing_s, facts)), is_counted=is_counted)
+    reading_s = sum(inf if fact.size_bytes is None else fact.size_bytes / _BYTES_READ_PER_S for fact in facts)
+    listing_s = sum(map(_listing_s, facts))
+    return replace(record, facts=names, listing_s=listing_s, reading_s=reading_s, is_counted=is_counted)
 
 
 def _listing_s(fact: Fact) -> float:

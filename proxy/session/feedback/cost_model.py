@@ -1,44 +1,42 @@
-"""The cost model: decides by earlier runs of a statement whether asking for its keys pays. Pure values, no clock.
+"""The cost model: the policy of the cost gate, as a value for each fingerprint. No clock, no table of records.
 
-A statement runs in one of two ways: rewritten, after its keys were asked for, or as the original. The original is
-never worse than without us, but where Spark has to list all files of a large fact, it loses most of the gain. So
-the model follows the ski-rental rule: after each rewritten run it credits the seconds that the run may have lost,
-to the statement and to the session. When the credit reaches the price of one original run, listing included, one
-is made as a trial. Both ways together then take at most about twice the time of the better one. Each trial that
-confirms the verdict doubles the price of the next.
+A statement runs rewritten, after its keys were asked for, or as the original, which is never worse than without
+us. It is left alone where the original was faster, by the last three runs of each way. Originals for which Spark
+had to list the files of the facts count apart. In a session that lacks these files, such a run decides, or an
+estimate while none was seen; if the original is slower for the listing alone, it runs once the session's rewritten
+runs have lost as much since its start or the last write. The other way is tried when it is expected to cost at
+most 1 % of the time of all runs since the last trial, the first time as much as rewritten runs may have lost: what
+asking took, a tenth of each run at least. Trials take less than 2 % of the time once the first is made up for. A
+statement that is left alone is tried no sooner than after `rewrite.gate_retry_s`; an original that took twice as
+long as a rewritten run, and more than originals gained before, brings narrowing back at once. No original is tried
+that would list files after a write through the proxy, if such a run was seen before.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
-from math import inf, isfinite
+from math import inf, isinf
 from statistics import median_low
+from typing import Final, NamedTuple
+
+from proxy.session.feedback.spark_listings import Listing
 
 # Runs that count, of each way: a median of three lets one outlier pass, and follows a change after two runs.
-_KEPT_MAX = 3
-
-# Times that differ by less than this factor are even, and then what was decided stays.
-_EVEN = 1.1
-# An original run that takes this many times as long as a rewritten one is not explained by chance.
-_SURPRISE = 2.0
-
-# Asking that takes this part of a rewritten run, or more, may well be worth sparing.
-_LARGE_PART = 0.1
-# This part of a rewritten run is taken for too much while nothing better is known, even where asking takes less:
-# literals can slow a plan down, by a factor of four at the worst seen.
-_SUSPECTED_PART = 0.2
-# Assumed time of an original run, in rewritten runs, where asking is a small part of these.
-_DEARER = 4.0
-
-# Seconds that a user bears once.
-_BORNE_S = 4.0
-# A listing that takes longer is paid for first, and decides for narrowing where both ways are even.
-_CONSIDERABLE_S = 1.0
-
-# Doublings after which trials no longer become rarer: then one run in 64, or one each time their price is saved
-# 64 times over.
-_DOUBLINGS_MAX = 6
+_KEPT_MAX: Final = 3
+# Part of the time of all runs since the last trial that a trial may cost.
+_TRIAL_PART: Final = 0.01
+# Part of a rewritten run that counts as lost while no original is known, even where asking takes less: literals
+# can slow a plan down, by a factor of four at the worst seen.
+_RISKED_PART: Final = 0.1
+# Times that differ by less than this factor are even. Then what was decided stays, and the original is better at
+# first, since nothing is asked for it.
+_EVEN: Final = 1.1
+# A time so many times as long as expected is not explained by chance. Until an original is seen, it is taken to
+# run so many times as long as the rewritten statement.
+_SURPRISE: Final = 2.0
+# Gains that make up for one slow original, in rewritten runs: more of them would hide a change for too long.
+_GAINED_RUNS_MAX: Final = 100
 
 
 class GateVerdict(Enum):
@@ -48,21 +46,7 @@ class GateVerdict(Enum):
     ORIGINAL = "original"
 
 
-@dataclass(frozen=True)
-class RewrittenRun:
-    """A run for which keys were asked. `run_s` is infinite where they were of no use."""
-
-    overhead_s: float
-    run_s: float
-
-    @property
-    def seconds(self) -> float:
-        """The time of the run in all."""
-        return self.overhead_s + self.run_s
-
-
-@dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
     """The way of the next statement of a fingerprint, and why. A trial measures the other way."""
 
     verdict: GateVerdict
@@ -70,219 +54,175 @@ class Choice:
     is_trial: bool = False
 
 
-@dataclass(frozen=True)
-class CostReport:
-    """The runs that a verdict rests on: their number in each way, and the times of the last ones."""
+class Moment(NamedTuple):
+    """The moment and the session in which a statement comes."""
 
-    rewritten_count: int = 0
-    # Asking included; infinite where the keys were of no use.
-    rewritten_s: float | None = None
-    asking_s: float | None = None
-    original_count: int = 0
-    original_s: float | None = None
-    why: str = ""
-
-    @property
-    def sentence(self) -> str:
-        """The report in words."""
-        ways = []
-        if self.rewritten_s is not None:
-            took = f"in {self.rewritten_s:.2f} s" if isfinite(self.rewritten_s) else "without gain"
-            asking = f"of which asking for keys took {self.asking_s:.2f} s"
-            ways.append(f"{_times(self.rewritten_count)} rewritten {took}, {asking}")
-        if self.original_s is not None:
-            ways.append(f"{_times(self.original_count)} as the original in {self.original_s:.2f} s")
-        seen = f"ran {', and '.join(ways)}" if ways else "was not seen before"
-        return f"It {seen}: {self.why}."
-
-
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"
+    now: float
+    listing: Listing
+    # Seconds that rewritten runs of the session have lost while the facts' files were not listed.
+    lost_s: float
+    # The usual time of asking for keys.
+    asking_s: float
+    retry_s: float
 
 
 @dataclass(frozen=True)
 class Record:
     """The runs of the statements of one fingerprint. A record never changes: each run makes another one."""
 
-    # The facts' names, and the time to list their files where Spark does not have them.
+    # The facts' names; the time to list their files where Spark does not have them, and to read them whole.
     facts: frozenset[str] = frozenset()
     listing_s: float = inf
-    # Whether that rests on counted partitions, or the facts were taken for large ones.
+    reading_s: float = inf
+    # Whether the listing rests on counted partitions, or the facts were taken for large ones.
     is_counted: bool = False
-    narrowed: tuple[RewrittenRun, ...] = ()
-    direct: tuple[float, ...] = ()
+    # Rewritten runs, asking included, and asking alone. Infinite where the keys were of no use.
+    rewritten: tuple[float, ...] = ()
+    overheads: tuple[float, ...] = ()
+    # Originals on listed files, and the time of the last one that had them listed.
+    originals: tuple[float, ...] = ()
+    cold_s: float | None = None
     rewritten_count: int = 0
     original_count: int = 0
-    # None until both ways were compared.
-    verdict: GateVerdict | None = None
-    # Trials of the other way that did not change the verdict.
-    confirmed: int = 0
-    # Seconds that rewritten runs may have lost since the last trial, and the price of a trial.
-    trial_credit_s: float = 0.0
-    trial_price_s: float = inf
-    # Original runs since the last rewritten one, and the time of the last run in each way.
-    original_since_count: int = 0
-    narrowed_at: float = -inf
-    direct_at: float = -inf
-    # Time of the last original run that had the facts' files listed.
-    cold_s: float | None = None
+    # Whether the original is better on listed files; None until both ways were compared.
+    is_left: bool | None = None
+    # Since the last trial: the time of all runs, and the part of it that rewritten runs may have lost.
+    since_s: float = 0.0
+    risked_s: float = 0.0
+    # Seconds that originals on listed files have gained against rewritten runs, less what they have lost.
+    gained_s: float = 0.0
+    # When the statement was last planned, or a trial begun.
+    planned_at: float = -inf
 
     @property
     def rewritten_s(self) -> float:
         """The time of a rewritten run, asking included."""
-        return median_low(run.seconds for run in self.narrowed)
+        return median_low(self.rewritten)
 
     @property
     def overhead_s(self) -> float:
         """The time of asking."""
-        return median_low(run.overhead_s for run in self.narrowed)
+        return median_low(self.overheads)
 
     @property
-    def original_s(self) -> float:
-        """The time of an original run. One that had to list files is outvoted by two that had not."""
-        return median_low(self.direct)
+    def is_measured(self) -> bool:
+        """Whether an original was seen."""
+        return bool(self.originals) or self.cold_s is not None
 
-    def choice(self, now: float, *, asking_s: float, retry_s: float) -> Choice:
-        """The way of the next statement, where asking for keys usually takes so long."""
-        if not self.narrowed:
-            if self.direct and self.original_s <= asking_s:
-                return Choice(GateVerdict.ORIGINAL, "left alone: to ask for keys takes longer than that")
-            return Choice(GateVerdict.REWRITE, "rewritten, to see what that takes")
-        if self.verdict is not GateVerdict.ORIGINAL:
-            if 0.0 < self.trial_credit_s >= self.trial_price_s:
-                return Choice(GateVerdict.ORIGINAL, "left alone this time, to see what it takes so", is_trial=True)
-            return Choice(GateVerdict.REWRITE, "rewritten")
-        rest_s, rest = self.narrowed_at + retry_s - now, self.backoff - self.original_since_count
-        if rest_s > 0.0 or rest > 0:
-            return Choice(GateVerdict.ORIGINAL, f"left alone for {_rest(rest_s, rest)}")
-        return Choice(GateVerdict.REWRITE, "rewritten this time, to see what that takes now", is_trial=True)
+    @property
+    def warm_s(self) -> float:
+        """The time of an original on listed files."""
+        if self.originals:
+            return median_low(self.originals)
+        if self.cold_s is not None:
+            return max(0.0, self.cold_s - self.listing_s)
+        return _SURPRISE * max(0.0, self.rewritten_s - self.overhead_s)
 
-    def trying(self, verdict: GateVerdict, now: float) -> Record:
+    def original_s(self, listing: Listing) -> float:
+        """The time of an original in such a session."""
+        if listing is Listing.LISTED:
+            return self.warm_s
+        return self.warm_s + self.listing_s if self.cold_s is None else max(self.cold_s, self.warm_s)
+
+    def is_small(self, asking_s: float) -> bool:
+        """Whether the facts are too small to gain by keys, and no original has shown that there is more to gain.
+
+        They may stand in thousands of files, which nobody has counted.
+        """
+        most_s = self.listing_s + self.reading_s
+        return most_s < asking_s and not (self.is_measured and self.warm_s > _SURPRISE * (most_s + asking_s))
+
+    def choice(self, moment: Moment) -> Choice:
+        """The way of the next statement."""
+        if not self.rewritten:
+            return self._unseen(moment)
+        if isinf(self.rewritten_s):
+            return self._left(self.overhead_s, moment)
+        original_s = self.original_s(moment.listing)
+        if self._is_better(original_s, moment):
+            return self._left(_price_s(self.rewritten_s, original_s), moment)
+        return self._narrowed(original_s, moment)
+
+    def _unseen(self, moment: Moment) -> Choice:
+        """The way of a statement that was not rewritten so far."""
+        if self.is_measured and self.original_s(moment.listing) <= moment.asking_s:
+            return Choice(GateVerdict.ORIGINAL, "left alone: to ask for keys takes longer than that")
+        if self.is_measured and self.is_small(moment.asking_s) and self._rest_s(moment) > 0.0:
+            return Choice(GateVerdict.ORIGINAL, "left alone: its facts are too small to gain by keys")
+        return Choice(GateVerdict.REWRITE, "rewritten, to see what that takes")
+
+    def _is_better(self, original_s: float, moment: Moment) -> bool:
+        """Whether the original is better, or the session's rewritten runs have lost what it takes longer."""
+        if moment.listing is Listing.LISTED:
+            return self.is_left is True
+        return self.is_measured and (
+            original_s < self.rewritten_s or original_s - self.rewritten_s <= moment.lost_s
+        )
+
+    def _left(self, price_s: float, moment: Moment) -> Choice:
+        """The way of a statement that is left alone, unless it is time for a trial."""
+        rest_s, lacking_s = self._rest_s(moment), price_s / _TRIAL_PART - self.since_s
+        if max(rest_s, lacking_s) <= 0.0:
+            why = "rewritten this time, to see what that takes now"
+            return Choice(GateVerdict.REWRITE, why, is_trial=True)
+        rest = f"{rest_s:.0f} s" if rest_s > 0.0 else f"{lacking_s:.1f} s of its runs"
+        return Choice(GateVerdict.ORIGINAL, f"left alone for another {rest}")
+
+    def _narrowed(self, original_s: float, moment: Moment) -> Choice:
+        """The way of a statement that is rewritten, unless it is time for a trial."""
+        is_listed, has_listed = moment.listing is Listing.LISTED, self.cold_s is not None
+        # One original is no comparison yet, unless it took far longer: Spark compiles a plan when it is new.
+        is_first = not self.originals if is_listed else not self.is_measured
+        is_second = is_listed and len(self.originals) == 1 and original_s <= _SURPRISE * self.rewritten_s
+        risked_s = self.risked_s if is_listed else max(self.risked_s, moment.lost_s)
+        allowed_s = risked_s if is_first or is_second else self.since_s * _TRIAL_PART
+        is_due = _price_s(max((original_s, *self.originals[-1:])), self.rewritten_s) <= allowed_s
+        if is_due and not (moment.listing is Listing.WRITTEN and has_listed):
+            return Choice(GateVerdict.ORIGINAL, "left alone this time, to see what it takes so", is_trial=True)
+        listed = f", since in this session files would be listed for {original_s - self.warm_s:.1f} s"
+        return Choice(GateVerdict.REWRITE, "rewritten" if is_listed else f"rewritten{listed}")
+
+    def _rest_s(self, moment: Moment) -> float:
+        """The time until a statement that is left alone is planned once more."""
+        return self.planned_at + moment.retry_s - moment.now
+
+    def trying(self, now: float) -> Record:
         """The record once a trial was begun: until another is due, no other statement makes one."""
-        if verdict is GateVerdict.ORIGINAL:
-            return replace(self, trial_credit_s=0.0)
-        return replace(self, narrowed_at=now, original_since_count=0)
+        return replace(self, since_s=0.0, risked_s=0.0, planned_at=now)
 
-    def cost_report(self, why: str) -> CostReport:
-        """The report for the user."""
-        return CostReport(
-            rewritten_count=self.rewritten_count,
-            rewritten_s=self.rewritten_s if self.narrowed else None,
-            asking_s=self.overhead_s if self.narrowed else None,
-            original_count=self.original_count,
-            original_s=self.original_s if self.direct else None,
-            why=why,
-        )
-
-    def unlisted(self, choice: Choice, owed_s: float) -> Choice:
-        """The choice in a session that has not had the facts' files listed, and may have paid so much for that."""
-        rest_s = self.dearer_cold_s - owed_s
-        if (
-            choice.verdict is GateVerdict.REWRITE
-            or not self.listing_is_considerable
-            or rest_s <= self.last_excess_s
-        ):
-            return choice
-        if choice.is_trial and self.trial_credit_s >= self.trial_price_s + self.dearer_cold_s:
-            # In many short sessions none earns it alone, and it may take less than it seems.
-            return choice
-        return Choice(
-            GateVerdict.REWRITE, f"rewritten, since in this session files would be listed for {rest_s:.1f} s"
-        )
-
-    @property
-    def listing_is_considerable(self) -> bool:
-        """Whether an original run that has files listed tells nothing of others."""
-        return self.dearer_cold_s > _CONSIDERABLE_S
-
-    @property
-    def dearer_cold_s(self) -> float:
-        """The time that an original run with a listing takes longer than a rewritten one."""
-        if self.cold_s is None and not self.direct:
-            return self.listing_s
-        cold_s = self.cold_s if self.cold_s is not None else self.original_s + self.listing_s
-        return max(0.0, cold_s - self.rewritten_s) if self.narrowed else cold_s
-
-    def after_rewritten(self, run: RewrittenRun, now: float) -> Record:
-        """The record after a rewritten run."""
-        narrowed = (*self.narrowed, run)[-_KEPT_MAX:]
-        count = self.rewritten_count + 1
-        found = replace(self, narrowed=narrowed, rewritten_count=count, narrowed_at=now, original_since_count=0)
-        if self.verdict is GateVerdict.REWRITE:
-            return replace(found, trial_credit_s=self.trial_credit_s + found.excess_s(run))
-        if self.direct:
-            return found.compared(is_trial=self.verdict is GateVerdict.ORIGINAL)
+    def after_rewritten(self, overhead_s: float, run_s: float, now: float) -> Record:
+        """The record after a run for which keys were asked. `run_s` is infinite where they were of no use."""
+        known_s = overhead_s if isinf(run_s) else overhead_s + run_s
         return replace(
-            found, trial_credit_s=self.trial_credit_s + found.excess_s(run), trial_price_s=found.first_price_s
-        )
-
-    def after_original(self, run_s: float, now: float) -> Record:
-        """The record after an original run."""
-        found = replace(
             self,
-            direct=(*self.direct, run_s)[-_KEPT_MAX:],
-            original_count=self.original_count + 1,
-            direct_at=now,
-            original_since_count=self.original_since_count + 1,
-            trial_credit_s=0.0,
-        )
-        return found.compared(is_trial=self.verdict is GateVerdict.REWRITE) if self.narrowed else found
+            rewritten=(*self.rewritten, overhead_s + run_s)[-_KEPT_MAX:],
+            overheads=(*self.overheads, overhead_s)[-_KEPT_MAX:],
+            rewritten_count=self.rewritten_count + 1,
+            since_s=self.since_s + known_s,
+            risked_s=self.risked_s + max(overhead_s, known_s * _RISKED_PART),
+            planned_at=now,
+        ).compared()
 
-    def after_listing(self, run_s: float, now: float) -> Record:
-        """The record after an original run that had files listed: it tells nothing of those that follow."""
-        found = replace(self, cold_s=run_s, original_count=self.original_count + 1, direct_at=now)
-        if not (self.narrowed and self.verdict is None):
-            return found
-        # The next one in the same session is the trial, unless it is likely to take long as well.
-        trial_price_s = max(0.0, run_s - self.listing_s - self.rewritten_s - _BORNE_S)
-        return replace(found, trial_credit_s=self.overhead_s, trial_price_s=trial_price_s)
+    def after_original(self, run_s: float, listing: Listing) -> Record:
+        """The record after an original."""
+        found = replace(self, original_count=self.original_count + 1, since_s=self.since_s + run_s)
+        is_slow = bool(self.rewritten) and run_s > _SURPRISE * self.rewritten_s
+        if listing is not Listing.LISTED and (is_slow or self.listing_s > run_s * (_EVEN - 1.0)):
+            return replace(found, cold_s=run_s)
+        if self.rewritten and not isinf(self.rewritten_s):
+            gained_s = min(self.gained_s + self.rewritten_s - run_s, _GAINED_RUNS_MAX * self.rewritten_s)
+            found = replace(found, gained_s=gained_s)
+        return replace(found, originals=(*self.originals, run_s)[-_KEPT_MAX:]).compared()
 
-    def compared(self, *, is_trial: bool) -> Record:
-        """The record with the verdict that the runs of both ways come to."""
-        verdict = self._better()
-        confirmed = 0 if verdict is not self.verdict else self.confirmed + is_trial
-        found = replace(self, verdict=verdict, confirmed=confirmed)
-        trial_price_s = max(self.direct[-1], self.original_s) - self.rewritten_s
-        return replace(found, trial_price_s=trial_price_s * found.backoff)
-
-    def _better(self) -> GateVerdict:
-        rewritten_s, original_s = self.rewritten_s, self.original_s
-        if original_s > rewritten_s * _EVEN or self.direct[-1] > rewritten_s * _SURPRISE:
-            return GateVerdict.REWRITE
-        if original_s * _EVEN < rewritten_s:
-            return GateVerdict.ORIGINAL
-        if self.verdict is not None:
-            return self.verdict
-        return GateVerdict.REWRITE if self.listing_s > _CONSIDERABLE_S else GateVerdict.ORIGINAL
-
-    @property
-    def backoff(self) -> int:
-        """The price of the next trial in prices of the first."""
-        return 1 << min(self.confirmed, _DOUBLINGS_MAX)
-
-    def excess_s(self, run: RewrittenRun) -> float:
-        """The seconds that a rewritten run may have lost against the original."""
-        known_s = run.seconds - min(self.direct) if self.direct else 0.0
-        if known_s > 0.0:
-            return known_s
-        # Original runs are unknown, or were slower.
-        return max(known_s, run.overhead_s, run.seconds * _SUSPECTED_PART)
-
-    @property
-    def last_excess_s(self) -> float:
-        """The seconds that one more rewritten run may lose against the original."""
-        return self.excess_s(self.narrowed[-1]) if self.narrowed else 0.0
-
-    @property
-    def first_price_s(self) -> float:
-        """The seconds that the first original run may take longer than a rewritten one."""
-        dearer = 1.0 if _is_large_part(self.narrowed[-1]) else _DEARER
-        return max(0.0, dearer * self.rewritten_s - _BORNE_S)
+    def compared(self) -> Record:
+        """The record with the better way on listed files, once both were seen."""
+        if not (self.rewritten and self.originals):
+            return self
+        is_slow = self.originals[-1] > _SURPRISE * self.rewritten_s and self.gained_s < 0.0
+        factor = 1 / _EVEN if self.is_left is False else _EVEN
+        return replace(self, is_left=not is_slow and self.warm_s < self.rewritten_s * factor)
 
 
-def _rest(seconds: float, runs: int) -> str:
-    return f"another {seconds:.0f} s" if seconds > 0.0 else f"{runs} more of its runs"
-
-
-def _is_large_part(run: RewrittenRun) -> bool:
-    return run.overhead_s >= run.seconds * _LARGE_PART
+def _price_s(other_s: float, better_s: float) -> float:
+    """The seconds that the other way may take longer, at least what tells both apart."""
+    return max(other_s - better_s, better_s * (_EVEN - 1.0))

@@ -8,7 +8,8 @@ seconds, and those that follow in its session nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from math import inf
+from enum import Enum
+from math import inf, isfinite
 from typing import Final
 
 # A session of a tool reads some dozens of facts, in some dozens of combinations.
@@ -18,34 +19,51 @@ _TABLES_MAX: Final = 1_000
 _IDLE_S: Final = 3_600.0
 
 
+class Listing(Enum):
+    """What an original finds of its facts' files in a session."""
+
+    LISTED = "listed"
+    UNLISTED = "not listed, as far as known"
+    WRITTEN = "not listed since a write that went through the proxy"
+
+
 class SessionListings:
-    """The tables that were listed in one session, and the seconds that rewritten runs may have lost meanwhile."""
+    """The tables that were listed in one session, and the seconds that rewritten runs have lost meanwhile."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
+        self._opened_at = clock()
         self._listed_at: dict[str, float] = {}
-        self._owed_s: dict[Collection[str], float] = {}
+        # The seconds lost for some tables, and when any were last.
+        self._lost: dict[Collection[str], tuple[float, float]] = {}
 
-    def has(self, tables: Collection[str], written_at: Mapping[str, float]) -> bool:
-        """Whether the files of all of them were listed, and none was written since."""
-        now = self._clock()
-        return all(
-            now - _IDLE_S <= self._listed_at.get(name, -inf) > written_at.get(name, -inf) for name in tables
-        )
+    def listing(self, tables: Collection[str], written_at: Mapping[str, float]) -> Listing:
+        """Whether the files of all of them are listed, or why not."""
+        oldest = self._clock() - _IDLE_S
+        listed_at = {name: self._listed_at.get(name, -inf) for name in tables}
+        if any(max(at, self._opened_at) <= written_at.get(name, -inf) for name, at in listed_at.items()):
+            return Listing.WRITTEN
+        return Listing.LISTED if all(at >= oldest for at in listed_at.values()) else Listing.UNLISTED
 
-    def note(self, tables: Collection[str]) -> None:
+    def tables_listed(self, tables: Collection[str]) -> None:
         """Count tables as listed: a statement that prunes nothing has read them."""
-        self._owed_s.pop(tables, None)
+        self.drop_lost(tables)
         if len(self._listed_at) >= _TABLES_MAX:
             self._listed_at.clear()
         self._listed_at.update(dict.fromkeys(tables, self._clock()))
 
-    def owed_s(self, tables: Collection[str]) -> float:
-        """The seconds that rewritten runs on these tables may have lost while they were not listed."""
-        return self._owed_s.get(tables, 0.0)
+    def lost_s(self, tables: Collection[str], written_at: Mapping[str, float]) -> float:
+        """The seconds that rewritten runs on these tables have lost since they were last listed, or written."""
+        lost_s, lost_at = self._lost.get(tables, (0.0, -inf))
+        return lost_s if all(lost_at > written_at.get(name, -inf) for name in tables) else 0.0
 
-    def owe(self, tables: Collection[str], seconds: float) -> None:
-        """Add the seconds that a rewritten run may have lost against the original, for these tables."""
-        if len(self._owed_s) >= _TABLES_MAX:
-            self._owed_s.clear()
-        self._owed_s[tables] = self.owed_s(tables) + seconds
+    def add_lost(self, tables: Collection[str], seconds: float, written_at: Mapping[str, float]) -> None:
+        """Add the seconds that a rewritten run has lost against an original on listed files."""
+        lost_s = self.lost_s(tables, written_at) + (max(0.0, seconds) if isfinite(seconds) else 0.0)
+        if len(self._lost) >= _TABLES_MAX:
+            self._lost.clear()
+        self._lost[tables] = lost_s, self._clock()
+
+    def drop_lost(self, tables: Collection[str]) -> None:
+        """Count the seconds lost as spent: an original is about to have the files listed."""
+        _ = self._lost.pop(tables, None)

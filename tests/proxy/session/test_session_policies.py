@@ -29,6 +29,7 @@ from proxy.config.rewriting import CatalogSection, RewriteSection, ShadowSection
 from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind
 from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult, Rows
 from proxy.operations.session_port import SessionOpening
+from proxy.session import decision_run
 from proxy.session.catalog.late_answers import UNANSWERED_S
 from proxy.session.consistency.write_fence import CLOSING_S
 from proxy.session.explain.text import text
@@ -678,6 +679,18 @@ def test_a_statement_for_which_asking_does_not_pay_is_left_alone_before_anything
         dispatch.on_outcome(Outcome(OutcomeKind.FINISHED, 0.5))
     played(one.rewrite("SET starpruner.cost_gate=false"), []).on_outcome(FINISHED)
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
+def test_a_statement_that_is_left_alone_is_not_parsed(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = stage.session()
+    for script in ([SETTINGS, *DESCRIBE, KEYS], [KEYS], [OWNER, LISTED, KEYS]):
+        _slowly(stage, one, script).on_outcome(Outcome(OutcomeKind.FINISHED, 0.5))
+    monkeypatch.setattr(decision_run, "parse", None)
+    for number in (1, 2, 77):
+        of_another_day = SQL.replace("1", str(number))
+        dispatch = played(one.rewrite(of_another_day), [])
+        assert dispatch.text == of_another_day
+        dispatch.on_outcome(Outcome(OutcomeKind.FINISHED, 0.5))
 
 
 def _slowly(stage: Stage, session: TextSession, script: Sequence[tuple[str, QueryResult]]) -> Dispatch:
