@@ -120,10 +120,12 @@ def decide(record: Record, decision: Decision) -> None:
     record.started_at -= timings.total_s
     record.skip_reason = decision.skip.name if decision.skip is not None else None
     record.fingerprint = key.fingerprint if key is not None else None
+    if decision.gate_report is not None:
+        record.cost_report = decision.gate_report.sentence
     if decision.rewrite is None:
         return
     explained = view(decision)
-    record.cause, record.cost_report = explained.cause, explained.cost_report
+    record.cause = explained.cause
     record.scans = [_short(scan) for scan in explained.scans[:SCANS_MAX]]
     if decision.is_narrowed:
         record.rewritten = cut(without_files(decision.text))

@@ -63,6 +63,8 @@ def test_a_rewritten_statement_is_kept_with_what_was_decided(tmp_path: Path) -> 
     assert (found.outcome, found.end, found.run_s, found.rewritten) == ("rewritten", "finished", 1.5, NARROWED)
     assert found.fingerprint is not None
     assert found.rules == ["inner_join"]
+    assert found.cost_report is not None
+    assert "not seen before" in found.cost_report
     fact = next(scan for scan in found.scans if scan.is_fact)
     assert (fact.table, fact.reducers[0].keys) == ("f", 1)
 
