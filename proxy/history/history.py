@@ -25,7 +25,7 @@ from proxy.config.serving import HistorySection
 from proxy.history.record import Record, ShadowRecord, add_verdict, cut, decide, end, new_id, now, shadow_of
 from proxy.history.redaction import kept
 from proxy.history.store import FILE_NAME, Store, StoreError
-from proxy.operations.dispatch import Outcome
+from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.operations.session_port import SessionOpening
 from proxy.session.decision import Decision
 from proxy.session.shadow.compare import Comparison
@@ -180,6 +180,13 @@ class History:
                 return
             if self.directory is not None:
                 self._queue.append(record)
+                return
+        self._release([record])
+
+    def dropped(self, record: Record) -> None:
+        """A statement that ran is decided about again, and has another record from then on."""
+        with self._lock:
+            if self._running.pop(record.id, None) is None:
                 return
         self._release([record])
 
@@ -388,6 +395,9 @@ class StatementHistory:
         """See StatementEntry."""
         record = self._record
         if record is None or record.end:
+            return
+        if outcome.kind is OutcomeKind.DECIDED_AGAIN:
+            self._session.history.dropped(record)
             return
         end(record, outcome)
         if record.outcome == "original":

@@ -103,6 +103,16 @@ def test_every_end_is_told_apart(tmp_path: Path, outcome: Outcome, wanted: str) 
     assert found.message == (outcome.message or None)
 
 
+def test_a_statement_that_is_decided_about_again_is_one_statement(tmp_path: Path) -> None:
+    history = history_in(tmp_path)
+    one = session(history)
+    first = played(one.rewrite(SQL), [*DESCRIBE, KEYS])
+    first.on_outcome(Outcome(OutcomeKind.DECIDED_AGAIN, 0.2))
+    assert (history.held, history.state().running) == (0, [])
+    played(one.rewrite(SQL), [KEYS]).on_outcome(FINISHED)
+    assert written(history).outcome == "rewritten"
+
+
 def test_statements_without_a_decision_say_why(tmp_path: Path) -> None:
     off = Config(rewrite=RewriteSection(enabled=False))
     history = history_in(tmp_path)
