@@ -193,7 +193,9 @@ class SessionCatalog:
         """The server's settings, which may change what names mean."""
         metadata = self._metadata
         remembered = metadata.server_settings
-        if remembered is None or remembered.until + self.due_s <= self._shared.clock():
+        # One for which nothing is rewritten is not used any longer than it counts: nothing would ask again.
+        due_s = self.due_s if remembered is not None and remembered.value.uncertainty is None else 0.0
+        if remembered is None or remembered.until + due_s <= self._shared.clock():
             settings = read_settings((yield settings_query(self._settings)))
             is_answered = settings.uncertainty is not SkipReason.SETTINGS_UNKNOWN
             remembered = metadata.server_settings = self._expiring(settings, is_answered=is_answered)
