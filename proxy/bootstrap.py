@@ -21,6 +21,8 @@ from proxy.backends.maintenance import Maintenance
 from proxy.config.address import Address, address
 from proxy.config.config import Config
 from proxy.config.errors import ConfigError
+from proxy.history.directory import history_directory
+from proxy.history.history import History
 from proxy.net.fd_limit import raise_fd_limit
 from proxy.operations.session_port import SessionOpening
 from proxy.server import Proxy
@@ -69,16 +71,25 @@ async def serve_until_stopped(
     config: Config, read: Callable[[], Config], worker_slot: WorkerSlot | None = None
 ) -> None:
     """Serve until a stop signal, as the only process or as the worker of this slot."""
-    with process_role(worker_slot) as role, open_store(config.catalog) as store:
-        await _serve_with(config, SharedState.of(config, store=store, writes=role.writes), read, role)
+    of_workers = None if worker_slot is None else worker_slot.directory
+    with (
+        process_role(worker_slot) as role,
+        open_store(config.catalog) as store,
+        history_directory(config.history, of_workers) as directory,
+    ):
+        shared = SharedState.of(config, store=store, writes=role.writes)
+        history = History(config.history, directory, shared.quarantine.sentences)
+        await _serve_with(config, shared, history, read, role)
 
 
-async def _serve_with(config: Config, shared: SharedState, read: Callable[[], Config], role: ProcessRole) -> None:
+async def _serve_with(
+    config: Config, shared: SharedState, history: History, read: Callable[[], Config], role: ProcessRole
+) -> None:
     workers = worker_count(config.proxy.workers)
     raise_fd_limit(config.proxy.connections_max)
     backends, names = await resolved_backends(config, workers)
     maintenance = backend_maintenance(config, backends, names)
-    proxy = Proxy(_share_of(config, workers), partial(_session, shared), backends, process=role.process)
+    proxy = Proxy(_share_of(config, workers), partial(_session, shared, history), backends, process=role.process)
     stop = asyncio.Event()
     for number in _STOP_SIGNALS:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -86,7 +97,16 @@ async def _serve_with(config: Config, shared: SharedState, read: Callable[[], Co
     await role.start(stop.set, shared.metrics.exposition)
     if role.is_late:
         _reload(proxy, shared, maintenance, read)
-    admin = application(config, shared, backends, role.exposition, slots=proxy.slots, is_stopping=stop.is_set)
+    admin = application(
+        config,
+        shared,
+        backends,
+        role.exposition,
+        history=history,
+        key=role.page_key,
+        slots=proxy.slots,
+        is_stopping=stop.is_set,
+    )
     runner = web.AppRunner(admin, handle_signals=False, access_log=None)
     await runner.setup()
     try:
@@ -95,6 +115,8 @@ async def _serve_with(config: Config, shared: SharedState, read: Callable[[], Co
         registered = zookeeper_registration(config, proxy.ports) if role.is_first else None
         shared.metrics.watch_connections(lambda: proxy.connection_count)
         shared.metrics.watch_backends(backends.views)
+        shared.metrics.watch_history(history.losses_by_reason)
+        history.start()
         site = _admin_site(runner, config, shares_port=role.process.shares_ports)
         await site.start()
         if registered is not None:
@@ -111,6 +133,7 @@ async def _serve_with(config: Config, shared: SharedState, read: Callable[[], Co
         await maintenance.close()
         await proxy.close()
         await runner.cleanup()
+        await asyncio.to_thread(history.close)
         await role.stop()
 
 
@@ -129,8 +152,8 @@ def _reload(proxy: Proxy, shared: SharedState, maintenance: Maintenance, read: C
         _log.warning("changes to %s take effect after a restart only", ", ".join(restart_sections))
 
 
-def _session(shared: SharedState, opened: SessionOpening) -> ExplainingSession:
-    return ExplainingSession(Session(shared, opened))
+def _session(shared: SharedState, history: History, opened: SessionOpening) -> ExplainingSession:
+    return ExplainingSession(Session(shared, opened, history))
 
 
 def _admin_site(runner: web.AppRunner, config: Config, *, shares_port: bool) -> web.TCPSite:

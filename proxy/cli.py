@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from proxy.admin.explain_endpoint import ANONYMOUS, ExplainRequest
+from proxy.admin.passwords import hash_of
 from proxy.bootstrap import explain_once, log_to_stderr, print_ready_line, run, run_worker, serve_until_stopped
 from proxy.config.config import Config, load
 from proxy.config.errors import ConfigError
@@ -121,6 +122,12 @@ def serve(
             run_workers(config, partial(run_worker, config, read), print_ready_line)
     except (ConfigError, WorkersError, OSError) as error:
         raise click.ClickException(str(error)) from error
+
+
+@main.command(name="hash-password")
+def hash_password() -> None:
+    """Ask for a password, and print its hash for [admin] users."""
+    click.echo(hash_of(click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)))
 
 
 @main.command()

@@ -7,6 +7,7 @@ import pytest
 
 from proxy.session.session_settings import SessionSettings
 from rewriter import Rule, SkipReason
+from rewriter.vocabulary.remedies import REMEDIES
 from rewriter.vocabulary.skip_reason import UnpinnedReason
 from tools import architecture_map, configuration_page
 
@@ -44,6 +45,14 @@ def test_the_page_on_coverage_names_every_rule_and_every_reason_and_no_other() -
     codes = re.findall(r"^\| `(\w+)` \|", text("coverage.md"), re.MULTILINE)
     reasons = [reason.name for reason in (*SkipReason, *UnpinnedReason)]
     assert sorted(codes) == sorted([*(rule.value for rule in Rule), *reasons])
+
+
+def test_the_remedies_are_those_of_the_page_on_coverage() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| .* \| (.*) \|$", text("coverage.md"), re.MULTILINE)
+    without_links = {code: re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", advice) for code, advice in rows}
+    assert {reason.name: advice for reason, advice in REMEDIES.items()} == {
+        reason.name: without_links[reason.name] for reason in SkipReason
+    }
 
 
 def test_the_index_names_every_page_and_every_decision() -> None:

@@ -1,1 +1,1 @@
-"""The HTTP admin port: explain, metrics, health and the backends."""
+"""The HTTP admin port: pages, and routes for statements, explain, metrics, health and the backends."""

@@ -1,19 +1,30 @@
-"""The admin port's application: POST /explain, GET /metrics, GET /healthz, and the routes for backends."""
+"""The admin port's application: its pages, the JSON routes, POST /explain, GET /metrics and GET /healthz."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 
 import msgspec
-from aiohttp import BasicAuth, web
+from aiohttp import web
+from aiohttp.typedefs import Middleware
 
 from proxy.admin import backends_endpoint as backend_routes
-from proxy.admin.explain_endpoint import ANONYMOUS, ExplainRequest, explain_as_user
+from proxy.admin import statements_endpoint as statement_routes
+from proxy.admin.answers import Handler, add_headers, error_answer, json_answer, wants_html
+from proxy.admin.basic_login import BasicLogin, basic_login
+from proxy.admin.explain_endpoint import ANONYMOUS, ExplainRequest, check_login, explain_as_user
+from proxy.admin.pages import Explained, Pages
+from proxy.admin.statements_view import StatementsView
+from proxy.admin.visitors import Visitors
 from proxy.backends.pool import BackendPool
 from proxy.config.config import Config
+from proxy.config.serving import HistorySection
+from proxy.history.history import History
+from proxy.session.explain.view import ExplainView
 from proxy.session.metrics import CONTENT_TYPE
 from proxy.session.shared_state import SharedState
 from proxy.upstream.errors import BackendError
@@ -27,50 +38,107 @@ def application(  # noqa: PLR0913 - the parts that the routes show
     backends: BackendPool,
     exposition: Callable[[], Awaitable[bytes]],
     *,
+    history: History | None = None,
+    key: bytes | None = None,
     slots: asyncio.Semaphore | None = None,
     is_stopping: Callable[[], bool] = lambda: False,
 ) -> web.Application:
-    """Return the application; /metrics answers with `exposition`, and `slots` are those of `Query.needs_slot`."""
+    """Return the application; /metrics answers with `exposition`, and `slots` are those of `Query.needs_slot`.
 
-    async def explain(request: web.Request) -> web.Response:
-        try:
-            asked = msgspec.json.decode(await request.read(), type=ExplainRequest)
-            caller = _caller(request)
-        except ValueError as error:
-            return _error(HTTPStatus.BAD_REQUEST, f"The request is not understood: {error}.")
-        try:
-            explained = await explain_as_user(
-                config, asked, caller.login, caller.password, shared, backends=backends, slots=slots
-            )
-        except BackendError as error:
-            return _error(HTTPStatus.BAD_GATEWAY, str(error))
-        except Exception as error:  # noqa: BLE001 - aiohttp would log its message
-            # Without its message, which may quote the statement.
-            log.error("POST /explain failed with %s", type(error).__name__)  # noqa: TRY400
-            return _error(HTTPStatus.INTERNAL_SERVER_ERROR, "Starpruner has failed; its log says more.")
-        return web.Response(body=msgspec.json.encode(explained), content_type="application/json")
+    Workers that share a port have one `key`, by which cookies are signed.
+    """
+
+    async def explained(asked: ExplainRequest, user: str, password: str) -> ExplainView:
+        return await explain_as_user(config, asked, user, password, shared, backends=backends, slots=slots)
+
+    async def check_at_backend(user: str, password: str) -> None:
+        await check_login(config, user, password, backends)
 
     async def expose(_: web.Request) -> web.Response:
         return web.Response(body=await exposition(), headers={"Content-Type": CONTENT_TYPE})
 
     async def healthz(_: web.Request) -> web.Response:
         if is_stopping():
-            return _error(HTTPStatus.SERVICE_UNAVAILABLE, "The proxy is stopping.")
+            return error_answer(HTTPStatus.SERVICE_UNAVAILABLE, "The proxy is stopping.")
         if not backends.is_any_healthy:
-            return _error(HTTPStatus.SERVICE_UNAVAILABLE, "No backend is healthy; GET /backends says why.")
-        return web.json_response({"status": "ok"})
+            return error_answer(HTTPStatus.SERVICE_UNAVAILABLE, "No backend is healthy; GET /backends says why.")
+        return json_answer({"status": "ok"})
 
-    app = web.Application(client_max_size=config.admin.request_bytes_max)
-    app.add_routes([web.post("/explain", explain), web.get("/metrics", expose), web.get("/healthz", healthz)])
+    view = StatementsView(history or History(HistorySection(enabled=False), None))
+    visitors = Visitors(config, key or os.urandom(32), check_at_backend)
+    pages = Pages(view, visitors, backends, explained)
+    app = web.Application(client_max_size=config.admin.request_bytes_max, middlewares=[_guarded(pages)])
+    app.on_response_prepare.append(_prepare)
+    app.on_cleanup.append(lambda _: view.close())
+    app.add_routes(
+        [web.post("/explain", _explaining(explained)), web.get("/metrics", expose), web.get("/healthz", healthz)]
+    )
     app.add_routes(backend_routes.routes(backends, is_alone=config.proxy.workers == 1))
+    app.add_routes(statement_routes.routes(view, visitors))
+    app.add_routes(pages.routes())
     return app
 
 
-def _caller(request: web.Request) -> BasicAuth:
+def _explaining(explained: Explained) -> Handler:
+    async def explain(request: web.Request) -> web.Response:
+        try:
+            asked = msgspec.json.decode(await request.read(), type=ExplainRequest)
+            caller = _caller(request)
+        except ValueError as error:
+            return error_answer(HTTPStatus.BAD_REQUEST, f"The request is not understood: {error}.")
+        try:
+            found = await explained(asked, caller.user, caller.password)
+        except BackendError as error:
+            return error_answer(HTTPStatus.BAD_GATEWAY, str(error))
+        except Exception as error:  # noqa: BLE001 - aiohttp would log its message
+            # Without its message, which may quote the statement.
+            log.error("POST /explain failed with %s", type(error).__name__)  # noqa: TRY400
+            return error_answer(HTTPStatus.INTERNAL_SERVER_ERROR, "Starpruner has failed; its log says more.")
+        return json_answer(found)
+
+    return explain
+
+
+def _guarded(pages: Pages) -> Middleware:
+    """Errors of any route as a sentence: on a page for browsers, as JSON for everybody else."""
+
+    @web.middleware
+    async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+        try:
+            return await handler(request)
+        except web.HTTPRedirection:
+            raise
+        except web.HTTPException as error:
+            status, sentence = (
+                HTTPStatus(error.status),
+                _SENTENCES.get(HTTPStatus(error.status), f"{error.reason}."),
+            )
+            allowed = error.headers.get("Allow")
+        except Exception as error:  # noqa: BLE001 - aiohttp would log its message
+            # Without its message, which may quote a statement.
+            log.error("%s failed with %s", request.match_info.route.name or "a route", type(error).__name__)  # noqa: TRY400
+            status, sentence = HTTPStatus.INTERNAL_SERVER_ERROR, "Starpruner has failed; its log says more."
+            allowed = None
+        answer = pages.error(status, sentence) if wants_html(request) else error_answer(status, sentence)
+        if allowed is not None:
+            answer.headers["Allow"] = allowed
+        return answer
+
+    return guard
+
+
+_SENTENCES = {
+    HTTPStatus.NOT_FOUND: "There is nothing at this address.",
+    HTTPStatus.METHOD_NOT_ALLOWED: "This address takes another method.",
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The request is longer than admin.request_bytes_max.",
+}
+
+
+async def _prepare(_: web.Request, response: web.StreamResponse) -> None:
+    add_headers(response)
+
+
+def _caller(request: web.Request) -> BasicLogin:
     """Return the credentials of the request, which the backend checks. Raises ValueError if not HTTP Basic."""
     header = request.headers.get("Authorization")
-    return BasicAuth(ANONYMOUS, ANONYMOUS) if header is None else BasicAuth.decode(header, encoding="utf-8")
-
-
-def _error(status: HTTPStatus, sentence: str) -> web.Response:
-    return web.json_response({"error": sentence}, status=status)
+    return BasicLogin(ANONYMOUS, ANONYMOUS) if header is None else basic_login(header)

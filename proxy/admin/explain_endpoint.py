@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import msgspec
 
@@ -42,16 +44,30 @@ async def explain_as_user(  # noqa: PLR0913 - the request, its user, and the par
 
     `slots` limits the key queries that run at once, together with those of clients' statements.
     """
+    session = Session(shared)
+    async with _logged_in(config, user, password, request.database, backends) as client:
+        explaining = session.explain(request.sql, run_key_queries=request.run_key_queries)
+        decision = await client.drive(explaining, slots)
+    return view(decision)
+
+
+async def check_login(config: Config, user: str, password: str, backends: BackendPool) -> None:
+    """Let the backend check a password: open a session as that user, and close it. Raises BackendError."""
+    async with _logged_in(config, user, password, None, backends):
+        pass
+
+
+@asynccontextmanager
+async def _logged_in(
+    config: Config, user: str, password: str, database: str | None, backends: BackendPool
+) -> AsyncIterator[BackendClient]:
     search = backends.search(user)
     lease = search.next_lease()
     if lease is None:
         raise BackendError(f"cannot reach the backend {backends.display_name}: {search.reason}")
-    session = Session(shared)
     dialer = Dialer(config.backend.to_upstream(), config.proxy.connect_timeout_s)
     try:
-        async with BackendClient(Login(lease.address, user, password, request.database, dialer)) as client:
-            explaining = session.explain(request.sql, run_key_queries=request.run_key_queries)
-            decision = await client.drive(explaining, slots)
+        async with BackendClient(Login(lease.address, user, password, database, dialer)) as client:
+            yield client
     finally:
         lease.release()
-    return view(decision)

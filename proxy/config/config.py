@@ -17,6 +17,7 @@ from proxy.config.serving import (
     AdminSection,
     BackendSection,
     HealthSection,
+    HistorySection,
     HttpSection,
     ListenerSection,
     LogSection,
@@ -37,6 +38,7 @@ class Config(Section, frozen=True):
     proxy_users: Annotated[dict[str, tuple[str, ...]], AFTER_RESTART] = {}  # noqa: RUF012 - msgspec makes a new one for each
     http: HttpSection = HttpSection()
     admin: AdminSection = AdminSection()
+    history: HistorySection = HistorySection()
     health: HealthSection = HealthSection()
     zookeeper: ZooKeeperSection = ZooKeeperSection()
     rewrite: RewriteSection = RewriteSection()

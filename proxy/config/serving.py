@@ -20,9 +20,11 @@ from proxy.config.types import (
     Bytes,
     Count,
     Counts,
+    HistoryBytes,
     HostAndPort,
     HostAndPortOrNothing,
     HttpPath,
+    PasswordHash,
     Seconds,
     SecondsOrNever,
     Section,
@@ -173,14 +175,42 @@ class HttpSection(Section, frozen=True):
 
 
 class AdminSection(Section, frozen=True):
-    """The HTTP port for explain, metrics and health."""
+    """The HTTP port for the pages, explain, metrics and health."""
 
     counts: ClassVar = Counts.AFTER_RESTART
 
     # Its address. Loopback by default, as for `proxy.listen`.
     listen: HostAndPort = "127.0.0.1:10080"
+    # Administrators, who see everybody's statements, each with the hash of a password that `starpruner
+    # hash-password` makes: anna = "scrypt$..". Everybody else signs in as a user of the backend, which checks the
+    # password, and sees the own statements.
+    users: dict[str, PasswordHash] = {}  # noqa: RUF012 - msgspec makes a new one for each
+    # Shows everybody's statements to everybody who can reach the port, without signing in.
+    open: bool = False
     # Expert. The longest request: larger than any statement that is rewritten, JSON escapes included.
     request_bytes_max: Bytes = 4 * 1024 * 1024
+
+    def __repr__(self) -> str:
+        return f"AdminSection({self.listen}, {len(self.users)} users, open={self.open})"
+
+
+class HistorySection(Section, frozen=True):
+    """The history of statements, which the admin port shows: see docs/history.md."""
+
+    counts: ClassVar = Counts.AFTER_RESTART
+
+    # Whether statements are kept at all.
+    enabled: bool = True
+    # The directory that they are kept in. It holds statements' texts: give it to the proxy's user alone. Empty: a
+    # directory of its own that ends with the proxy, with at most 64 MB of the last statements.
+    path: str = ""
+    # How long a statement is kept. Seven days show a week's dashboards, those of Monday beside those of Sunday.
+    days: Annotated[float, Meta(gt=0, le=3_650)] = 7.0
+    # The bytes that may be kept, the oldest statements then go first. A statement takes 1 to 5 KB, so this is
+    # 200,000 statements or more: a statement every three seconds of seven days.
+    bytes_max: HistoryBytes = 1_000_000_000
+    # With false, texts are kept without their literals and comments. Passwords and the values of SET never are.
+    literals: bool = True
 
 
 class HealthSection(Section, frozen=True):

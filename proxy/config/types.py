@@ -14,6 +14,10 @@ Count = Annotated[int, Meta(ge=1)]
 Bytes = Annotated[int, Meta(ge=1024)]
 # LMDB maps whole pages; with fewer it cannot work at all.
 StoreBytes = Annotated[int, Meta(ge=64 * 1024, multiple_of=4096)]
+# As `starpruner hash-password` prints it.
+PasswordHash = Annotated[str, Meta(pattern=r"^scrypt\$[0-9]{1,2}\$[0-9]{1,2}\$[0-9]{1,2}\$[\w+/=]+\$[\w+/=]+$")]
+# With less, a single long statement could take all of it.
+HistoryBytes = Annotated[int, Meta(ge=4_000_000)]
 # An IPv6 host stands in brackets. Port 0 takes a free one.
 HostAndPort = Annotated[str, Meta(pattern=r"^(\[[0-9A-Fa-f:.]+\]|[^:\[\]\s]+):[0-9]{1,5}$")]
 HostAndPortOrNothing = Annotated[str, Meta(pattern=r"^((\[[0-9A-Fa-f:.]+\]|[^:\[\]\s]+):[0-9]{1,5})?$")]

@@ -47,6 +47,8 @@ from proxy.relay.relay import Relay
 from proxy.statements.statement_class import StatementClass
 from proxy.wire.hs2.calls import SessionHandle
 from proxy.wire.hs2.handles import handle_id_of
+from proxy.wire.hs2.open_session import PROXY_USER
+from proxy.wire.sasl import plain_user
 
 log = logging.getLogger(__name__)
 
@@ -317,7 +319,9 @@ class Connection:
         # alone.
         who = b"\0".join((str(self._backend.lease.address).encode(), credentials, (user or "").encode()))
         owner = blake2b(who, key=self._context.owner_key, digest_size=OWNER_BYTES).hexdigest()
-        return SessionOpening(configuration, owner)
+        login = plain_user(credentials) or user or ""
+        client = "" if self._client is None else peer_host(self._client)
+        return SessionOpening(configuration, owner, configuration.get(PROXY_USER, login), client)
 
     async def _ask(self, call: Call) -> Reply:
         self._reply = self._loop.create_future()

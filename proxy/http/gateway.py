@@ -32,7 +32,7 @@ from proxy.statements.statement_class import StatementClass
 from proxy.upstream.errors import UnsentError
 from proxy.upstream.own_calls import InternalCalls
 from proxy.wire.hs2.calls import OPEN_SESSION, SessionHandle
-from proxy.wire.hs2.open_session import encode_open_session_refusal
+from proxy.wire.hs2.open_session import PROXY_USER, encode_open_session_refusal
 from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
 from proxy.wire.thrift.messages import Message
 
@@ -280,7 +280,11 @@ def _opened(
     if configuration is None or upstream.owner is None:
         return None
     # A server that asks for no login uses the name in the call. Lessons of one backend hold for that one alone.
-    return SessionOpening(configuration, "\0".join((upstream.backend.member.name, upstream.owner, user or "")))
+    owner = "\0".join((upstream.backend.member.name, upstream.owner, user or ""))
+    # A client whose cookie may name another user than its login is nobody in particular.
+    is_clear = upstream.names == frozenset((upstream.login,))
+    login = (upstream.login or "") if is_clear else ""
+    return SessionOpening(configuration, owner, configuration.get(PROXY_USER, login), "HTTP")
 
 
 def _drop_answer(running: asyncio.Task[ExchangeReply]) -> None:

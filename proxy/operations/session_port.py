@@ -20,6 +20,10 @@ class SessionOpening:
     configuration: Mapping[str, str] = field(default_factory=dict, repr=False)
     # A digest of whom it logged in as: equal for equal credentials, for as long as the process lives.
     owner: str = field(default="", repr=False)
+    # The name that the client logged in by, or that the call gives where the backend asks for no login.
+    user: str = ""
+    # The host that the client connects from, and the program, where it says which one it is.
+    client: str = ""
 
 
 class SessionPort(Protocol):

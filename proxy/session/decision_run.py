@@ -96,6 +96,13 @@ class DecisionRun:
         yield from self._stages()
         if self._terms.is_explained:
             yield from self._look_up_for_explain(start)
+        elif self._rewrite is not None:
+            # For the history: the partitions of which a scan keeps some, where that needs no query.
+            missing = {scan.scan.reference.name for scan in self._rewrite.scans if scan.predicate is not None}
+            self._partitions = {
+                **self._catalog.partitions_at_hand(missing - self._partitions.keys()),
+                **self._partitions,
+            }
         self._timings.total_s = self._shared.clock() - start
         return Decision(
             self._statement.text,
@@ -222,15 +229,11 @@ class DecisionRun:
 
     def _uses_due_in_vain(self, planned: Plan, fence: Fence) -> bool:
         """Whether the plan rests on what has expired although its keys have to be asked for first."""
-        if not self._terms.due_s:
-            return False
         memory = self._terms.memory(only_reads=planned.statement.only_reads)
-        key_queries = self._catalog.key_queries(memory, fence)
         # At snapshots other questions are asked, and tables at snapshots are described by what is current.
-        if planned.key_queries and not planned.pinnable and key_queries.are_at_hand(planned):
-            return False
-        is_due = self._settings is not None and self._settings.until <= self._start
-        return is_due or not self._catalog.is_current(planned)
+        asks_these = planned.key_queries and not planned.pinnable
+        is_at_hand = asks_these and self._catalog.key_queries(memory, fence).are_at_hand(planned)
+        return not is_at_hand and self._rests_on_due(planned)
 
     def _weigh(self, planned: Plan, key: StatementKey) -> Queries[None]:
         """Leave a statement alone whose facts are too small to be worth their keys."""
@@ -258,7 +261,7 @@ class DecisionRun:
         memory = self._terms.memory(only_reads=planned.statement.only_reads)
         key_queries = self._catalog.key_queries(memory, fence)
         asks_later = key_queries.are_at_hand(planned)
-        if not asks_later and not (yield from self._timed_lookup(self._are_views_as_planned(planned))):
+        if not asks_later and not (yield from self._timed_lookup(self._is_as_planned(planned))):
             self._skip_for(SkipReason.TABLES_UNSETTLED)
             return planned, {}
         answers = yield from self._timings.of_key_queries(key_queries.answers(planned))
@@ -270,16 +273,28 @@ class DecisionRun:
         if key_queries.to_check:
             check = self._check(planned, key_queries)
             self._unchecked = UncheckedKeys(key_queries.to_check, check, self._start)
-        elif (self._catalog.due_s or asks_later) and not (
-            yield from self._timed_lookup(self._is_as_planned(planned))
-        ):
-            # No check is left to look at what has expired.
+        elif asks_later and not (yield from self._timed_lookup(self._is_as_planned(planned))):
+            # All were fresh enough by themselves, and nothing is asked later.
             self._skip_for(SkipReason.TABLES_UNSETTLED)
         return planned, answers
 
-    def _are_views_as_planned(self, planned: Plan) -> Queries[bool]:
-        """Whether the views whose texts the plan follows have these texts now."""
+    def _is_as_planned(self, planned: Plan) -> Queries[bool]:
+        """Whether views, tables and settings are as the plan takes them to be. Nobody asks for them later."""
+        if self._rests_on_due(planned):
+            return (yield from self._is_all_as_planned(planned))
         return not planned.follows or (yield from self._catalog.is_as_planned(planned, self._described_since))
+
+    def _rests_on_due(self, planned: Plan) -> bool:
+        """Whether the plan rests on descriptions or settings that have expired."""
+        if not self._catalog.due_s:
+            return False
+        is_due = self._settings is not None and self._settings.until <= self._start
+        return is_due or not self._catalog.is_current(planned)
+
+    def _is_all_as_planned(self, planned: Plan) -> Queries[bool]:
+        return (yield from self._catalog.is_as_planned(planned, self._described_since)) and (
+            self._settings is None or (yield from self._catalog.are_settings(self._settings.value))
+        )
 
     @property
     def _described_since(self) -> float:
@@ -292,13 +307,8 @@ class DecisionRun:
         verdict = yield from key_queries.check(key_queries.to_check)
         if verdict is not CheckVerdict.HELD:
             return verdict
-        return CheckVerdict.HELD if (yield from self._is_as_planned(planned)) else CheckVerdict.CHANGED
-
-    def _is_as_planned(self, planned: Plan) -> Queries[bool]:
-        """Whether descriptions and settings are as planned with. Those that have expired are asked for again."""
-        return (yield from self._catalog.is_as_planned(planned, self._described_since)) and (
-            self._settings is None or (yield from self._catalog.are_settings(self._settings.value))
-        )
+        is_same = yield from self._is_all_as_planned(planned)
+        return CheckVerdict.HELD if is_same else CheckVerdict.CHANGED
 
     def _apply(self, planned: Plan, answers: KeyAnswers, limits: RewriteLimits, fence: Fence) -> Queries[None]:
         """Insert predicates and hints for the keys, if nothing has changed since the fence was opened."""

@@ -165,6 +165,10 @@ class Metrics:
         text = "Tables of which the metastore is sent less now, because it refused a filter."
         self._watch("starpruner_metastore_tables_lowered", text, lambda: len(metastore().lowered))
 
+    def watch_history(self, losses: Callable[[], tuple[tuple[str, int], ...]]) -> None:
+        """From now on, `losses` tells by reason how many statements are missing from the history."""
+        self._registry.register(_HistorySeries(losses))
+
     def watch_quarantine(self, quarantine: Quarantine) -> None:
         """From now on, the quarantine tells how many entries of each kind it has."""
         text = "Rules and statement fingerprints that are quarantined because they did harm."
@@ -209,6 +213,20 @@ class _BackendSeries(Collector):
         for view in views:
             failures.add_metric([view.name], view.failures)
         yield failures
+
+
+class _HistorySeries(Collector):
+    """The statements that are missing from the history."""
+
+    def __init__(self, losses: Callable[[], tuple[tuple[str, int], ...]]) -> None:
+        self._losses = losses
+
+    def collect(self) -> Iterator[Metric]:
+        text = "Statements that are missing from the history, by the reason."
+        lost = CounterMetricFamily("starpruner_history_lost", text, labels=["reason"])
+        for reason, count in self._losses():
+            lost.add_metric([reason], count)
+        yield lost
 
 
 def _label(code: Enum) -> str:

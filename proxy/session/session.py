@@ -35,6 +35,7 @@ from proxy.session.session_settings import (
 from proxy.session.shadow.compare import Comparison, Pair, ShadowLimits, ShadowVerdict
 from proxy.session.shadow.mismatches import watch
 from proxy.session.shared_state import SharedState
+from proxy.session.statement_log import NoStatementLog, StatementEntry, StatementLog
 from proxy.statements.statement_class import StatementClass
 from rewriter import SkipReason, TableName
 from rewriter.domains.literals import literal
@@ -51,9 +52,12 @@ _WRITE_OVERTAKEN = (
 class Session:
     """One client session: its settings and its state, and the decisions about its statements."""
 
-    def __init__(self, shared: SharedState, opened: SessionOpening | None = None) -> None:
+    def __init__(
+        self, shared: SharedState, opened: SessionOpening | None = None, log: StatementLog | None = None
+    ) -> None:
         opened = opened or SessionOpening(owner=uuid4().hex)
         self._shared = shared
+        self._log = (log or NoStatementLog()).session_opened(opened)
         self._decider = Decider(shared)
         self._state = SessionState((opened.owner,), opened.configuration, shared.clock)
         self._writes = SessionWrites(shared.writes)
@@ -92,16 +96,18 @@ class Session:
         changes = self._state.changes
         yield from self._look_up_written(statement)
         if not settings.enabled:
-            return self.forward_unchanged(statement)
+            return self._original(statement, self._log.began(statement.text, None, SkipReason.SWITCHED_OFF))
         if self._is_shadowed(statement, settings):
-            return replace(self.forward_unchanged(statement), shadow=self._shadow(statement, settings))
+            entry = self._log.began(statement.text, None, SkipReason.IN_SHADOW)
+            return replace(self._original(statement, entry), shadow=self._shadow(statement, settings, entry))
         decision = yield from self._decider.decide(statement, self._terms(settings, keys))
         if self._state.changes != changes:
             # A statement on another connection changed the session.
             return self.forward_unchanged(statement)
         self._note(decision)
         premises = self._premises(decision, settings, changes)
-        return self._dispatch(decision, settings, premises, self._begin(statement))
+        entry = self._log.began(statement.text, decision)
+        return self._dispatch(decision, settings, premises, self._begin(statement, entry))
 
     def is_quick(self, statement: StatementClass) -> bool:
         """Whether a decision takes no more than a look at the text."""
@@ -109,7 +115,7 @@ class Session:
 
     def forward_unchanged(self, statement: StatementClass) -> Dispatch:
         """Dispatch the original, which may write, or change the session."""
-        return Dispatch(statement.text, on_outcome=_Listeners(self._begin(statement)))
+        return self._original(statement, self._log.began(statement.text))
 
     def writes_before(self, statement: StatementClass) -> Sequence[WriteUnderWay]:
         """Rewritten statements that have to end before this one, which may change the session, is released."""
@@ -132,6 +138,10 @@ class Session:
     def closed(self) -> None:
         """The session has ended."""
         self._writes.closed()
+        self._log.closed()
+
+    def _original(self, statement: StatementClass, entry: StatementEntry) -> Dispatch:
+        return Dispatch(statement.text, on_outcome=_Listeners(self._begin(statement, entry)))
 
     def _look_up_written(self, statement: StatementClass) -> Queries[None]:
         """Ask about the target of a write, for other sessions, also where this one is to be left alone."""
@@ -168,9 +178,9 @@ class Session:
             is_session_unchanged=is_session_unchanged,
         )
 
-    def _begin(self, statement: StatementClass) -> tuple[Callable[[Outcome], None], ...]:
+    def _begin(self, statement: StatementClass, entry: StatementEntry) -> tuple[Callable[[Outcome], None], ...]:
         """Count a statement that is about to be released. Returns the listeners for its outcome."""
-        told = self._state.begin(statement), self._writes.begin(statement, self._is_table)
+        told = self._state.begin(statement), self._writes.begin(statement, self._is_table), entry.ended
         return tuple(listener for listener in told if listener is not None)
 
     def _is_table(self, name: TableName) -> bool:
@@ -274,7 +284,9 @@ class Session:
             return False
         return settings.mode == "shadow" or self._shared.chance() < self._shared.config.shadow.fraction
 
-    def _shadow(self, statement: StatementClass, settings: SessionSettings) -> Queries[None]:
+    def _shadow(
+        self, statement: StatementClass, settings: SessionSettings, entry: StatementEntry
+    ) -> Queries[None]:
         """Decide about a statement while its original runs, and compare the answers."""
         shared, limits = self._shared, self._shared.config.shadow
         # Every sound rewrite is compared, whether it pays or not. Other statements of the session go on meanwhile,
@@ -288,6 +300,7 @@ class Session:
 
         def told(comparison: Comparison) -> None:
             shared.metrics.shadow_compared(comparison.verdict)
+            entry.compared(comparison, decision)
             is_refused = comparison.verdict is ShadowVerdict.REFUSED
             if is_refused and rewrite.tables_sent_to_metastore:
                 # As with a statement that is sent rewritten: nothing else is to blame.

@@ -156,6 +156,11 @@ class SessionCatalog:
         """The number of a table's partitions, where its list is at hand."""
         return self._lists.count(self.described(name), self._metadata)
 
+    def partitions_at_hand(self, names: Iterable[TableName]) -> dict[TableName, PartitionIndex]:
+        """The partition lists of those tables whose lists are at hand, for numbers: some may be of yesterday."""
+        found = {name: self._lists.at_hand(self.described(name), self._metadata) for name in names}
+        return {name: index for name, index in found.items() if index is not None}
+
     def indexed_at_hand(self) -> IndexOverview | None:
         """The tables of the file index, where that needs no query."""
         return self._shared.files.overview_at_hand(self._metadata)
@@ -191,7 +196,9 @@ class SessionCatalog:
         """The server's settings, which may change what names mean."""
         metadata = self._metadata
         remembered = metadata.server_settings
-        if remembered is None or remembered.until + self.due_s <= self._shared.clock():
+        # One for which nothing is rewritten is not used any longer than it counts: nothing would ask again.
+        due_s = self.due_s if remembered is not None and remembered.value.uncertainty is None else 0.0
+        if remembered is None or remembered.until + due_s <= self._shared.clock():
             settings = read_settings((yield settings_query(self._settings)))
             is_answered = settings.uncertainty is not SkipReason.SETTINGS_UNKNOWN
             remembered = self._expiring(settings, is_answered=is_answered)

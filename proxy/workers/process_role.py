@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from hashlib import blake2b
 from typing import Final, Protocol
 
 import click
@@ -22,6 +24,7 @@ from proxy.workers.worker_slot import SIGNALS, WorkerSlot
 
 # The time between two checks which of a worker's lost writes have ended: until then all count them as running.
 _LOOK_S: Final = 10.0
+_PAGE_KEY_BYTES: Final = 32
 
 
 class ProcessRole(Protocol):
@@ -33,6 +36,8 @@ class ProcessRole(Protocol):
     is_first: bool
     # Whether it was started while others served, and may have missed a reload.
     is_late: bool
+    # Signs the cookies of the admin port, which workers share.
+    page_key: bytes
 
     async def start(self, stop: Callable[[], None], own_metrics: Callable[[], bytes]) -> None:
         """Accept signals from here on: their handlers are set. `stop` is called when the supervisor has ended."""
@@ -59,6 +64,7 @@ class SingleProcess:
         self.writes: WriteLog = LocalWriteLog()
         self.is_first = True
         self.is_late = False
+        self.page_key = os.urandom(_PAGE_KEY_BYTES)
         self._own_metrics: Callable[[], bytes] = bytes
 
     async def start(self, _stop: Callable[[], None], own_metrics: Callable[[], bytes]) -> None:
@@ -94,6 +100,7 @@ class Worker:
         self.writes: WriteLog = self._shared_writes
         self.is_first = worker_slot.number == 0
         self.is_late = worker_slot.is_taken_over
+        self.page_key = blake2b(b"pages", key=worker_slot.key, digest_size=_PAGE_KEY_BYTES).digest()
         self._worker_slot = worker_slot
         self._metrics_exchange: MetricsExchange | None = None
         self._timer: asyncio.TimerHandle | None = None

@@ -78,6 +78,8 @@ class PartitionIndex:
     keys: PartitionKeys
     entries: OrderedEntries
     unreadable: tuple[str, ...] = ()
+    # Their number, where somebody has counted them.
+    known_count: int | None = None
 
     @classmethod
     def of(cls, columns: Sequence[str], type_names: Sequence[str], specs: Iterable[str]) -> PartitionIndex:
@@ -114,6 +116,8 @@ class PartitionIndex:
     @property
     def count(self) -> int:
         """The number of partitions."""
+        if self.known_count is not None:
+            return self.known_count
         return sum(1 for _ in self.entries.scan(b"", END)) + len(self.unreadable)
 
     def counts(self, column: str) -> Iterator[tuple[Key | None, int]]:

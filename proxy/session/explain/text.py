@@ -12,7 +12,7 @@ from proxy.session.explain.view import ExplainView, IcebergView, NarrowingView, 
 def text(explained: ExplainView) -> str:
     """The view as lines for a terminal."""
     changed = "Rewritten:" if explained.changed else "Left as it is:"
-    lines = [changed, f"  {_without_files(explained.rewritten)}"]
+    lines = [changed, f"  {without_files(explained.rewritten)}"]
     if explained.skip_sentence is not None:
         lines.append(f"  {explained.skip_sentence}")
     if explained.cause is not None:
@@ -72,7 +72,7 @@ def _answered(reducer: ReducerView) -> str:
 def _narrowing_lines(found: ScanView | NarrowingView, inserted: str, kept: str) -> Iterator[str]:
     """The predicate that is inserted, and the partitions, files and splits that it keeps or would keep."""
     if found.predicate is not None:
-        yield f"  {inserted:13}{_without_files(found.predicate)}"
+        yield f"  {inserted:13}{without_files(found.predicate)}"
     if found.partitions.total is not None:
         yield f"  partitions   {_known(found.partitions.kept)} of {found.partitions.total} {kept}"
     if found.files.total is not None:
@@ -98,7 +98,7 @@ _LISTED = re.compile(rf"{_COMPARED} NOT IN \(({_LITERAL}(?:, {_LITERAL})*)\)")
 _A_LITERAL = re.compile(_LITERAL)
 
 
-def _without_files(sql: str) -> str:
+def without_files(sql: str) -> str:
     """The text with how many files it skips in the place of what they are known by, which may be megabytes."""
     return _LISTED.sub(_counted, sql)
 

@@ -79,6 +79,12 @@ class Quarantine:
             now = self._released_until()
             return (*self._rules.current(now), *self._fingerprints.current(now))
 
+    def sentences(self) -> tuple[list[str], list[str]]:
+        """All that is quarantined now, as users read it: rules, and fingerprints."""
+        current = self.current()
+        rules = [one.sentence for one in current if one.kind is QuarantineKind.RULE]
+        return rules, [one.sentence for one in current if one.kind is QuarantineKind.FINGERPRINT]
+
     def count(self, kind: QuarantineKind) -> int:
         """The number of things of a kind that are quarantined now."""
         with self._lock:

@@ -43,6 +43,10 @@ _LISTS_MAX = 10_000
 # replaced stands there twice: a store that is full to the last page can be read and never changed again.
 _ROOM_TAKEN_MAX = 0.5
 
+# Lists that have expired are kept for the history of statements: a list of yesterday tells well enough how many
+# partitions a statement left out.
+_OLD_S = 86_400.0
+
 # The layout of what is stored. A store that an older version left behind is passed by.
 _LISTS, _ENTRIES = b"lists.1", b"entries.1"
 
@@ -89,6 +93,9 @@ class _Header(msgspec.Struct, frozen=True):
     def is_believed(self, now: float) -> bool:
         # A clock that was set back would make a list live longer.
         return self.filled_at <= now < self.expires_at
+
+    def is_kept(self, now: float) -> bool:
+        return self.filled_at <= now < self.expires_at + _OLD_S
 
 
 @dataclass(frozen=True)
@@ -145,14 +152,16 @@ class PartitionStore:
             return False
         entries, unreadable = in_order(keys, specs, entry_bytes_max=self._entry_bytes_max)
         try:
-            with self._environment.begin(write=True) as transaction:
-                return self._write(transaction, key, keys, entries, unreadable)
+            return self._written(key, keys, entries, unreadable)
         except lmdb.Error as error:
             _log.warning("a list of %d partitions is not kept: %s", len(specs), error)
             return False
 
-    def get(self, key: ListKey) -> PartitionIndex | None:
-        """The list as it is now, or None where there is none that is still believed."""
+    def get(self, key: ListKey, *, or_old: bool = False) -> PartitionIndex | None:
+        """The list as it is now, or None where there is none that is still believed.
+
+        With `or_old` also one that has expired within a day, for numbers that people look at.
+        """
         if not self._is_trusted:
             return None
         try:
@@ -162,7 +171,8 @@ class PartitionStore:
             _log.warning("partition lists cannot be read: %s", error)
             return None
         header = _header(found)
-        if header is None or not header.is_believed(self._clock()):
+        now = self._clock()
+        if header is None or not (header.is_kept(now) if or_old else header.is_believed(now)):
             transaction.abort()
             return None
         snapshot = _Snapshot(transaction, self._entries, header.generation)
@@ -179,16 +189,30 @@ class PartitionStore:
         """Drop all lists: a statement may have changed what nobody can tell."""
         self._drop(lambda *_: True)
 
-    def _write(
+    def _written(self, key: ListKey, keys: PartitionKeys, entries: list[bytes], unreadable: list[str]) -> bool:
+        """Keep a list, beside those that have expired where there is room for them."""
+        for stays in (_Header.is_kept, _Header.is_believed):
+            try:
+                with self._environment.begin(write=True) as transaction:
+                    if self._write(transaction, key, keys, entries, unreadable, stays=stays):
+                        return True
+            except lmdb.MapFullError:
+                if stays is _Header.is_believed:
+                    raise
+        return False
+
+    def _write(  # noqa: PLR0913 - a list's parts, and which others stay
         self,
         transaction: lmdb.Transaction[bytes],
         key: ListKey,
         keys: PartitionKeys,
         entries: list[bytes],
         unreadable: list[str],
+        *,
+        stays: Callable[[_Header, float], bool],
     ) -> bool:
         now, digest, table = self._clock(), key.digest, key.table[0].lower()
-        self._drop_in(transaction, lambda found, header: found == digest or not header.is_believed(now))
+        self._drop_in(transaction, lambda found, header: found == digest or not stays(header, now))
         if transaction.stat(self._lists)["entries"] >= _LISTS_MAX:
             return False
         generation = transaction.id().to_bytes(_GENERATION_BYTES)

@@ -164,7 +164,6 @@ async def test_one_of_several_workers_drains_no_backend(backends: BackendPool) -
     assert not any(view.draining for view in backends.views())
 
 
-@pytest.mark.filterwarnings("ignore:BasicAuth is deprecated")
 async def test_an_explanation_takes_its_turn_among_the_key_queries_of_the_process(
     backends: BackendPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,7 +185,6 @@ async def test_an_explanation_takes_its_turn_among_the_key_queries_of_the_proces
     assert taken == [slots]
 
 
-@pytest.mark.filterwarnings("ignore:BasicAuth is deprecated")
 async def test_an_explanation_that_fails_by_our_doing_puts_no_statement_into_the_log(
     admin: TestClient[Any, Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -227,6 +227,25 @@ def test_a_description_that_another_session_found_changed_meanwhile_is_a_change(
     assert played(check.queries, [KEYS]) is CheckVerdict.CHANGED
 
 
+def test_expired_descriptions_are_asked_for_first_where_no_key_is_checked() -> None:
+    stage = Stage(rewrite=RewriteSection(cost_gate=False, key_staleness_s=3_000))
+    one = stage.session()
+    asked_first(one)
+    stage.now = LATER_S
+    assert played(one.rewrite(SQL, CHECKED), DESCRIBE).check is None
+    stage.now = 2 * LATER_S
+    dispatch = played(one.rewrite(SQL, CHECKED), [D_WITH_ANOTHER_COLUMN, DESCRIBE[1]])
+    assert (dispatch.text, dispatch.check) == (SQL, None)
+
+
+def test_settings_that_were_not_told_are_soon_asked_for_again(stage: Stage) -> None:
+    one = stage.session()
+    late = ("SET", failed(FailureKind.DEADLINE))
+    played(one.rewrite(SQL, CHECKED), [late]).on_outcome(FINISHED)
+    stage.now = LATER_S
+    assert sent(one.rewrite(SQL, CHECKED), [*DESCRIBE, KEYS]) == NARROWED
+
+
 def test_expired_descriptions_are_asked_for_first_where_keys_are(stage: Stage) -> None:
     one = stage.session()
     asked_first(one)

@@ -195,6 +195,19 @@ def test_lists_are_used_again_once_all_of_them_could_be_dropped(opened: Opened) 
         assert store.get(ANN) is not None
 
 
+def test_a_list_that_expired_within_a_day_is_there_for_numbers(opened: Opened) -> None:
+    other = ListKey(("bob",), ANN.table)
+    opened.store.put(ANN, COLUMNS, TYPES, DAYS)
+    opened.clock.now += 3_600
+    opened.store.put(other, COLUMNS, TYPES, DAYS)
+    assert opened.names() is None
+    found = opened.store.get(ANN, or_old=True)
+    assert found is not None
+    assert found.count == len(DAYS)
+    opened.clock.now += 86_400
+    assert opened.store.get(ANN, or_old=True) is None
+
+
 def test_what_expired_makes_room(opened: Opened) -> None:
     with open_store(CatalogSection(store_bytes_max=512 * 1024, partitions_ttl_s=60), opened.clock) as store:
         for table in range(50):

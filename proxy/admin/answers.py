@@ -1,0 +1,56 @@
+"""Answers of the admin port: JSON, errors in one shape, and the headers that all of them have."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Final
+
+import msgspec
+from aiohttp import web
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+# Nothing is loaded from elsewhere, no page frames ours, and no script runs.
+CONTENT_SECURITY_POLICY: Final = (
+    "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self';"
+    " frame-ancestors 'none'; base-uri 'none'"
+)
+_HEADERS: Final = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    # With "no-referrer" a browser would not name the origin of our own forms either.
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    # Statements stay out of the browser's cache; the style sheet says otherwise of itself.
+    "Cache-Control": "no-store",
+}
+
+
+class ErrorAnswer(msgspec.Struct):
+    """The body of every answer that is an error: a sentence."""
+
+    error: str
+
+
+def json_answer(answer: object, status: HTTPStatus = HTTPStatus.OK) -> web.Response:
+    """The value as JSON."""
+    return web.Response(body=msgspec.json.encode(answer), status=status, content_type="application/json")
+
+
+def error_answer(status: HTTPStatus, sentence: str) -> web.Response:
+    """The sentence as JSON."""
+    return json_answer(ErrorAnswer(sentence), status)
+
+
+def wants_html(request: web.Request) -> bool:
+    """Whether a browser shows the answer as a page."""
+    return "text/html" in request.headers.get("Accept", "")
+
+
+def add_headers(response: web.StreamResponse) -> None:
+    """Add the headers of every answer."""
+    for name, value in _HEADERS.items():
+        response.headers.setdefault(name, value)

@@ -1,0 +1,138 @@
+"""Drawings of the pages, as plain numbers: the join graph, and the timeline of a statement."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from proxy.history.record import Record
+from proxy.session.explain.view import ScanView
+
+WIDTH: Final = 760
+# Three columns of boxes: narrowed tables, equalities with their keys, small sides.
+_BOX_WIDTH: Final = 200
+_BOX_HEIGHT: Final = 40
+_ROW_HEIGHT: Final = 56
+_MIDDLE_X: Final = (WIDTH - _BOX_WIDTH) // 2
+_RIGHT_X: Final = WIDTH - _BOX_WIDTH
+# Scans that are drawn; more would be a page of lines that nobody follows.
+_DRAWN_MAX: Final = 12
+# Characters that fit into a box.
+_BOX_CHARS: Final = 28
+
+
+@dataclass(frozen=True)
+class Box:
+    """A table, or an equality with the keys that came by it."""
+
+    kind: str
+    x: int
+    y: int
+    lines: tuple[str, ...]
+    width: int = _BOX_WIDTH
+    height: int = _BOX_HEIGHT
+
+    @property
+    def text_ys(self) -> list[tuple[str, int]]:
+        """The lines, each with its place."""
+        top = self.y + (25 if len(self.lines) == 1 else 17)
+        return [(line, top + 16 * number) for number, line in enumerate(self.lines)]
+
+
+@dataclass(frozen=True)
+class Line:
+    """The way of keys between two boxes."""
+
+    x1: int
+    y1: int
+    x2: int
+    y2: int
+
+
+@dataclass(frozen=True)
+class JoinGraph:
+    """Narrowed tables on the left, small sides on the right, and between them the equalities."""
+
+    boxes: list[Box]
+    lines: list[Line]
+    height: int
+    width: int = WIDTH
+
+    @property
+    def sentence(self) -> str:
+        """The graph for who does not see it."""
+        return "; ".join(", ".join(box.lines) for box in self.boxes if box.kind == "keys")
+
+
+@dataclass(frozen=True)
+class Span:
+    """A part of the time that a statement took."""
+
+    label: str
+    kind: str
+    seconds: float
+    x: float
+    width: float
+
+
+def join_graph(record: Record) -> JoinGraph | None:
+    """The graph of a statement's narrowed scans; None where keys narrow none."""
+    scans = [scan for scan in record.scans if scan.reducers][:_DRAWN_MAX]
+    if not scans:
+        return None
+    boxes: list[Box] = []
+    lines: list[Line] = []
+    sides: dict[str, int] = {}
+    place = 0
+    for scan in scans:
+        first = place
+        fact_y = _middle(first)
+        for reducer in scan.reducers:
+            side = sides.setdefault(_other_side(reducer.join, scan, record.scans), len(sides))
+            keys = "keys not known" if reducer.keys is None else f"{reducer.keys:,} {reducer.asks_for}"
+            boxes.append(Box("keys", _MIDDLE_X, place * _ROW_HEIGHT, (_short(reducer.join, _BOX_CHARS), keys)))
+            lines.append(Line(_MIDDLE_X, _middle(place), _BOX_WIDTH, fact_y))
+            lines.append(Line(_RIGHT_X, _middle(side), _MIDDLE_X + _BOX_WIDTH, _middle(place)))
+            place += 1
+        kind = "narrowed" if scan.predicate is not None else "unchanged"
+        boxes.append(Box(kind, 0, first * _ROW_HEIGHT, (_name(scan),)))
+    boxes += [Box("side", _RIGHT_X, row * _ROW_HEIGHT, (_short(side, _BOX_CHARS),)) for side, row in sides.items()]
+    return JoinGraph(boxes, lines, max(place, len(sides)) * _ROW_HEIGHT - (_ROW_HEIGHT - _BOX_HEIGHT))
+
+
+def _middle(row: int) -> int:
+    return row * _ROW_HEIGHT + _BOX_HEIGHT // 2
+
+
+def timeline(record: Record) -> list[Span]:
+    """The parts of its time, one after the other."""
+    planning_s = max(0.0, record.deciding_s - record.descriptions_s - record.key_queries_s)
+    parts = [
+        ("Parsing and planning", "planning", planning_s),
+        ("Descriptions of tables", "descriptions", record.descriptions_s),
+        ("Key queries", "keys", record.key_queries_s),
+        ("Run by Spark", "run", record.run_s or 0.0),
+    ]
+    total_s = sum(seconds for _, _, seconds in parts) or 1.0
+    spans, x = [], 0.0
+    for label, kind, seconds in parts:
+        width = WIDTH * seconds / total_s
+        spans.append(Span(label, kind, seconds, round(x, 1), round(width, 1)))
+        x += width
+    return spans
+
+
+def _name(scan: ScanView) -> str:
+    return _short(scan.table if scan.alias == scan.table else f"{scan.table} AS {scan.alias}", _BOX_CHARS)
+
+
+def _other_side(join: str, scan: ScanView, scans: list[ScanView]) -> str:
+    """The tables of the statement that the equality names, beside the narrowed one."""
+    named = set(re.findall(r"([\w`]+)\.", join.lower())) - {scan.alias.lower()}
+    found = [_name(one) for one in scans if one.alias.lower() in named]
+    return ", ".join(dict.fromkeys(found)) or "the small side"
+
+
+def _short(text: str, chars: int) -> str:
+    return text if len(text) <= chars else f"{text[: chars - 2]}.."

@@ -1,0 +1,147 @@
+"""Numbers, times and texts as the pages show them, and the templates that use these."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+UNKNOWN: Final = "unknown"
+# Shown in place of an empty cell, which a screen reader would pass over.
+_NONE: Final = "-"
+_MINUTE_S: Final = 60.0
+_HOUR_S: Final = 3_600.0
+
+
+def templates(directory: Path) -> Environment:
+    """The templates of a directory. Every value is escaped, and a name that is not there is an error."""
+    environment = Environment(
+        loader=FileSystemLoader(directory),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    environment.filters |= {
+        "count": count,
+        "plural": plural,
+        "seconds": seconds,
+        "size": size,
+        "percent": percent,
+        "moment": moment,
+        "clock": clock,
+        "iso": iso,
+        "code": code,
+        "prose": prose,
+    }
+    return environment
+
+
+def now() -> float:
+    """The time of day."""
+    return time.time()
+
+
+def count(number: float | None) -> str:
+    """A number with its thousands apart.
+
+    >>> count(2924)
+    '2,924'
+    """
+    return UNKNOWN if number is None else f"{number:,.0f}"
+
+
+def plural(number: float, one: str, several: str | None = None) -> str:
+    """A number of things.
+
+    >>> plural(1, "statement"), plural(2_000, "statement")
+    ('1 statement', '2,000 statements')
+    """
+    return f"{count(number)} {one if number == 1 else several or one + 's'}"
+
+
+def seconds(number: float | None) -> str:
+    """A time with as many digits as tell something.
+
+    >>> [seconds(each) for each in (0.0721, 1.5, 75, 7300, None)]
+    ['72 ms', '1.5 s', '1 min 15 s', '2 h 1 min', '-']
+    """
+    if number is None:
+        return _NONE
+    if number < 1:
+        return f"{number * 1000:.0f} ms"
+    if number < _MINUTE_S:
+        return f"{number:.1f} s"
+    if number < _HOUR_S:
+        return f"{number // 60:.0f} min {number % 60:.0f} s"
+    return f"{number // 3600:.0f} h {number % 3600 // 60:.0f} min"
+
+
+def size(number: float | None) -> str:
+    """Bytes in the unit that suits them.
+
+    >>> size(1_234_567)
+    '1.2 MB'
+    """
+    if number is None:
+        return UNKNOWN
+    for unit in ("bytes", "KB", "MB", "GB"):
+        if number < 1_000:  # noqa: PLR2004 - the step between units
+            return f"{number:,.0f} {unit}" if unit == "bytes" else f"{number:,.1f} {unit}"
+        number /= 1_000
+    return f"{number:,.1f} TB"
+
+
+def percent(part: float | None, whole: float | None) -> str:
+    """A part of a whole.
+
+    >>> percent(2_800, 2_924)
+    '96%'
+    """
+    if part is None or not whole:
+        return _NONE
+    # Never all of it, or nothing, where that is not so.
+    share = 100 * part / whole
+    return f"{min(99.0, share):.0f}%" if part < whole else "100%"
+
+
+def prose(sentence: str) -> Markup:
+    """A sentence with the code that it cites between backquotes set as code.
+
+    >>> str(prose("set `a<b`"))
+    'set <code>a&lt;b</code>'
+    """
+    parts = (
+        Markup("<code>{}</code>").format(part) if number % 2 else escape(part)
+        for number, part in enumerate(sentence.split("`"))
+    )
+    return Markup("").join(parts)
+
+
+def moment(at: float) -> str:
+    """A day and a time, by the time zone of this machine."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
+
+
+def clock(at: float) -> str:
+    """A time of today, or else with its day."""
+    there, here = time.localtime(at), time.localtime()
+    return time.strftime("%H:%M:%S" if there[:3] == here[:3] else "%b %d %H:%M", there)
+
+
+def iso(at: float) -> str:
+    """A time for programs."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
+
+
+def code(name: str) -> str:
+    """A code as words.
+
+    >>> code("NOT_A_PARTITION_COLUMN")
+    'not a partition column'
+    """
+    return name.replace("_", " ").lower()

@@ -1,0 +1,109 @@
+"""The OpenAPI description of the admin port's JSON routes, made from the types of their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any, Final
+
+import msgspec
+
+from proxy.admin.answers import ErrorAnswer
+from proxy.admin.explain_endpoint import ExplainRequest
+from proxy.backends.backend import BackendView
+from proxy.session.explain.view import ExplainView
+
+_REF: Final = "#/components/schemas/{name}"
+
+
+class BackendsAnswer(msgspec.Struct):
+    """The answer of GET /backends."""
+
+    backends: list[BackendView]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter in the query of a route."""
+
+    name: str
+    text: str
+    type: str = "string"
+    enum: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Route:
+    """A GET route with an answer in JSON; 401 and 503 are among the answers of all."""
+
+    path: str
+    text: str
+    answer: Any
+    parameters: tuple[Parameter, ...] = ()
+    # Further statuses of errors.
+    statuses: tuple[int, ...] = ()
+
+
+def description(routes: Sequence[Route]) -> dict[str, Any]:
+    """The description of these routes, and of those for explain and backends."""
+    types = [ErrorAnswer, ExplainRequest, ExplainView, BackendsAnswer, *(route.answer for route in routes)]
+    schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
+    schema_of = dict(zip(types, schemas, strict=True))
+    error = _content("An error, as a sentence.", schema_of[ErrorAnswer])
+    paths = {route.path: {"get": _operation(route, schema_of[route.answer], error)} for route in routes}
+    paths["/backends"] = {
+        "get": {
+            "summary": "The backends, with their load, health and last failures.",
+            "responses": {"200": _content("The answer.", schema_of[BackendsAnswer])},
+        }
+    }
+    paths["/explain"] = {
+        "post": {
+            "summary": "The decision about a statement; the credentials are the backend's.",
+            "security": [{"basic": []}, {}],
+            "requestBody": {"required": True, **_content("", schema_of[ExplainRequest], is_answer=False)},
+            "responses": {
+                "200": _content("The answer.", schema_of[ExplainView]),
+                **dict.fromkeys(("400", "500", "502"), error),
+            },
+        }
+    }
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Starpruner's admin port", "version": version("starpruner")},
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"basic": {"type": "http", "scheme": "basic"}},
+        },
+    }
+
+
+def _operation(route: Route, schema: dict[str, Any], error: dict[str, Any]) -> dict[str, Any]:
+    named = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        for name in ("id",)
+        if f"{{{name}}}" in route.path
+    ]
+    asked = [
+        {
+            "name": one.name,
+            "in": "query",
+            "description": one.text,
+            "schema": {"type": one.type, **({"enum": list(one.enum)} if one.enum else {})},
+        }
+        for one in route.parameters
+    ]
+    statuses = sorted({"401", "503", *(["400"] if asked else []), *map(str, route.statuses)})
+    return {
+        "summary": route.text,
+        "security": [{"basic": []}],
+        "parameters": named + asked,
+        "responses": {"200": _content("The answer.", schema), **dict.fromkeys(statuses, error)},
+    }
+
+
+def _content(text: str, schema: dict[str, Any], *, is_answer: bool = True) -> dict[str, Any]:
+    content = {"content": {"application/json": {"schema": schema}}}
+    return {"description": text, **content} if is_answer else content

@@ -1,0 +1,301 @@
+"""The pages of the admin port, made on the server, and signing in: one for each view, and one for a statement.
+
+Templates stand in `templates/`, the style sheet in `static/`. A page runs no script and loads nothing from
+elsewhere. Forms that do something carry a token (`proxy/admin/tickets.py`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import msgspec
+from aiohttp import web
+
+from proxy.admin import formats
+from proxy.admin.answers import Handler
+from proxy.admin.drawings import join_graph, timeline
+from proxy.admin.explain_endpoint import ANONYMOUS, ExplainRequest
+from proxy.admin.insertions import compared
+from proxy.admin.statements_view import REASON_DAYS, StatementsView, remedy_of, sentence_of
+from proxy.admin.tickets import Visitor
+from proxy.admin.visitors import COOKIE, SignInError, Visitors
+from proxy.backends.pool import BackendPool
+from proxy.history.queries import Filter, HistoryError
+from proxy.history.record import OUTCOMES
+from proxy.session.explain.text import text
+from proxy.session.explain.view import ExplainView
+from proxy.upstream.errors import BackendError
+from rewriter import SkipReason
+
+log = logging.getLogger(__name__)
+
+_HERE: Final = Path(__file__).parent
+# The style sheet changes with a release alone.
+_STYLE_S: Final = 3_600
+# Fields by which the history is filtered, as in GET /statements.
+_FILTERS: Final = ("text", "outcome", "reason", "user", "table", "fingerprint")
+_FIELD_CHARS_MAX: Final = 500
+
+Explained = Callable[[ExplainRequest, str, str], Awaitable[ExplainView]]
+
+
+class Pages:
+    """The pages, for the visitor that each request is of."""
+
+    def __init__(
+        self, view: StatementsView, visitors: Visitors, backends: BackendPool, explained: Explained
+    ) -> None:
+        self._view = view
+        self._visitors = visitors
+        self._backends = backends
+        self._explained = explained
+        self._templates = formats.templates(_HERE / "templates")
+        self._style = (_HERE / "static" / "style.css").read_bytes()
+
+    def routes(self) -> list[web.RouteDef]:
+        """The routes of the pages, and of the style sheet."""
+        return [
+            web.get("/", self._for_visitor(self._now)),
+            web.get("/history", self._for_visitor(self._history)),
+            web.get("/history/{id}", self._for_visitor(self._statement)),
+            web.get("/digests/page", self._for_visitor(self._digests)),
+            web.get("/why-not", self._for_visitor(self._why_not)),
+            web.get("/explain", self._for_visitor(self._explain_form)),
+            web.post("/explain/page", self._explain),
+            web.get("/sign-in", self._sign_in_form),
+            web.post("/sign-in", self._sign_in),
+            web.post("/sign-out", self._sign_out),
+            web.get("/static/style.css", self._style_sheet),
+        ]
+
+    def error(self, status: HTTPStatus, sentence: str) -> web.Response:
+        """A page that says what went wrong."""
+        return self._page("error.html", None, "", status=status, sentence=sentence)
+
+    # --- the views
+
+    async def _now(self, request: web.Request, visitor: Visitor) -> web.Response:
+        today, failure = None, ""
+        try:
+            today = await self._view.today(visitor)
+        except HistoryError as error:
+            failure = str(error)
+        return self._answer(
+            request,
+            visitor,
+            "now.html",
+            place="now",
+            today=today,
+            failure=failure,
+            now=await self._view.now(visitor),
+            quarantine=await self._view.quarantine(visitor),
+            backends=self._backends.views(),
+            losses=sum(count for _, count in self._view.history.losses_by_reason()),
+            trouble=self._view.history.error,
+        )
+
+    async def _history(self, request: web.Request, visitor: Visitor) -> web.Response:
+        asked = {name: request.query.get(name, "")[:_FIELD_CHARS_MAX].strip() for name in _FILTERS}
+        before = request.query.get("before", "")
+        page, failure = None, ""
+        try:
+            wanted = msgspec.convert({**asked, "seen_by": visitor.seen_by, "before": before}, Filter)
+            page = await self._view.statements(wanted)
+        except HistoryError as error:
+            failure = str(error)
+        given = {name: value for name, value in asked.items() if value}
+        older = urlencode({**given, "before": page.next}) if page is not None and page.next else ""
+        return self._answer(
+            request,
+            visitor,
+            "history.html",
+            place="history",
+            asked=asked,
+            given=given,
+            is_first=not before,
+            first=urlencode(given),
+            older=older,
+            page=page,
+            failure=failure,
+            outcomes=OUTCOMES,
+            reasons=sorted(SkipReason.__members__),
+        )
+
+    async def _statement(self, request: web.Request, visitor: Visitor) -> web.Response:
+        try:
+            record = await self._view.statement(request.match_info["id"], visitor)
+        except HistoryError as error:
+            return self.error(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
+        if record is None:
+            return self.error(
+                HTTPStatus.NOT_FOUND, "There is no such statement any more, or it is another user's."
+            )
+        original, rewritten = compared(record.original, record.rewritten or record.original)
+        return self._answer(
+            request,
+            visitor,
+            "statement.html",
+            place="history",
+            record=record,
+            original=original,
+            rewritten=rewritten if record.rewritten is not None else None,
+            facts=[scan for scan in record.scans if scan.is_fact],
+            others=[scan for scan in record.scans if not scan.is_fact],
+            graph=join_graph(record),
+            spans=timeline(record),
+        )
+
+    async def _digests(self, request: web.Request, visitor: Visitor) -> web.Response:
+        digests, failure = [], ""
+        try:
+            digests = await self._view.digests(visitor)
+        except HistoryError as error:
+            failure = str(error)
+        return self._answer(
+            request, visitor, "digests.html", place="digests", digests=digests, failure=failure, days=REASON_DAYS
+        )
+
+    async def _why_not(self, request: web.Request, visitor: Visitor) -> web.Response:
+        reasons, failure = [], ""
+        try:
+            reasons = await self._view.reasons(visitor)
+        except HistoryError as error:
+            failure = str(error)
+        return self._answer(
+            request, visitor, "why_not.html", place="why-not", reasons=reasons, failure=failure, days=REASON_DAYS
+        )
+
+    async def _explain_form(self, request: web.Request, visitor: Visitor) -> web.Response:
+        asked = {"sql": "", "database": "", "user": visitor.name}
+        identifier = request.query.get("statement", "")
+        if identifier:
+            try:
+                record = await self._view.statement(identifier, visitor)
+            except HistoryError:
+                record = None
+            if record is not None:
+                asked |= {"sql": record.original, "database": record.database}
+        return self._answer(
+            request, visitor, "explain.html", place="explain", asked=asked, explained="", failure=""
+        )
+
+    async def _explain(self, request: web.Request) -> web.Response:
+        visitor = await self._known(request)
+        form = await self._form(request)
+        if form is None or visitor is None:
+            return self.error(HTTPStatus.FORBIDDEN, "The form is too old; load the page again.")
+        asked = {name: form.get(name, "") for name in ("sql", "database", "user")}
+        explained, failure = "", ""
+        wanted = ExplainRequest(asked["sql"], asked["database"] or None, run_key_queries="keys" in form)
+        try:
+            login = asked["user"] or ANONYMOUS, form.get("password", "") or ANONYMOUS
+            explained = text(await self._explained(wanted, *login))
+        except BackendError as error:
+            failure = str(error)
+        return self._answer(
+            request, visitor, "explain.html", place="explain", asked=asked, explained=explained, failure=failure
+        )
+
+    # --- signing in
+
+    async def _sign_in_form(self, request: web.Request) -> web.Response:
+        return self._sign_in_page(request, "", request.query.get("next", ""))
+
+    async def _sign_in(self, request: web.Request) -> web.Response:
+        form = await self._form(request)
+        if form is None:
+            return self._sign_in_page(request, "The form was too old; try again.", "", HTTPStatus.FORBIDDEN)
+        wanted = form.get("next", "")
+        try:
+            visitor = await self._visitors.sign_in(form.get("user", ""), form.get("password", ""))
+        except SignInError as error:
+            return self._sign_in_page(request, str(error), wanted, HTTPStatus.UNAUTHORIZED)
+        answer = _see(wanted)
+        self._visitors.set_cookie(answer, request, self._visitors.tickets.cookie(visitor, formats.now()))
+        return answer
+
+    async def _sign_out(self, request: web.Request) -> web.Response:
+        if await self._form(request) is None:
+            return self.error(HTTPStatus.FORBIDDEN, "The form is too old; load the page again.")
+        answer = _see("/sign-in")
+        answer.del_cookie(COOKIE, path="/")
+        return answer
+
+    def _sign_in_page(
+        self, request: web.Request, failure: str, wanted: str, status: HTTPStatus = HTTPStatus.OK
+    ) -> web.Response:
+        return self._answer(request, None, "sign_in.html", place="", failure=failure, wanted=wanted, status=status)
+
+    async def _style_sheet(self, _: web.Request) -> web.Response:
+        headers = {"Cache-Control": f"max-age={_STYLE_S}"}
+        return web.Response(body=self._style, content_type="text/css", charset="utf-8", headers=headers)
+
+    # --- parts of all of them
+
+    def _for_visitor(self, handler: Callable[[web.Request, Visitor], Awaitable[web.Response]]) -> Handler:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            visitor = await self._known(request)
+            if visitor is None:
+                return _see(f"/sign-in?{urlencode({'next': request.path_qs})}")
+            return await handler(request, visitor)
+
+        return handle
+
+    async def _known(self, request: web.Request) -> Visitor | None:
+        try:
+            return await self._visitors.of_request(request)
+        except SignInError:
+            return None
+
+    async def _form(self, request: web.Request) -> dict[str, str] | None:
+        """The fields of a form that we have shown to this visitor; None for any other."""
+        fields = {name: value for name, value in (await request.post()).items() if isinstance(value, str)}
+        cookie = request.cookies.get(COOKIE, "")
+        is_ours = self._visitors.tickets.is_cookie(cookie, formats.now())
+        origin = request.headers.get("Origin")
+        is_from_here = origin is None or origin.rpartition("//")[2] == request.host
+        if not (is_ours and is_from_here and self._visitors.tickets.is_token(fields.get("token", ""), cookie)):
+            return None
+        return fields
+
+    def _answer(
+        self,
+        request: web.Request,
+        visitor: Visitor | None,
+        template: str,
+        *,
+        place: str,
+        status: HTTPStatus = HTTPStatus.OK,
+        **values: Any,
+    ) -> web.Response:
+        cookie = self._visitors.cookie_of(request)
+        token = self._visitors.tickets.token(cookie)
+        answer = self._page(template, visitor, token, place=place, status=status, **values)
+        if cookie != request.cookies.get(COOKIE):
+            self._visitors.set_cookie(answer, request, cookie)
+        return answer
+
+    def _page(
+        self,
+        template: str,
+        visitor: Visitor | None,
+        token: str,
+        *,
+        status: HTTPStatus = HTTPStatus.OK,
+        **values: Any,
+    ) -> web.Response:
+        shown = self._templates.get_template(template).render(
+            visitor=visitor, token=token, sentence_of=sentence_of, remedy_of=remedy_of, **{"place": "", **values}
+        )
+        return web.Response(text=shown, status=status, content_type="text/html", charset="utf-8")
+
+
+def _see(wanted: str) -> web.Response:
+    """A redirect within this origin."""
+    is_here = wanted.startswith("/") and not wanted.startswith(("//", "/\\"))
+    return web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": wanted if is_here else "/"})

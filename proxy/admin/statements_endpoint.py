@@ -1,0 +1,193 @@
+"""GET /statements, /statements/{id}, /summary, /reasons, /digests, /now, /quarantine and /openapi.json.
+
+A user sees the own statements, an administrator all; nobody sees any without signing in, by HTTP Basic or by the
+cookie of the pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Any, Final
+
+import msgspec
+from aiohttp import web
+
+from proxy.admin.answers import Handler, error_answer, json_answer
+from proxy.admin.openapi import Parameter, Route, description
+from proxy.admin.statements_view import (
+    REASON_DAYS,
+    NowView,
+    QuarantineView,
+    ReasonView,
+    StatementsView,
+    TodayView,
+)
+from proxy.admin.tickets import Visitor
+from proxy.admin.visitors import SignInError, Visitors
+from proxy.history.digests import Digest
+from proxy.history.queries import PAGE_ROWS, PAGE_ROWS_MAX, Filter, HistoryError, StatementPage
+from proxy.history.record import OUTCOMES, Record
+
+# A wider look back would go through all that is kept.
+REASON_DAYS_MAX: Final = 31
+
+
+class ReasonsAnswer(msgspec.Struct):
+    """The answer of GET /reasons, those that are met most often first."""
+
+    reasons: list[ReasonView]
+
+
+class DigestsAnswer(msgspec.Struct):
+    """The answer of GET /digests."""
+
+    digests: list[Digest]
+
+
+class _Wanted(msgspec.Struct, forbid_unknown_fields=True):
+    """The query of GET /statements."""
+
+    user: str = ""
+    outcome: str = ""
+    reason: str = ""
+    table: str = ""
+    fingerprint: str = ""
+    text: str = ""
+    since: float | None = None
+    before: str = ""
+    limit: int = PAGE_ROWS
+
+    def to_filter(self, visitor: Visitor) -> Filter:
+        values = {name: getattr(self, name) for name in self.__struct_fields__ if name != "limit"}
+        return Filter(seen_by=visitor.seen_by, **values)
+
+
+class _WantedDays(msgspec.Struct, forbid_unknown_fields=True):
+    """The query of GET /reasons and /digests."""
+
+    days: int = REASON_DAYS
+
+
+ROUTES: Final = (
+    Route(
+        "/statements",
+        "Statements, the newest first; `next` of the answer is `before` of the next page.",
+        StatementPage,
+        parameters=(
+            Parameter("user", "The user who sent them."),
+            Parameter("outcome", "Their outcome.", enum=OUTCOMES),
+            Parameter("reason", "The code of a reason for which they, or a scan of theirs, stayed as they were."),
+            Parameter("table", "A table that they name, as they name it."),
+            Parameter("fingerprint", "Statements that differ in constants alone."),
+            Parameter("text", "A part of the original."),
+            Parameter("since", "Seconds since 1970.", "number"),
+            Parameter("before", "The id that the last page ended with."),
+            Parameter("limit", f"Statements of a page, {PAGE_ROWS_MAX} at most.", "integer"),
+        ),
+    ),
+    Route("/statements/{id}", "One statement, with texts, scans and times.", Record, statuses=(404,)),
+    Route("/summary", "The statements since midnight: sums, those that gained most, the slowest.", TodayView),
+    Route(
+        "/reasons",
+        "Reasons for which statements stayed as they were, counted by day, with advice.",
+        ReasonsAnswer,
+        parameters=(Parameter("days", f"Days that are looked back, {REASON_DAYS_MAX} at most.", "integer"),),
+    ),
+    Route(
+        "/digests",
+        "One line for each fingerprint, those that took most seconds in all first.",
+        DigestsAnswer,
+        parameters=(Parameter("days", f"Days that are looked back, {REASON_DAYS_MAX} at most.", "integer"),),
+    ),
+    Route("/now", "Statements that run, and open sessions.", NowView),
+    Route("/quarantine", "Rules and fingerprints that are quarantined.", QuarantineView),
+)
+
+
+def routes(view: StatementsView, visitors: Visitors) -> list[web.RouteDef]:
+    """The routes."""
+    shown = _Statements(view)
+    handlers = (
+        shown.statements,
+        shown.statement,
+        shown.summary,
+        shown.reasons,
+        shown.digests,
+        shown.now,
+        shown.quarantine,
+    )
+    paths = (route.path for route in ROUTES)
+    return [
+        *(web.get(path, _for_visitor(handler, visitors)) for path, handler in zip(paths, handlers, strict=True)),
+        web.get("/openapi.json", _openapi),
+    ]
+
+
+class _Statements:
+    """The handlers, in the order of ROUTES."""
+
+    def __init__(self, view: StatementsView) -> None:
+        self._view = view
+
+    async def statements(self, request: web.Request, visitor: Visitor) -> web.Response:
+        wanted = msgspec.convert(dict(request.query), _Wanted, strict=False)
+        if not 1 <= wanted.limit <= PAGE_ROWS_MAX:
+            return error_answer(HTTPStatus.BAD_REQUEST, f"limit is from 1 to {PAGE_ROWS_MAX}.")
+        return json_answer(await self._view.statements(wanted.to_filter(visitor), wanted.limit))
+
+    async def statement(self, request: web.Request, visitor: Visitor) -> web.Response:
+        record = await self._view.statement(request.match_info["id"], visitor)
+        if record is None:
+            return error_answer(HTTPStatus.NOT_FOUND, "There is no such statement, or it is another user's.")
+        return json_answer(record)
+
+    async def reasons(self, request: web.Request, visitor: Visitor) -> web.Response:
+        days = msgspec.convert(dict(request.query), _WantedDays, strict=False).days
+        if not 1 <= days <= REASON_DAYS_MAX:
+            return error_answer(HTTPStatus.BAD_REQUEST, f"days is from 1 to {REASON_DAYS_MAX}.")
+        return json_answer(ReasonsAnswer(await self._view.reasons(visitor, days)))
+
+    async def summary(self, _: web.Request, visitor: Visitor) -> web.Response:
+        return json_answer(await self._view.today(visitor))
+
+    async def digests(self, request: web.Request, visitor: Visitor) -> web.Response:
+        days = msgspec.convert(dict(request.query), _WantedDays, strict=False).days
+        if not 1 <= days <= REASON_DAYS_MAX:
+            return error_answer(HTTPStatus.BAD_REQUEST, f"days is from 1 to {REASON_DAYS_MAX}.")
+        return json_answer(DigestsAnswer(await self._view.digests(visitor, days)))
+
+    async def now(self, _: web.Request, visitor: Visitor) -> web.Response:
+        return json_answer(await self._view.now(visitor))
+
+    async def quarantine(self, _: web.Request, visitor: Visitor) -> web.Response:
+        return json_answer(await self._view.quarantine(visitor))
+
+
+async def _openapi(_: web.Request) -> web.Response:
+    return json_answer(description(ROUTES))
+
+
+def _for_visitor(
+    handler: Callable[[web.Request, Visitor], Awaitable[web.Response]], visitors: Visitors
+) -> Handler:
+    async def handle(request: web.Request) -> web.Response:
+        try:
+            visitor = await visitors.of_request(request)
+            if visitor is None:
+                return _unknown("Sign in: send a name and a password by HTTP Basic, or use the page.")
+            return await handler(request, visitor)
+        except SignInError as error:
+            return _unknown(str(error))
+        except msgspec.ValidationError as error:
+            return error_answer(HTTPStatus.BAD_REQUEST, f"The request is not understood: {error}.")
+        except HistoryError as error:
+            return error_answer(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
+
+    return handle
+
+
+def _unknown(sentence: str) -> web.Response:
+    answer: Any = error_answer(HTTPStatus.UNAUTHORIZED, sentence)
+    answer.headers["WWW-Authenticate"] = 'Basic realm="starpruner", charset="UTF-8"'
+    return answer  # type: ignore[no-any-return]

@@ -1,0 +1,198 @@
+"""Answers about statements, for the JSON routes and the pages alike: each for one visitor."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Final, TypeVar
+
+import msgspec
+
+from proxy.admin.tickets import Visitor
+from proxy.history.digests import Digest
+from proxy.history.history import History, ProcessState, SessionState
+from proxy.history.queries import (
+    DAY_S,
+    PAGE_ROWS,
+    Filter,
+    HistoryError,
+    HistoryReader,
+    ReasonLine,
+    StatementLine,
+    StatementPage,
+    Sums,
+    today,
+)
+from proxy.history.record import Record
+from rewriter import SkipReason
+from rewriter.vocabulary.remedies import REMEDIES
+
+T = TypeVar("T")
+
+# Questions to the file at a time: more would only take turns at the disk.
+_READERS: Final = 2
+# Lines of the lists on the front page.
+_FRONT_LINES: Final = 5
+REASON_DAYS: Final = 7
+
+
+class SparingDashboard(msgspec.Struct):
+    """Statements of one fingerprint that left out partitions: their number, and one of them."""
+
+    fingerprint: str | None
+    statements: int
+    partitions_spared: int
+    partitions_total: int
+    last_id: str
+    excerpt: str
+
+
+class NowView(msgspec.Struct):
+    """The statements that run and the open sessions, the newest first (some of them), and both counts."""
+
+    running: list[Record]
+    sessions: list[SessionState]
+    running_count: int
+    session_count: int
+
+
+class QuarantineView(msgspec.Struct):
+    """Sentences about what is quarantined. Fingerprints are for administrators alone."""
+
+    rules: list[str]
+    fingerprints: list[str]
+
+
+class TodayView(msgspec.Struct):
+    """The statements since midnight: their sums, those that gained most, and the slowest."""
+
+    sums: Sums
+    dashboards: list[SparingDashboard]
+    slowest: list[StatementLine]
+    # Among the slowest, those that stayed original although there was something to decide.
+    slowest_originals: list[StatementLine]
+
+
+class ReasonView(msgspec.Struct):
+    """A reason with its sentence, with advice, and with counts by day, the oldest day first."""
+
+    reason: str
+    sentence: str
+    remedy: str
+    statements: int
+    days: list[int]
+    tables: list[str]
+    last_id: str
+
+
+class StatementsView:
+    """The history and the present of statements. Methods raise HistoryError."""
+
+    def __init__(self, history: History) -> None:
+        self.history = history
+        self._pool = ThreadPoolExecutor(_READERS, thread_name_prefix="history-reader")
+
+    async def close(self) -> None:
+        """End the threads."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    async def now(self, visitor: Visitor) -> NowView:
+        """What runs in all processes that share the history."""
+        states = await self._states()
+        seen = visitor.seen_by
+        running = [one for state in states for one in state.running if seen in {None, one.user}]
+        sessions = [one for state in states for one in state.sessions if seen in {None, one.user}]
+        counts = sum(state.running_count for state in states), sum(state.session_count for state in states)
+        if seen is not None:
+            counts = len(running), len(sessions)
+        newest = sorted(running, key=lambda record: record.id, reverse=True)
+        return NowView(newest, sorted(sessions, key=lambda one: one.id, reverse=True), *counts)
+
+    async def quarantine(self, visitor: Visitor) -> QuarantineView:
+        """What is quarantined in all processes."""
+        states = await self._states()
+        rules = {sentence: None for state in states for sentence in state.quarantined_rules}
+        if not visitor.is_administrator:
+            return QuarantineView(list(rules), [])
+        return QuarantineView(list(rules), [sentence for state in states for sentence in state.quarantined])
+
+    async def statements(self, wanted: Filter, rows: int = PAGE_ROWS) -> StatementPage:
+        """A page of the history."""
+        return await self._asked(lambda reader: reader.statements(wanted, rows))
+
+    async def statement(self, identifier: str, visitor: Visitor) -> Record | None:
+        """One statement, that may still run; None where there is none that the visitor may see."""
+        for record in (await self.now(visitor)).running:
+            if record.id == identifier:
+                return record
+        try:
+            return await self._asked(lambda reader: reader.statement(identifier, visitor.seen_by))
+        except HistoryError:
+            if self.history.path is None or not self.history.path.exists():
+                return None
+            raise
+
+    async def today(self, visitor: Visitor) -> TodayView:
+        """The statements since midnight."""
+        wanted = Filter(seen_by=visitor.seen_by, since=today())
+        return await self._asked(partial(_today, wanted))
+
+    async def reasons(self, visitor: Visitor, days: int = REASON_DAYS) -> list[ReasonView]:
+        """The reasons for which statements stayed as they were."""
+        lines = await self._asked(lambda reader: reader.reasons(Filter(seen_by=visitor.seen_by), days))
+        return [_reason(line) for line in lines]
+
+    async def digests(self, visitor: Visitor, days: int = REASON_DAYS) -> list[Digest]:
+        """One line for each fingerprint of the last days."""
+        wanted = Filter(seen_by=visitor.seen_by, since=time.time() - days * DAY_S)
+        return await self._asked(lambda reader: reader.digests(wanted))
+
+    async def _states(self) -> list[ProcessState]:
+        own = self.history.state()
+        try:
+            others = await self._asked(lambda reader: reader.others(self.history.process))
+        except HistoryError:
+            # Nothing is kept, or not yet: this process is all that is known of.
+            others = []
+        return [own, *others]
+
+    async def _asked(self, question: Callable[[HistoryReader], T]) -> T:
+        if self.history.path is None:
+            raise HistoryError("The history is switched off (history.enabled), so no statement is kept.")
+        if self.history.error is not None and not self.history.path.exists():
+            raise HistoryError(f"Statements are not kept now: {self.history.error}.")
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._pool, question, HistoryReader(self.history.path))
+
+
+def sentence_of(code: str) -> str:
+    """The sentence of a reason; the code itself for one of another version."""
+    return SkipReason[code].sentence if code in SkipReason.__members__ else code
+
+
+def remedy_of(code: str) -> str:
+    """What a user can do about a reason."""
+    return REMEDIES[SkipReason[code]] if code in SkipReason.__members__ else ""
+
+
+def _today(wanted: Filter, reader: HistoryReader) -> TodayView:
+    sums = reader.sums(wanted)
+    dashboards = [SparingDashboard(*row) for row in reader.most_spared(wanted, _FRONT_LINES)]
+    slowest = reader.slowest(wanted, _FRONT_LINES)
+    left = reader.slowest(msgspec.structs.replace(wanted, outcome="original", only_candidates=True), _FRONT_LINES)
+    return TodayView(sums, dashboards, slowest, left)
+
+
+def _reason(line: ReasonLine) -> ReasonView:
+    return ReasonView(
+        line.reason,
+        sentence_of(line.reason),
+        remedy_of(line.reason),
+        line.statements,
+        line.days,
+        line.tables,
+        line.last_id,
+    )

@@ -1,0 +1,123 @@
+"""Digests: one line for each fingerprint, of the runs that are kept. Every number is of runs that were made.
+
+The times with and without us stand beside one another where runs of both kinds are kept: originals run as trials
+of the cost gate, while the fingerprint is quarantined, or while a session has rewriting switched off.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any, Final
+
+import msgspec
+
+# Characters of a text in a list.
+_EXCERPT_CHARS: Final = 300
+
+# Runs that took a time: of each kind the median and the 95th percentile are those of a run that was made.
+_TIMES: Final = """
+WITH runs AS (
+  SELECT fingerprint, kind, took, row_number() OVER (PARTITION BY fingerprint, kind ORDER BY took) AS place,
+    count(*) OVER (PARTITION BY fingerprint, kind) AS total
+  FROM (SELECT fingerprint, {kind} AS kind, deciding_s + run_s AS took FROM statements AS s
+    WHERE {where} AND fingerprint IS NOT NULL AND run_s IS NOT NULL AND outcome IN ('rewritten', 'original'))
+)
+SELECT fingerprint, kind, total, max(CASE WHEN place = (total + 1) / 2 THEN took END),
+  max(CASE WHEN place = (total * 95 + 99) / 100 THEN took END)
+FROM runs GROUP BY fingerprint, kind
+"""
+
+_LINES: Final = """
+SELECT fingerprint, count(*), total(outcome = 'rewritten'), total(outcome = 'fallback'), total(outcome = 'failed'),
+  total(deciding_s + run_s),
+  total(CASE WHEN outcome = 'rewritten' THEN partitions_total - partitions_kept END),
+  total(CASE WHEN outcome = 'rewritten' THEN partitions_total END),
+  total(CASE WHEN outcome = 'rewritten' THEN bytes_total - bytes_kept END),
+  min(started_at), max(started_at), max(id), substr(original, 1, {chars})
+FROM statements AS s WHERE {where} AND fingerprint IS NOT NULL GROUP BY fingerprint
+ORDER BY total(deciding_s + run_s) DESC LIMIT ?
+"""
+
+
+class Times(msgspec.Struct):
+    """The runs of one kind that finished, and how long they took, deciding included."""
+
+    runs: int
+    median_s: float
+    p95_s: float
+
+
+class Digest(msgspec.Struct, kw_only=True):
+    """The runs of one fingerprint.
+
+    Times are null where no such run is kept. The last two are of runs of both kinds: of the last 24 hours, and of
+    before.
+    """
+
+    fingerprint: str
+    runs: int
+    rewritten: int
+    fallbacks: int
+    failures: int
+    seconds: float
+    # Of finished rewritten runs of which the numbers are known.
+    partitions_spared: int
+    partitions_total: int
+    bytes_spared: int
+    first_seen: float
+    last_seen: float
+    last_id: str
+    excerpt: str
+    times_rewritten: Times | None = None
+    times_original: Times | None = None
+    times_last_day: Times | None = None
+    times_before: Times | None = None
+    reasons: list[str] = []
+
+
+def digests(
+    connection: sqlite3.Connection, where: str, values: list[object], a_day_ago: str, rows: int
+) -> list[Digest]:
+    """The digests of statements that satisfy a condition; `a_day_ago` is the lowest id of that time."""
+    found = connection.execute(_LINES.format(where=where, chars=_EXCERPT_CHARS), (*values, rows)).fetchall()
+    lines = {row[0]: _digest(row) for row in found}
+    for kind, fields in (
+        ("s.outcome = 'rewritten'", ("times_original", "times_rewritten")),
+        (f"s.id >= '{a_day_ago}'", ("times_before", "times_last_day")),
+    ):
+        timed = connection.execute(_TIMES.format(kind=kind, where=where), values)
+        for fingerprint, is_second, *times in timed:
+            if fingerprint in lines:
+                setattr(lines[fingerprint], fields[is_second], Times(*times))
+    named = connection.execute(
+        "SELECT DISTINCT s.fingerprint, r.reason FROM reasons AS r JOIN statements AS s ON s.id = r.id"  # noqa: S608
+        f" WHERE {where} AND s.fingerprint IS NOT NULL ORDER BY r.reason",
+        values,
+    )
+    for fingerprint, reason in named:
+        if fingerprint in lines:
+            lines[fingerprint].reasons.append(reason)
+    return list(lines.values())
+
+
+def _digest(row: tuple[Any, ...]) -> Digest:
+    fingerprint, *counts = row[:5]
+    seconds, *spared = row[5:9]
+    first, last, last_id, excerpt = row[9:]
+    runs, rewritten, fallbacks, failures = map(int, counts)
+    partitions_spared, partitions_total, bytes_spared = map(int, spared)
+    return Digest(
+        fingerprint=fingerprint,
+        runs=runs,
+        rewritten=rewritten,
+        fallbacks=fallbacks,
+        failures=failures,
+        seconds=seconds,
+        partitions_spared=partitions_spared,
+        partitions_total=partitions_total,
+        bytes_spared=bytes_spared,
+        first_seen=first,
+        last_seen=last,
+        last_id=last_id,
+        excerpt=excerpt,
+    )

@@ -1,0 +1,415 @@
+"""The history of a process: sessions tell it of their statements, and a thread writes them.
+
+Nothing here waits for the disk but that thread. A queue of bounded size stands between; where it is full, or the
+disk is, statements are missing from the history and counted, and nothing else happens.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import re
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from proxy.config.serving import HistorySection
+from proxy.history.record import Record, ShadowRecord, add_verdict, cut, decide, end, new_id, now, shadow_of
+from proxy.history.redaction import kept
+from proxy.history.store import FILE_NAME, Store, StoreError
+from proxy.operations.dispatch import Outcome, OutcomeKind
+from proxy.operations.session_port import SessionOpening
+from proxy.session.decision import Decision
+from proxy.session.shadow.compare import Comparison
+from rewriter import SkipReason
+
+_log = logging.getLogger(__name__)
+
+# Statements and characters that may be held: those that run, and those that wait for the disk. The disk is asked
+# twice a second, so this is for one that hangs for a while.
+HELD_MAX: Final = 20_000
+HELD_CHARS_MAX: Final = 64 * 1024 * 1024
+# Time between two looks into the queue.
+WRITE_EVERY_S: Final = 0.5
+# Statements of one transaction: others wait for it.
+BATCH_MAX: Final = 500
+# Characters of one transaction: a part of the smallest room that the history may have.
+BATCH_CHARS_MAX: Final = 500_000
+# Old statements are looked for so often.
+DELETE_EVERY_S: Final = 60.0
+# Other processes are told of this one so often, and forget it when they have not heard for so long.
+PUBLISH_EVERY_S: Final = 2.0
+LOST_AFTER_S: Final = 15.0
+# A file that cannot be used is tried again after this.
+RETRY_S: Final = 10.0
+# Losses are logged once in this time.
+_LOG_EVERY_S: Final = 60.0
+# The writer gets this long to write the last statements when the process ends.
+CLOSE_S: Final = 3.0
+# Without a path: what a directory of temporary files bears, which may be memory.
+TEMPORARY_BYTES_MAX: Final = 64_000_000
+# Running statements and sessions that other processes are told of.
+_PUBLISHED_MAX: Final = 200
+
+_USE: Final = re.compile(r"\s*USE\s+(?:DATABASE\s+|SCHEMA\s+|NAMESPACE\s+)?([\w.`]+)\s*;?\s*", re.IGNORECASE)
+_DAY_S: Final = 86_400.0
+
+
+class SessionState(msgspec.Struct):
+    """An open session, as others see it."""
+
+    id: str
+    user: str
+    client: str
+    database: str
+    opened_at: float
+    statements: int = 0
+
+
+class ProcessState(msgspec.Struct):
+    """The statements that run in a process, its sessions, and what it has quarantined."""
+
+    running: list[Record] = []
+    sessions: list[SessionState] = []
+    # How many there are of both, which may be more.
+    running_count: int = 0
+    session_count: int = 0
+    quarantined: list[str] = []
+    quarantined_rules: list[str] = []
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Statements that are missing from the history, by the reason."""
+
+    # No room to hold them: the disk is slow, full or away.
+    queue_full: int = 0
+    # Their texts could not be stored.
+    unwritable: int = 0
+
+
+class History:
+    """The history of a process; without a directory statements are shown while they run, and not kept."""
+
+    def __init__(
+        self,
+        settings: HistorySection,
+        directory: Path | None,
+        quarantine: Callable[[], tuple[Sequence[str], Sequence[str]]] = lambda: ((), ()),
+    ) -> None:
+        """`quarantine` tells what is quarantined now, in sentences: rules, and fingerprints."""
+        self.settings = settings
+        self.directory = directory
+        self.literals = settings.literals
+        self.days = settings.days
+        self.bytes_max = settings.bytes_max if settings.path else min(settings.bytes_max, TEMPORARY_BYTES_MAX)
+        # A sentence for the page, as long as nothing can be written.
+        self.error: str | None = None
+        self.process = f"{os.getpid()}-{new_id(now())}"
+        self._quarantine = quarantine
+        self._lock = threading.Lock()
+        self._sessions: dict[str, SessionState] = {}
+        self._running: dict[str, Record] = {}
+        self._queue: deque[Record] = deque()
+        self._verdicts: deque[tuple[str, ShadowRecord]] = deque(maxlen=HELD_MAX)
+        self._held = self._held_chars = 0
+        self._lost_queue = self._lost_unwritable = 0
+        self._logged_at = -math.inf
+        self._stop = threading.Event()
+        self._writer: threading.Thread | None = None
+
+    @property
+    def path(self) -> Path | None:
+        """The file, for reading."""
+        return None if self.directory is None else self.directory / FILE_NAME
+
+    @property
+    def losses(self) -> Losses:
+        """The statements that are missing from the history so far."""
+        return Losses(self._lost_queue, self._lost_unwritable)
+
+    @property
+    def held(self) -> int:
+        """The statements that run, or wait for the disk."""
+        return self._held
+
+    def losses_by_reason(self) -> tuple[tuple[str, int], ...]:
+        """The same for a counter with labels."""
+        return (("queue_full", self._lost_queue), ("unwritable", self._lost_unwritable))
+
+    # --- called by sessions, from any thread
+
+    def session_opened(self, opening: SessionOpening) -> SessionHistory:
+        """See StatementLog."""
+        database = opening.configuration.get("use:database", "default")
+        at = now()
+        state = SessionState(new_id(at), opening.user, opening.client, cut(database, 200), at)
+        with self._lock:
+            self._sessions[state.id] = state
+        return SessionHistory(self, state)
+
+    def session_closed(self, session: str) -> None:
+        """A session has ended."""
+        with self._lock:
+            self._sessions.pop(session, None)
+
+    def began(self, record: Record) -> bool:
+        """A statement runs from now on. False where there is no room for it."""
+        chars = record.chars
+        with self._lock:
+            if self._held >= HELD_MAX or self._held_chars + chars > HELD_CHARS_MAX:
+                self._lost_queue += 1
+                return False
+            self._held += 1
+            self._held_chars += chars
+            self._running[record.id] = record
+        return True
+
+    def ended(self, record: Record) -> None:
+        """A statement that ran has ended."""
+        with self._lock:
+            if self._running.pop(record.id, None) is None:
+                return
+            if self.directory is not None:
+                self._queue.append(record)
+                return
+        self._release([record])
+
+    def dropped(self, record: Record) -> None:
+        """A statement that ran is decided about again, and has another record from then on."""
+        with self._lock:
+            if self._running.pop(record.id, None) is None:
+                return
+        self._release([record])
+
+    def compared(self, identifier: str, verdict: ShadowRecord) -> None:
+        """A shadow run of a statement has ended; mostly, but not always, after the statement itself."""
+        self._verdicts.append((identifier, verdict))
+
+    # --- shown on the page
+
+    def state(self) -> ProcessState:
+        """This process now, with the texts as they may be shown."""
+        with self._lock:
+            running, sessions = list(self._running.values()), list(self._sessions.values())
+        rules, fingerprints = self._quarantine()
+        newest = sorted(running, key=lambda record: record.id)[-_PUBLISHED_MAX:]
+        return ProcessState(
+            running=[kept(record, literals=self.literals) for record in newest],
+            sessions=sorted(sessions, key=lambda session: session.id)[-_PUBLISHED_MAX:],
+            running_count=len(running),
+            session_count=len(sessions),
+            quarantined=list(fingerprints),
+            quarantined_rules=list(rules),
+        )
+
+    # --- the writer
+
+    def start(self) -> None:
+        """Write from now on, in a thread of its own."""
+        if self.directory is not None and self._writer is None:
+            self._writer = threading.Thread(target=self._write_until_stopped, name="history", daemon=True)
+            self._writer.start()
+
+    def close(self) -> None:
+        """Write the last statements, and stop. A disk that hangs is not waited for."""
+        self._stop.set()
+        if self._writer is not None:
+            self._writer.join(CLOSE_S)
+
+    def _write_until_stopped(self) -> None:
+        assert self.directory is not None  # noqa: S101 - `start` has looked
+        store: Store | None = None
+        writing = _Writing()
+        while True:
+            stopping = self._stop.wait(WRITE_EVERY_S)
+            if store is None and writing.retry_at <= time.monotonic():
+                store = self._open(self.directory, writing)
+            if store is not None:
+                store = self._write(store, writing, stopping=stopping)
+            if stopping:
+                if store is not None:
+                    store.close()
+                return
+
+    def _open(self, directory: Path, writing: _Writing) -> Store | None:
+        try:
+            store = Store(directory, bytes_max=self.bytes_max, is_suspect=writing.is_suspect)
+        except (sqlite3.Error, StoreError, OSError) as error:
+            self._cannot(error, writing)
+            return None
+        self.error = None
+        writing.is_suspect = False
+        return store
+
+    def _write(self, store: Store, writing: _Writing, *, stopping: bool) -> Store | None:
+        """One turn. Returns None where the file has to be opened anew."""
+        at = time.monotonic()
+        try:
+            while self._queue or self._verdicts:
+                self._write_batch(store)
+            if at >= writing.delete_at:
+                writing.delete_at = at + DELETE_EVERY_S
+                if not store.is_current:
+                    # Another process has put the file aside.
+                    store.close()
+                    return None
+                store.delete_before(now() - self.days * _DAY_S)
+            if stopping:
+                store.withdraw(self.process)
+            elif at >= writing.publish_at:
+                writing.publish_at = at + PUBLISH_EVERY_S
+                state = msgspec.json.encode(self.state())
+                store.publish(self.process, now(), state, lost_after_s=LOST_AFTER_S)
+        except (sqlite3.Error, OSError, ValueError) as error:
+            self._cannot(error, writing)
+            store.close()
+            return None
+        self.error = None
+        return store
+
+    def _write_batch(self, store: Store) -> None:
+        records = self._batch()
+        verdicts = [self._verdicts.popleft() for _ in range(min(BATCH_MAX, len(self._verdicts)))]
+        written = [kept(record, literals=self.literals) for record in records]
+        try:
+            store.add(written, verdicts)
+        except ValueError:
+            # One that no text can be made of. The others one by one.
+            for record in written:
+                self._write_alone(store, record)
+        for _ in records:
+            self._queue.popleft()
+        self._release(records)
+
+    def _batch(self) -> list[Record]:
+        """The first statements of the queue, at least one if there is one."""
+        records: list[Record] = []
+        chars = 0
+        for place in range(min(BATCH_MAX, len(self._queue))):
+            record = self._queue[place]
+            chars += record.chars
+            if records and chars > BATCH_CHARS_MAX:
+                break
+            records.append(record)
+        return records
+
+    def _write_alone(self, store: Store, record: Record) -> None:
+        try:
+            store.add([record])
+        except ValueError:
+            self._lost_unwritable += 1
+
+    def _release(self, records: Sequence[Record]) -> None:
+        with self._lock:
+            self._held -= len(records)
+            self._held_chars -= sum(record.chars for record in records)
+
+    def _cannot(self, error: Exception, writing: _Writing) -> None:
+        at = time.monotonic()
+        writing.retry_at = at + RETRY_S
+        writing.is_suspect = type(error) is sqlite3.DatabaseError
+        reason = error.strerror or str(error) if isinstance(error, OSError) else str(error)
+        self.error = reason if isinstance(error, StoreError) else f"{self.path} cannot be written: {reason}"
+        if at - self._logged_at >= _LOG_EVERY_S:
+            self._logged_at = at
+            _log.error("statements are not added to the history for now: %s", self.error)
+
+
+@dataclass
+class _Writing:
+    """The times, by the monotonic clock, of the writer's next steps."""
+
+    delete_at: float = 0.0
+    publish_at: float = 0.0
+    retry_at: float = 0.0
+    # Whether the file has shown damage, and is to be looked through when it is opened.
+    is_suspect: bool = False
+
+
+class SessionHistory:
+    """The statements of one session. Whatever goes wrong here, the session goes on."""
+
+    def __init__(self, history: History, state: SessionState) -> None:
+        self.history = history
+        self._state = state
+
+    def began(
+        self, text: str, decision: Decision | None = None, reason: SkipReason | None = None
+    ) -> StatementHistory:
+        """See SessionLog."""
+        try:
+            return self._began(text, decision, reason)
+        except Exception as error:  # noqa: BLE001 - the statement goes on
+            # Without its message, which may quote the statement.
+            _log.error("a statement is missing from the history: %s", type(error).__name__)
+            return StatementHistory(self, None)
+
+    def _began(self, text: str, decision: Decision | None, reason: SkipReason | None) -> StatementHistory:
+        state, at = self._state, now()
+        state.statements += 1
+        record = Record(
+            id=new_id(at),
+            started_at=at,
+            user=state.user,
+            session=state.id,
+            client=state.client,
+            database=state.database,
+            original=cut(text),
+        )
+        if reason is not None:
+            record.skip_reason = reason.name
+        if decision is not None:
+            decide(record, decision)
+        return StatementHistory(self, record if self.history.began(record) else None)
+
+    def finished(self, text: str) -> None:
+        """Follow the session's database."""
+        used = _USE.fullmatch(text) if len(text) <= _PUBLISHED_MAX else None
+        if used is not None:
+            self._state.database = used[1].replace("`", "")
+
+    def closed(self) -> None:
+        """See SessionLog."""
+        self.history.session_closed(self._state.id)
+
+
+class StatementHistory:
+    """One statement; without a record nothing is kept of it."""
+
+    __slots__ = ("_record", "_session")
+
+    def __init__(self, session: SessionHistory, record: Record | None) -> None:
+        self._session = session
+        self._record = record
+
+    def ended(self, outcome: Outcome) -> None:
+        """See StatementEntry."""
+        record = self._record
+        if record is None or record.end:
+            return
+        if outcome.kind is OutcomeKind.DECIDED_AGAIN:
+            self._session.history.dropped(record)
+            return
+        end(record, outcome)
+        if record.outcome == "original":
+            self._session.finished(record.original)
+        self._session.history.ended(record)
+
+    def compared(self, comparison: Comparison, decision: Decision) -> None:
+        """See StatementEntry."""
+        record = self._record
+        if record is None:
+            return
+        # Most have ended by now, and some have been written.
+        verdict = shadow_of(comparison, decision)
+        add_verdict(record, verdict)
+        self._session.history.compared(record.id, verdict)

@@ -1,0 +1,205 @@
+"""The record of one statement: who sent it, what was decided, how it ended, what it spared. Plain values."""
+
+from __future__ import annotations
+
+import time
+from itertools import count
+from random import getrandbits
+from typing import Final
+
+import msgspec
+
+from proxy.operations.dispatch import Outcome, OutcomeKind
+from proxy.session.decision import Decision
+from proxy.session.explain.text import without_files
+from proxy.session.explain.view import CountView, ScanView, view
+from proxy.session.shadow.compare import Comparison
+from rewriter import SkipReason
+
+# Characters of a text that are kept: as many as the longest statement that is rewritten by default has. Longer
+# ones are mostly INSERT .. VALUES, of which the beginning tells enough.
+TEXT_CHARS_MAX: Final = 262_144
+# Characters of a predicate, a key query or a server's message. The rewritten text has the whole predicate.
+PART_CHARS_MAX: Final = 4_000
+_order = count()
+# Scans of a statement that are kept: a text of 256 KB could name tens of thousands.
+SCANS_MAX: Final = 100
+
+_OUTCOMES: Final = {
+    OutcomeKind.FAILED: "failed",
+    OutcomeKind.FAILED_TWICE: "failed",
+    OutcomeKind.RECOVERED: "fallback",
+    OutcomeKind.OVERTAKEN: "fallback",
+    OutcomeKind.NOT_SENT: "cancelled",
+    OutcomeKind.LOST: "unseen",
+}
+OUTCOMES: Final = ("rewritten", "original", "fallback", "failed", "cancelled", "unseen")
+
+
+class ShadowRecord(msgspec.Struct):
+    """The verdict of a shadow run: both texts ran, and their answers were compared."""
+
+    verdict: str
+    why: str
+    # Of both runs and their comparison together.
+    seconds: float
+    # Of the statement, which the shadow run alone has parsed.
+    fingerprint: str | None = None
+
+
+class Record(msgspec.Struct, kw_only=True):
+    """A statement in the history. Seconds are null until they are known; `outcome` is "running" until its end.
+
+    The outcome is "rewritten" or "original" for a statement that finished, by the text that was sent; "fallback"
+    where the original was run after the rewritten text failed or was out of date; "failed"; "cancelled" where the
+    client cancelled or left; "unseen" where nobody saw its end, as of a statement that is not waited for.
+    """
+
+    id: str
+    # Seconds since 1970, of its arrival.
+    started_at: float
+    user: str
+    session: str
+    client: str
+    database: str
+    outcome: str = "running"
+    # The end in more detail: a name of OutcomeKind, in lower case.
+    end: str = ""
+    original: str
+    # Null where the original was sent.
+    rewritten: str | None = None
+    # Equal for statements whose texts differ in constants alone; null where the statement was not parsed.
+    fingerprint: str | None = None
+    # The code of the reason for which the statement as a whole stayed original.
+    skip_reason: str | None = None
+    cause: str | None = None
+    rules: list[str] = []
+    scans: list[ScanView] = []
+    cost_report: str | None = None
+    # From its arrival until it was sent, the next two included; of a rewritten one, key queries too.
+    deciding_s: float = 0.0
+    descriptions_s: float = 0.0
+    key_queries_s: float = 0.0
+    # From when it was sent until its end was seen; of a fallback the first run alone.
+    run_s: float | None = None
+    # The server's message of the first failure.
+    message: str | None = None
+    shadow: ShadowRecord | None = None
+
+    @property
+    def chars(self) -> int:
+        """Roughly the memory that it takes."""
+        return len(self.original) + len(self.rewritten or "") + 500 + 1_000 * len(self.scans)
+
+
+def new_id(now: float) -> str:
+    """An id that sorts by time, and within a millisecond of a process mostly by its order.
+
+    >>> new_id(1.5)[:12]
+    '0000000005dc'
+    """
+    return f"{int(now * 1000):012x}{next(_order) & 0xFFFF:04x}{getrandbits(32):08x}"
+
+
+def id_of_time(at: float) -> str:
+    """The lowest id of that time."""
+    return f"{max(0, int(at * 1000)):012x}"
+
+
+def cut(text: str, chars_max: int = TEXT_CHARS_MAX) -> str:
+    """The text, or its beginning where it is longer."""
+    return text if len(text) <= chars_max else f"{text[:chars_max]} .."
+
+
+def decide(record: Record, decision: Decision) -> None:
+    """Add the decision about it. Nothing of the statement's tree or the lists of partitions is kept."""
+    timings, key = decision.timings, decision.key
+    record.deciding_s = timings.total_s
+    record.descriptions_s = timings.catalog_s + timings.files_s
+    record.key_queries_s = timings.key_queries_s
+    record.started_at -= timings.total_s
+    record.skip_reason = decision.skip.name if decision.skip is not None else None
+    record.fingerprint = key.fingerprint if key is not None else None
+    if decision.gate_report is not None:
+        record.cost_report = decision.gate_report.sentence
+    if decision.rewrite is None:
+        return
+    explained = view(decision)
+    record.cause = explained.cause
+    record.scans = [_short(scan) for scan in explained.scans[:SCANS_MAX]]
+    if decision.is_narrowed:
+        record.rewritten = cut(without_files(decision.text))
+        record.rules = sorted(rule.value for rule in decision.rewrite.rules)
+
+
+def end(record: Record, outcome: Outcome) -> None:
+    """Add its end."""
+    record.end = outcome.kind.name.lower()
+    record.run_s = outcome.seconds
+    if outcome.kind is OutcomeKind.FINISHED:
+        record.outcome = "original" if record.rewritten is None else "rewritten"
+    elif outcome.kind is OutcomeKind.UNKNOWN:
+        # One that is not tracked has no time at all.
+        record.outcome = "cancelled" if outcome.seconds else "unseen"
+    else:
+        record.outcome = _OUTCOMES[outcome.kind]
+    if record.outcome == "unseen":
+        record.run_s = None
+    if outcome.message:
+        record.message = cut(outcome.message, PART_CHARS_MAX)
+
+
+def shadow_of(comparison: Comparison, decision: Decision) -> ShadowRecord:
+    """The verdict of a shadow run."""
+    fingerprint = decision.key.fingerprint if decision.key is not None else None
+    return ShadowRecord(comparison.verdict.name.lower(), comparison.why, comparison.seconds, fingerprint)
+
+
+def add_verdict(record: Record, verdict: ShadowRecord) -> None:
+    """Add the verdict, and the fingerprint that came with it."""
+    record.shadow = verdict
+    record.fingerprint = record.fingerprint or verdict.fingerprint
+
+
+def reasons_of(record: Record) -> list[tuple[str, str]]:
+    """The reasons for which it, or fact scans of it, stayed as they were, each with the table or an empty string.
+
+    Of a statement that was left alone as a whole, that reason alone: its scans repeat it.
+    """
+    if record.skip_reason is not None:
+        tables = {scan.table for scan in record.scans if scan.is_fact} or {""}
+        return [(record.skip_reason, table) for table in sorted(tables)]
+    left = {(scan.skip_reason, scan.table) for scan in record.scans if scan.is_fact and scan.predicate is None}
+    return sorted((reason, table) for reason, table in left if reason is not None)
+
+
+def tables_of(record: Record) -> set[str]:
+    """The tables that its scans name, those of CTEs left out."""
+    return {scan.table for scan in record.scans if scan.skip_reason != SkipReason.NOT_A_TABLE.name}
+
+
+def counted(record: Record, part: str) -> CountView:
+    """The partitions, files or bytes of all scans with a predicate, of which both numbers are known."""
+    counts = [getattr(scan, part) for scan in record.scans if scan.predicate is not None]
+    known = [(one.total, one.kept) for one in counts if one.total is not None and one.kept is not None]
+    if not known:
+        return CountView()
+    return CountView(sum(total for total, _ in known), sum(kept for _, kept in known))
+
+
+def now() -> float:
+    """The time of day, by which processes that share a history agree."""
+    return time.time()
+
+
+def _short(scan: ScanView) -> ScanView:
+    reducers = [
+        msgspec.structs.replace(
+            one, key_query=cut(one.key_query, PART_CHARS_MAX), join=cut(one.join, PART_CHARS_MAX)
+        )
+        for one in scan.reducers
+    ]
+    would = None if scan.would is None else msgspec.structs.replace(scan.would, predicate=None)
+    predicate = None if scan.predicate is None else cut(without_files(scan.predicate), PART_CHARS_MAX)
+    cause = None if scan.cause is None else cut(scan.cause, PART_CHARS_MAX)
+    return msgspec.structs.replace(scan, reducers=reducers, would=would, predicate=predicate, cause=cause)

@@ -1,0 +1,264 @@
+"""The file of the history: SQLite, written in short transactions, by several processes at once.
+
+A store is used by one thread. Every method raises sqlite3.Error, or StoreError with a sentence for the user.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from proxy.history.record import Record, ShadowRecord, add_verdict, counted, id_of_time, reasons_of, tables_of
+
+FILE_NAME: Final = "history.sqlite"
+# The layout of the file, kept in its header. A file of a newer one is left alone.
+SCHEMA_VERSION: Final = 1
+# Waits for another process, whose transactions are short.
+BUSY_S: Final = 5.0
+# The oldest go in steps, so that each transaction is short.
+_DELETED_AT_ONCE: Final = 1_000
+# The part of the room that is made free where there is none: not a few statements each time.
+_FREED: Final = 0.05
+# The write-ahead log is cut to this after it grew: it counts on top of the bytes of the history.
+_LOG_BYTES_MAX: Final = 4 * 1024 * 1024
+
+_SCHEMA: Final = """
+CREATE TABLE statements (
+  id TEXT PRIMARY KEY, started_at REAL NOT NULL, user TEXT NOT NULL, session TEXT NOT NULL, outcome TEXT NOT NULL,
+  fingerprint TEXT, skip_reason TEXT, deciding_s REAL NOT NULL, key_queries_s REAL NOT NULL, run_s REAL,
+  partitions_total INTEGER, partitions_kept INTEGER, files_total INTEGER, files_kept INTEGER,
+  bytes_total INTEGER, bytes_kept INTEGER, original TEXT NOT NULL, record BLOB NOT NULL
+);
+CREATE INDEX statements_user ON statements (user, id);
+CREATE INDEX statements_outcome ON statements (outcome, id);
+CREATE INDEX statements_fingerprint ON statements (fingerprint, id);
+CREATE TABLE reasons (reason TEXT NOT NULL, id TEXT NOT NULL, table_name TEXT NOT NULL, user TEXT NOT NULL);
+CREATE INDEX reasons_reason ON reasons (reason, id);
+CREATE INDEX reasons_id ON reasons (id);
+CREATE TABLE tables (name TEXT NOT NULL, id TEXT NOT NULL);
+CREATE INDEX tables_name ON tables (name, id);
+CREATE INDEX tables_id ON tables (id);
+CREATE TABLE processes (process TEXT PRIMARY KEY, seen_at REAL NOT NULL, state BLOB NOT NULL);
+"""
+
+
+class StoreError(Exception):
+    """The file cannot be used. The message is a sentence for the user."""
+
+
+class Store:
+    """The file in a directory, made where there is none."""
+
+    def __init__(self, directory: Path, *, bytes_max: int, is_suspect: bool = False) -> None:
+        """With `is_suspect` the whole file is looked through for damage, which takes seconds."""
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = directory / FILE_NAME
+        with _locked(directory):
+            self._connection = _opened(path, is_suspect=is_suspect)
+        self._path = path
+        self._inode = path.stat().st_ino
+        (page_bytes,) = self._connection.execute("PRAGMA page_size").fetchone()
+        # Where rows are deleted too late, writing fails and not the disk. SQLite itself needs some pages.
+        self._pages_max = max(200, bytes_max // page_bytes)
+        self._connection.execute(f"PRAGMA max_page_count = {self._pages_max}")
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the file still stands at its path."""
+        return self._path.exists() and self._path.stat().st_ino == self._inode
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def add(self, records: Sequence[Record], verdicts: Sequence[tuple[str, ShadowRecord]] = ()) -> None:
+        """Add statements, and verdicts of shadow runs to those that are there: all or none."""
+        try:
+            self._add(records, verdicts)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_FULL:
+                raise
+            self._free()
+            self._add(records, verdicts)
+
+    def delete_before(self, at: float) -> None:
+        """Delete statements that are older, and the oldest where there is too little room left."""
+        while self._delete(id_of_time(at)):
+            pass
+        if self._pages_taken() > self._pages_max * (1 - _FREED):
+            self._free()
+
+    def publish(self, process: str, now: float, state: bytes, *, lost_after_s: float) -> None:
+        """Replace what other processes see of this one, and drop those that have ended."""
+        with self._transaction():
+            self._connection.execute("REPLACE INTO processes VALUES (?, ?, ?)", (process, now, state))
+            self._connection.execute("DELETE FROM processes WHERE seen_at < ?", (now - lost_after_s,))
+
+    def withdraw(self, process: str) -> None:
+        """Drop what other processes see of this one: it ends."""
+        with self._transaction():
+            self._connection.execute("DELETE FROM processes WHERE process = ?", (process,))
+
+    def _add(self, records: Sequence[Record], verdicts: Sequence[tuple[str, ShadowRecord]]) -> None:
+        with self._transaction():
+            for record in records:
+                self._add_one(record)
+            for identifier, verdict in verdicts:
+                self._add_verdict(identifier, verdict)
+
+    def _add_one(self, record: Record) -> None:
+        counts = [counted(record, part) for part in ("partitions", "files", "bytes")]
+        values = (
+            *(record.id, record.started_at, _text(record.user), record.session, record.outcome),
+            *(record.fingerprint, record.skip_reason, record.deciding_s, record.key_queries_s, record.run_s),
+            *(number for count in counts for number in (count.total, count.kept)),
+            *(_text(record.original), msgspec.json.encode(_encodable(record))),
+        )
+        execute = self._connection.execute
+        execute(f"REPLACE INTO statements VALUES ({', '.join('?' * len(values))})", values)  # noqa: S608 - marks
+        for reason, table in reasons_of(record):
+            execute(
+                "INSERT INTO reasons VALUES (?, ?, ?, ?)", (reason, record.id, _text(table), _text(record.user))
+            )
+        for table in tables_of(record):
+            execute("INSERT INTO tables VALUES (?, ?)", (_text(table).lower(), record.id))
+
+    def _add_verdict(self, identifier: str, verdict: ShadowRecord) -> None:
+        row = self._connection.execute("SELECT record FROM statements WHERE id = ?", (identifier,)).fetchone()
+        if row is None:
+            return
+        record = msgspec.json.decode(row[0], type=Record)
+        add_verdict(record, verdict)
+        self._connection.execute(
+            "UPDATE statements SET record = ?, fingerprint = ? WHERE id = ?",
+            (msgspec.json.encode(record), record.fingerprint, identifier),
+        )
+
+    def _free(self) -> None:
+        """Delete the oldest statements until a part of the room is free."""
+        wanted = self._pages_max * (1 - 2 * _FREED)
+        (count,) = self._connection.execute("SELECT count(*) FROM statements").fetchone()
+        # A few long ones may take all of the room.
+        at_once = max(1, min(_DELETED_AT_ONCE, int(count * _FREED)))
+        # Behind any id.
+        while self._pages_taken() > wanted and self._delete("g", at_once):
+            pass
+
+    def _delete(self, before: str, at_once: int = _DELETED_AT_ONCE) -> bool:
+        """Delete some of the oldest statements, and say whether there may be more."""
+        with self._transaction():
+            oldest = self._connection.execute(
+                "SELECT id FROM statements WHERE id < ? ORDER BY id LIMIT ?", (before, at_once)
+            ).fetchall()
+            for table in ("statements", "reasons", "tables"):
+                self._connection.executemany(f"DELETE FROM {table} WHERE id = ?", oldest)  # noqa: S608 - our names
+        return bool(oldest)
+
+    def _pages_taken(self) -> int:
+        (pages,) = self._connection.execute("PRAGMA page_count").fetchone()
+        (free,) = self._connection.execute("PRAGMA freelist_count").fetchone()
+        return int(pages) - int(free)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._connection.execute("COMMIT")
+        except BaseException:
+            # A full disk may have rolled back already.
+            with suppress(sqlite3.Error):
+                self._connection.execute("ROLLBACK")
+            raise
+
+
+def connect(path: Path, *, reads_only: bool = False) -> sqlite3.Connection:
+    """Open the file as it is. Raises sqlite3.Error."""
+    connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+    if reads_only:
+        connection.execute("PRAGMA query_only = on")
+    return connection
+
+
+def _opened(path: Path, *, is_suspect: bool) -> sqlite3.Connection:
+    """Open the file, which is made where there is none, and put aside where it is damaged."""
+    try:
+        connection = _checked(path)
+        if is_suspect:
+            _expect_whole(connection)
+    except sqlite3.OperationalError:
+        # A disk that is full or cannot be written: nothing is wrong with the file.
+        raise
+    except sqlite3.DatabaseError:
+        path.replace(path.with_suffix(".damaged"))
+        for behind in ("-wal", "-shm"):
+            path.with_name(path.name + behind).unlink(missing_ok=True)
+        return _checked(path)
+    return connection
+
+
+def _checked(path: Path) -> sqlite3.Connection:
+    # Before SQLite makes it, with rights for others.
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    connection = connect(path)
+    try:
+        version = _version(connection, path)
+        connection.execute("PRAGMA journal_mode = WAL")
+        # A crash of the machine may lose the last seconds, and damages nothing.
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES_MAX}")
+        if version == 0:
+            connection.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
+        else:
+            connection.execute("SELECT id FROM statements ORDER BY id DESC LIMIT 1").fetchone()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _version(connection: sqlite3.Connection, path: Path) -> int:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version > SCHEMA_VERSION:
+        raise StoreError(
+            f"{path} was written by a newer Starpruner (schema {version}, this one knows {SCHEMA_VERSION}): "
+            "set history.path to another directory, or go on with the newer one"
+        )
+    return int(version)
+
+
+def _expect_whole(connection: sqlite3.Connection) -> None:
+    found = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if found != ("ok",):
+        connection.close()
+        raise sqlite3.DatabaseError(str(found))
+
+
+@contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    """Alone among the processes that open the file: one of them makes it, or puts it aside."""
+    file = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(file)
+
+
+def _text(text: str) -> str:
+    """The text as UTF-8 can say it."""
+    return text if text.isascii() else text.encode(errors="replace").decode()
+
+
+def _encodable(record: Record) -> Record:
+    """The record without its original, which has a column of its own; with texts that UTF-8 can say."""
+    rewritten = None if record.rewritten is None else _text(record.rewritten)
+    message = None if record.message is None else _text(record.message)
+    return msgspec.structs.replace(record, original="", rewritten=rewritten, message=message)

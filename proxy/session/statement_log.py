@@ -1,0 +1,71 @@
+"""The log of statements as sessions see it: told of each statement that begins, and of its end.
+
+A session tells it nothing that it has to keep: a decision is read at once, and its tree is not held until the end.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from proxy.operations.dispatch import Outcome
+from proxy.operations.session_port import SessionOpening
+from proxy.session.decision import Decision
+from proxy.session.shadow.compare import Comparison
+from rewriter import SkipReason
+
+
+class StatementEntry(Protocol):
+    """One statement of a session in the log."""
+
+    def ended(self, outcome: Outcome) -> None:
+        """The statement has ended. Called on the event loop."""
+        ...
+
+    def compared(self, comparison: Comparison, decision: Decision) -> None:
+        """Its rewritten text ran beside it, in shadow mode."""
+        ...
+
+
+class SessionLog(Protocol):
+    """The statements of one session in the log. No method may raise."""
+
+    def began(
+        self, text: str, decision: Decision | None = None, reason: SkipReason | None = None
+    ) -> StatementEntry:
+        """A statement is about to be released; without a decision `reason` says why, where that is known."""
+        ...
+
+    def closed(self) -> None:
+        """The session has ended."""
+        ...
+
+
+class StatementLog(Protocol):
+    """The log of a process."""
+
+    def session_opened(self, opening: SessionOpening) -> SessionLog:
+        """A client has opened a session."""
+        ...
+
+
+class NoStatementLog:
+    """A log that keeps nothing, and all its parts."""
+
+    def session_opened(self, _opening: SessionOpening) -> NoStatementLog:
+        """See StatementLog."""
+        return self
+
+    def began(
+        self, _text: str, _decision: Decision | None = None, _reason: SkipReason | None = None
+    ) -> NoStatementLog:
+        """See SessionLog."""
+        return self
+
+    def closed(self) -> None:
+        """See SessionLog."""
+
+    def ended(self, _outcome: Outcome) -> None:
+        """See StatementEntry."""
+
+    def compared(self, _comparison: Comparison, _decision: Decision) -> None:
+        """See StatementEntry."""

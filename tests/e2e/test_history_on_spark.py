@@ -1,0 +1,119 @@
+"""Statements of real clients through a proxy of two workers, as its history and its pages show them."""
+
+import json
+import time
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from http.cookiejar import CookieJar
+from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import urlencode
+from urllib.request import HTTPCookieProcessor, Request, build_opener, urlopen
+
+import pytest
+from pyhive import exc
+from support.proxies import DEADLINE_S, options
+
+from demo.hive import connect, run
+from demo.proxy_process import ProxyProcess, proxy_process
+from demo.sample import REGIONS, Sample
+from demo.thrift_server import ThriftServer
+
+STAR_JOIN = "SELECT count(*) FROM sales s JOIN dates d ON s.ds = d.ds WHERE d.holiday = 'Christmas Eve'"
+PLAIN = "SELECT 'a plain one' AS a"
+BROKEN = "SELECT no_such_column FROM sales s JOIN dates d ON s.ds = d.ds WHERE d.month = 12"
+USER, OTHER = "hist_ann", "hist_bob"
+
+
+@pytest.fixture(scope="module")
+def recorded(
+    spark: ThriftServer, sample: Sample, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ProxyProcess]:
+    directory = tmp_path_factory.mktemp("history")
+    settings = (
+        *(f"history.path={directory / 'kept'}", "proxy.workers=2", "rewrite.cost_gate=false"),
+        *(f"rewrite.key_query_deadline_s={DEADLINE_S}", f"catalog.query_deadline_s={DEADLINE_S}"),
+    )
+    with proxy_process(spark.endpoint, directory, options=options(*settings)) as process:
+        assert sample.days > 0
+        with closing(connect(process.endpoint, user=USER)) as session:
+            # Explaining has the partitions listed, so that they can be counted.
+            assert run(session, f"EXPLAIN REWRITE {STAR_JOIN}")
+            assert run(session, STAR_JOIN) == run(session, STAR_JOIN)
+            run(session, PLAIN)
+            with pytest.raises(exc.OperationalError):
+                run(session, BROKEN)
+        with closing(connect(process.endpoint, user=OTHER)) as session:
+            run(session, PLAIN)
+        yield process
+
+
+def get(proxy: ProxyProcess, path: str, user: str = USER) -> Any:
+    login = b64encode(f"{user}:any".encode()).decode()
+    request = Request(f"{proxy.admin_url}{path}", headers={"Authorization": f"Basic {login}"})
+    with urlopen(request, timeout=DEADLINE_S) as reply:
+        return json.load(reply)
+
+
+def statements(proxy: ProxyProcess, **wanted: str) -> list[Any]:
+    user = wanted.pop("seen_by", USER)
+    found: list[Any] = get(proxy, f"/statements?{urlencode(wanted)}", user)["statements"]
+    return found
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+def test_a_rewritten_statement_is_found_with_its_partitions(recorded: ProxyProcess, sample: Sample) -> None:
+    until(lambda: len(statements(recorded, text="Christmas")) == 2)
+    newest = statements(recorded, text="Christmas")[0]
+    assert newest["outcome"] == "rewritten"
+    found = get(recorded, f"/statements/{newest['id']}")
+    assert found["original"] == STAR_JOIN
+    assert "'2024-12-24'" in found["rewritten"]
+    assert (found["user"], found["client"], found["database"]) == (USER, "127.0.0.1", "default")
+    fact = next(scan for scan in found["scans"] if scan["table"].endswith("sales"))
+    assert fact["partitions"] == {"total": sample.days * len(REGIONS), "kept": len(REGIONS)}
+    assert found["run_s"] > 0
+
+
+def test_a_plain_and_a_failed_one_have_their_outcome(recorded: ProxyProcess) -> None:
+    until(lambda: bool(statements(recorded, text="no_such_column")))
+    (plain,) = statements(recorded, text="plain")
+    assert (plain["outcome"], plain["skip_reason"]) == ("original", "NO_JOIN_IN_TEXT")
+    (failed,) = statements(recorded, text="no_such_column")
+    assert failed["outcome"] == "failed"
+    assert "no_such_column" in get(recorded, f"/statements/{failed['id']}")["message"]
+
+
+def test_a_user_sees_no_statement_of_another(recorded: ProxyProcess) -> None:
+    until(lambda: bool(statements(recorded, text="plain", seen_by=OTHER)))
+    assert {one["user"] for one in statements(recorded, seen_by=OTHER)} == {OTHER}
+    foreign = statements(recorded)[0]["id"]
+    with pytest.raises(HTTPError, match="404"):
+        get(recorded, f"/statements/{foreign}", OTHER)
+
+
+def test_both_workers_show_what_runs_in_either(recorded: ProxyProcess) -> None:
+    with closing(connect(recorded.endpoint, user=USER)) as session:
+        # One worker has the session, and any answers.
+        until(lambda: get(recorded, "/now")["session_count"] == 1)
+        run(session, PLAIN)
+        for _ in range(8):
+            until(lambda: get(recorded, "/now")["session_count"] == 1)
+
+
+def test_the_cookie_of_one_worker_counts_for_both(recorded: ProxyProcess) -> None:
+    opener = build_opener(HTTPCookieProcessor(CookieJar()))
+    form = opener.open(f"{recorded.admin_url}/sign-in", timeout=DEADLINE_S).read().decode()
+    token = form.split('name="token" value="')[1].split('"')[0]
+    body = urlencode({"token": token, "user": USER, "password": "any", "next": "/"}).encode()
+    assert "Saved today" in opener.open(f"{recorded.admin_url}/sign-in", body, timeout=DEADLINE_S).read().decode()
+    for _ in range(6):
+        page = opener.open(f"{recorded.admin_url}/", timeout=DEADLINE_S).read().decode()
+        assert "Partitions not read" in page

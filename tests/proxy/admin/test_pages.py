@@ -1,0 +1,268 @@
+"""The pages: signing in, forms that only we can send, and that no text is code."""
+
+import doctest
+import re
+import time
+from collections.abc import AsyncIterator
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from aiohttp.test_utils import TestClient
+from click.testing import CliRunner
+from support.admin_pages import PASSWORD, admin_port, busy_history
+from support.histories import history_in, left_alone, record
+
+from proxy.admin import formats, insertions, passwords
+from proxy.admin.drawings import join_graph, timeline
+from proxy.admin.explain_endpoint import ExplainRequest
+from proxy.admin.insertions import compared
+from proxy.admin.passwords import hash_of, is_password
+from proxy.admin.tickets import COOKIE_S, Tickets, Visitor
+from proxy.cli import main
+from proxy.config.config import Config
+from proxy.history.store import Store
+from proxy.upstream.errors import BackendError
+
+VIEWS = ["/", "/history", "/digests/page", "/why-not", "/explain"]
+Port = TestClient[Any, Any]
+
+
+@pytest.fixture
+async def port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Port]:
+    async with admin_port(monkeypatch, busy_history(tmp_path)) as client:
+        yield client
+
+
+async def token(port: Port, path: str = "/sign-in") -> str:
+    found = re.search(r'name="token" value="(\w+)"', await (await port.get(path)).text())
+    assert found is not None
+    return found[1]
+
+
+async def sign_in(port: Port, user: str, password: str = PASSWORD, wanted: str = "/") -> Any:
+    form = {"user": user, "password": password, "token": await token(port), "next": wanted}
+    return await port.post("/sign-in", data=form, allow_redirects=False)
+
+
+async def page(port: Port, path: str) -> str:
+    got = await port.get(path, allow_redirects=False)
+    assert got.status == HTTPStatus.OK
+    return str(await got.text())
+
+
+@pytest.mark.parametrize("path", [*VIEWS, "/history/0000"])
+async def test_who_has_not_signed_in_is_led_to_it_and_back(port: Port, path: str) -> None:
+    got = await port.get(path, allow_redirects=False)
+    assert got.status == HTTPStatus.SEE_OTHER
+    assert got.headers["Location"].startswith("/sign-in?next=")
+    assert "SELECT" not in await got.text()
+    back = await sign_in(port, "ann", wanted=path)
+    assert (back.status, back.headers["Location"]) == (HTTPStatus.SEE_OTHER, path)
+    assert (await port.get(path)).status in {HTTPStatus.OK, HTTPStatus.NOT_FOUND}
+
+
+@pytest.mark.parametrize("wanted", ["//evil.example", "https://evil.example", "/\\evil.example", ""])
+async def test_nobody_is_led_elsewhere(port: Port, wanted: str) -> None:
+    assert (await sign_in(port, "ann", wanted=wanted)).headers["Location"] == "/"
+
+
+@pytest.mark.parametrize(("user", "password"), [("root", "wrong"), ("ann", "wrong"), ("", PASSWORD)])
+async def test_a_wrong_password_signs_nobody_in(port: Port, user: str, password: str) -> None:
+    got = await sign_in(port, user, password)
+    assert got.status == HTTPStatus.UNAUTHORIZED
+    assert 'role="alert"' in await got.text()
+    assert (await port.get("/", allow_redirects=False)).status == HTTPStatus.SEE_OTHER
+
+
+async def test_the_cookie_is_out_of_reach_of_scripts_and_other_origins(port: Port) -> None:
+    cookie = (await sign_in(port, "ann")).headers["Set-Cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=Strict" in cookie
+
+
+async def test_a_user_sees_the_own_statements_alone(port: Port) -> None:
+    await sign_in(port, "bob")
+    for path in VIEWS:
+        assert "sales s JOIN dates d ON s.ds = d.ds WHERE d.month = 'm" not in await page(port, path)
+        assert "running" not in await page(port, "/history")
+    assert "User</th>" not in await page(port, "/history")
+    await port.post("/sign-out", data={"token": await token(port, "/")})
+    await sign_in(port, "root")
+    assert "User</th>" in await page(port, "/history")
+
+
+async def test_forms_without_our_token_do_nothing(port: Port) -> None:
+    await sign_in(port, "ann")
+    for path in ("/sign-out", "/explain/page", "/sign-in"):
+        for forged in ("", "0" * 64):
+            got = await port.post(path, data={"token": forged, "sql": "SELECT 1"})
+            assert got.status == HTTPStatus.FORBIDDEN, path
+    got = await port.post(
+        "/sign-out", data={"token": await token(port, "/")}, headers={"Origin": "https://evil.example"}
+    )
+    assert got.status == HTTPStatus.FORBIDDEN
+    assert (await port.get("/", allow_redirects=False)).status == HTTPStatus.OK
+
+
+async def test_after_signing_out_nothing_is_shown(port: Port) -> None:
+    await sign_in(port, "ann")
+    await port.post("/sign-out", data={"token": await token(port, "/")})
+    assert (await port.get("/", allow_redirects=False)).status == HTTPStatus.SEE_OTHER
+
+
+async def test_the_front_page_says_what_was_saved_and_what_was_not_and_why(port: Port) -> None:
+    await sign_in(port, "root")
+    shown = await page(port, "/")
+    for part in ("Partitions not read", "Statements that gained most", "Slowest today that were not rewritten",
+                 "not a partition column", "spark-b:10000", "Connection refused", "10.0.0.7"):  # fmt: skip
+        assert part in shown
+
+
+async def test_a_statement_has_both_texts_and_its_reasons(port: Port) -> None:
+    await sign_in(port, "root")
+    for outcome, parts in {
+        "rewritten": ("<ins>", "124 of 2,924 kept", "Key queries", "Where the keys come from"),
+        "original": ("Why it was not rewritten",),
+        "failed": ("TABLE_OR_VIEW_NOT_FOUND",),
+        "fallback": ("Error of the rewritten statement", "A partition was gone."),
+    }.items():
+        found = re.search(r'href="/history/(\w+)"', await page(port, f"/history?outcome={outcome}"))
+        assert found is not None
+        shown = await page(port, f"/history/{found[1]}")
+        for part in parts:
+            assert part in shown, (outcome, part)
+    missing = await port.get("/history/nothing")
+    assert missing.status == HTTPStatus.NOT_FOUND
+
+
+async def test_the_history_is_filtered_and_followed(port: Port) -> None:
+    await sign_in(port, "root")
+    shown = await page(port, "/history")
+    older = re.search(r'rel="next" href="([^"]+)"', shown)
+    assert older is not None
+    assert shown.count("/history/0") == 50
+    assert (await page(port, older[1].replace("&amp;", "&"))).count("/history/0") == 11
+    assert (await page(port, "/history?reason=REDUCER_UNFILTERED")).count("/history/0") == 6
+    assert "To do:" in await page(port, "/history?reason=REDUCER_UNFILTERED")
+    assert "No statement is like that" in await page(port, "/history?text=nowhere")
+
+
+async def test_no_text_is_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bad = "<script>alert(1)</script>"
+    store = Store(tmp_path, bytes_max=10_000_000)
+    one = left_alone(
+        original=f"SELECT '{bad}'", cause=f"`{bad}`", skip_reason="NO_EQUALITY", message=bad, user=bad
+    )
+    two = record(original=f"SELECT '{bad}'", rewritten=f"SELECT '{bad}' {bad}", database=bad, client=bad)
+    store.add([one, two])
+    store.close()
+    async with admin_port(monkeypatch, history_in(tmp_path)) as port:
+        await sign_in(port, "root")
+        for path in (*VIEWS, f"/history/{one.id}", f"/history/{two.id}", f"/history?text={bad}&table={bad}",
+                     f"/explain?statement={one.id}", "/sign-in?next=" + '"><script>'):  # fmt: skip
+            shown = await page(port, path)
+            assert "<script" not in shown, path
+        for path in ("/history/" + one.id, "/history/" + two.id):
+            assert "&lt;script&gt;" in await page(port, path)
+
+
+async def test_explaining_asks_the_backend_as_the_user_who_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, str, str | None, bool]] = []
+
+    async def explain(
+        _: object, request: ExplainRequest, user: str, password: str, *__: object, **___: object
+    ) -> None:
+        asked.append((request.sql, f"{user}:{password}", request.database, request.run_key_queries))
+        raise BackendError("it is <down>")
+
+    monkeypatch.setattr("proxy.admin.app.explain_as_user", explain)
+    async with admin_port(monkeypatch, busy_history(tmp_path)) as port:
+        await sign_in(port, "ann")
+        form = {"sql": "SELECT 1", "database": "shop", "user": "carl", "password": "p"}
+        got = await port.post("/explain/page", data={**form, "token": await token(port, "/explain"), "keys": "on"})
+        shown = await got.text()
+        assert "it is &lt;down&gt;" in shown
+        assert 'value="carl"' in shown
+        assert 'value="p"' not in shown
+        await port.post("/explain/page", data={"sql": "SELECT 2", "token": await token(port, "/explain")})
+    assert asked == [("SELECT 1", "carl:p", "shop", True), ("SELECT 2", "anonymous:anonymous", None, False)]
+
+
+async def test_an_empty_and_a_broken_history_have_pages_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with admin_port(monkeypatch, history_in(None), is_open=True) as port:
+        for path in VIEWS:
+            assert "switched off" in await page(port, path) or path == "/explain"
+    Store(tmp_path, bytes_max=10_000_000).close()
+    async with admin_port(monkeypatch, history_in(tmp_path), is_open=True) as port:
+        assert "No statement has ended today" in await page(port, "/")
+        assert "No statement has been kept yet" in await page(port, "/history")
+        assert "No statement has been left alone" in await page(port, "/why-not")
+        assert "has been kept yet" in await page(port, "/digests/page")
+    broken = history_in(tmp_path)
+    broken.error = "history.sqlite cannot be written: disk full"
+    async with admin_port(monkeypatch, broken, is_open=True) as port:
+        assert "disk full" in await page(port, "/")
+
+
+def test_a_cookie_counts_only_as_it_was_made_and_for_a_while() -> None:
+    tickets, now = Tickets(b"k"), time.time()
+    ann = Visitor("ann", is_administrator=False)
+    cookie = tickets.cookie(ann, now)
+    assert tickets.visitor(cookie, now) == ann
+    assert tickets.visitor(cookie, now + COOKIE_S + 1) is None
+    assert tickets.visitor(tickets.cookie(None, now), now) is None
+    body, signature = cookie.split(".")
+    forged = [f"{body}.{signature[:-1]}x", f"x{cookie}", body, "", ".", f"{body}.", "é.é", "x" * 10_000]
+    assert [tickets.visitor(each, now) for each in forged] == [None] * len(forged)
+    assert Tickets(b"l").visitor(cookie, now) is None
+    assert tickets.is_token(tickets.token(cookie), cookie)
+    assert not tickets.is_token(tickets.token(cookie), tickets.cookie(ann, now))
+    assert not tickets.is_token(signature, cookie)
+
+
+def test_a_password_is_known_by_its_hash_alone() -> None:
+    hashed = hash_of("pässword")
+    assert is_password("pässword", hashed)
+    assert not is_password("password", hashed)
+    assert hash_of("pässword") != hashed
+    for odd in ("", "scrypt", "scrypt$40$8$1$YQ==$YQ==", "scrypt$15$8$1$!$!", "scrypt$a$8$1$YQ==$YQ=="):
+        assert not is_password("pässword", odd)
+
+
+def test_the_command_prints_a_hash_that_the_configuration_takes() -> None:
+    printed = CliRunner().invoke(main, ["hash-password"], input="pässword\npässword\n")
+    assert printed.exit_code == 0
+    hashed = printed.stdout.strip().splitlines()[-1]
+    assert is_password("pässword", hashed)
+    config = msgspec.convert({"admin": {"users": {"anna": hashed}}}, Config)
+    assert hashed not in repr(config)
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert({"admin": {"users": {"anna": "pässword"}}}, Config)
+
+
+@pytest.mark.parametrize("module", [formats, insertions, passwords])
+def test_the_examples_hold(module: object) -> None:
+    assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]
+
+
+def test_texts_that_are_too_long_to_compare_are_shown_as_they_are() -> None:
+    long = "a " * 10_000
+    assert compared(long, long + "b") == ([(long, False)], [(long + "b", False)])
+
+
+def test_a_statement_without_keys_has_no_graph_and_one_with_many_a_bounded_one() -> None:
+    assert join_graph(left_alone()) is None
+    many = join_graph(record(scans=record().scans * 50))
+    assert many is not None
+    assert many.height < 1_000
+    assert sum(span.width for span in timeline(record())) == pytest.approx(760, abs=1)
+    assert [
+        span.width for span in timeline(record(deciding_s=0, descriptions_s=0, key_queries_s=0, run_s=None))
+    ] == [0] * 4

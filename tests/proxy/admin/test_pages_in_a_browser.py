@@ -1,0 +1,215 @@
+"""The pages in Chromium: each view and state, light and dark, on a screen and on a phone.
+
+Chromium is the system's own (Debian's package `chromium`); without it these tests are skipped. With
+STARPRUNER_SCREENSHOTS=directory each page is also kept as a picture.
+"""
+
+import os
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.admin_pages import PASSWORD, admin_port, busy_history
+from support.histories import history_in
+
+from proxy.history.history import History
+from proxy.history.store import Store
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium; apt-get install chromium"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
+
+VIEWS = {
+    "now": "/",
+    "history": "/history",
+    "digests": "/digests/page",
+    "why-not": "/why-not",
+    "explain": "/explain",
+}
+SHOWS = {"light": ("light", 1280), "dark": ("dark", 1280), "phone": ("light", 390), "dark-phone": ("dark", 390)}
+SHOTS = os.environ.get("STARPRUNER_SCREENSHOTS")
+
+# Checks of what a reader needs: a name for each control, one heading of the first order, none left out, landmarks,
+# a caption and scopes for each table, and a contrast of 4.5 to 1 for each text (WCAG 2, AA).
+CHECKS = """() => {
+  const faults = [];
+  const name = e => e.getAttribute('aria-label') || e.textContent.trim()
+    || (e.labels && e.labels.length)
+    || (e.getAttribute('aria-labelledby') || '').split(' ').some(id => document.getElementById(id));
+  for (const e of document.querySelectorAll('a, button, input:not([type=hidden]), select, textarea, summary,'
+      + ' [role=img], [role=region]')) if (!name(e)) faults.push('no name: ' + e.outerHTML.slice(0, 120));
+  const levels = [...document.querySelectorAll('h1,h2,h3,h4')].map(h => +h.tagName[1]);
+  if (levels.filter(l => l === 1).length !== 1) faults.push('headings of the first order: ' + levels);
+  levels.forEach((l, i) => { if (i && l > levels[i - 1] + 1) faults.push('a heading is left out: ' + levels); });
+  if (document.querySelectorAll('main').length !== 1) faults.push('main');
+  if (!document.documentElement.lang || !document.title) faults.push('language or title');
+  for (const t of document.querySelectorAll('table')) {
+    if (!t.caption) faults.push('a table without a caption');
+    for (const h of t.querySelectorAll('th')) if (!h.scope) faults.push('a header without scope');
+  }
+  const ids = [...document.querySelectorAll('[id]')].map(e => e.id);
+  if (new Set(ids).size !== ids.length) faults.push('an id stands twice: ' + ids);
+  if (document.documentElement.scrollWidth > document.documentElement.clientWidth)
+    faults.push('it scrolls sideways');
+  const parse = c => c.match(/[\\d.]+/g).map(Number);
+  const light = c => { const [r, g, b] = parse(c).map(v => v / 255).map(v => v <= .03928 ? v / 12.92
+    : ((v + .055) / 1.055) ** 2.4); return .2126 * r + .7152 * g + .0722 * b; };
+  const back = e => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor;
+    const p = parse(c); if (p.length < 4 || p[3] > 0) return c; } return 'rgb(255, 255, 255)'; };
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const e = walker.currentNode.parentElement;
+    if (!walker.currentNode.textContent.trim() || e.closest('svg, option, .hidden')
+      || !e.checkVisibility())
+      continue;
+    const [a, b] = [light(getComputedStyle(e).color), light(back(e))].sort((x, y) => y - x);
+    const ratio = (a + .05) / (b + .05);
+    if (ratio < 4.5) faults.push('contrast ' + ratio.toFixed(2) + ': ' + e.outerHTML.slice(0, 120));
+  }
+  return faults;
+}"""
+
+
+@asynccontextmanager
+async def browser(
+    history: History, monkeypatch: Any, show: str = "light", *, forbidden: str = "status of"
+) -> AsyncIterator[tuple[Any, str]]:
+    """A page of a browser, and the address of the port. Its complaints fail the test."""
+    playwright = pytest.importorskip("playwright.async_api")
+    scheme, width = SHOWS[show]
+    complaints: list[str] = []
+
+    def requested(one: Any) -> None:
+        if not one.url.startswith((base, "data:")):
+            complaints.append(one.url)
+
+    async with admin_port(monkeypatch, history) as port, playwright.async_playwright() as driver:
+        # Root in a container has no sandbox of Chromium's.
+        base = f"http://{port.host}:{port.port}"
+        chromium = await driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        context = await chromium.new_context(color_scheme=scheme, viewport={"width": width, "height": 900})
+        page = await context.new_page()
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("request", requested)
+        yield page, base
+        await chromium.close()
+    assert [each for each in complaints if "status of" not in each and forbidden not in each] == []
+
+
+async def signed_in(page: Any, base: str, user: str = "root") -> None:
+    await page.goto(f"{base}/")
+    await page.get_by_label("Name").fill(user)
+    await page.get_by_label("Password").fill(PASSWORD)
+    await page.get_by_role("button", name="Sign in").click()
+    await page.get_by_role("heading", name="Now", exact=True).wait_for()
+
+
+async def is_well(page: Any, name: str) -> None:
+    if SHOTS:
+        await page.screenshot(path=Path(SHOTS) / f"{name}.png", full_page=True)
+    assert await page.evaluate(CHECKS) == [], name
+
+
+def state(name: str, directory: Path) -> History:
+    if name == "busy":
+        return busy_history(directory)
+    if name == "empty":
+        Store(directory, bytes_max=10_000_000).close()
+        return history_in(directory)
+    (directory / "history.sqlite").write_bytes(b"this is no database" * 500)
+    history = history_in(directory)
+    history.error = f"{directory} cannot be written: No space left on device"
+    return history
+
+
+# A landing looks at the dark ones too; a quick run has their style sheet in common with the light ones.
+@pytest.mark.parametrize(
+    "show", ["light", "phone", *(pytest.param(show, marks=pytest.mark.landing) for show in ("dark", "dark-phone"))]
+)
+@pytest.mark.parametrize("name", ["busy", "empty", "error"])
+async def test_every_view_can_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, show: str
+) -> None:
+    async with browser(state(name, tmp_path), monkeypatch, show) as (page, base):
+        await page.goto(f"{base}/history")
+        await is_well(page, f"sign-in-{name}-{show}")
+        await signed_in(page, base)
+        for view, path in VIEWS.items():
+            await page.goto(f"{base}{path}")
+            await is_well(page, f"{view}-{name}-{show}")
+        if name == "busy":
+            for outcome in ("rewritten", "original", "failed", "fallback"):
+                await page.goto(f"{base}/history?outcome={outcome}")
+                await page.locator("tbody a").first.click()
+                await page.get_by_role("heading", name="Texts").wait_for()
+                await is_well(page, f"statement-{outcome}-{show}")
+
+
+async def test_a_wrong_password_and_a_missing_page_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with browser(busy_history(tmp_path), monkeypatch) as (page, base):
+        await page.goto(f"{base}/sign-in")
+        await page.get_by_label("Name").fill("root")
+        await page.get_by_label("Password").fill("wrong")
+        await page.get_by_role("button", name="Sign in").click()
+        assert "wrong" in await page.get_by_role("alert").inner_text()
+        await is_well(page, "sign-in-refused")
+        await signed_in(page, base)
+        await page.goto(f"{base}/nowhere")
+        await is_well(page, "nowhere")
+
+
+async def test_the_pages_work_by_keyboard_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with browser(busy_history(tmp_path), monkeypatch) as (page, base):
+        await signed_in(page, base, "ann")
+        await page.keyboard.press("Tab")
+        assert await page.evaluate("document.activeElement.textContent") == "Skip to the content"
+        await page.keyboard.press("Enter")
+        assert page.url.endswith("#main")
+        await page.goto(f"{base}/history")
+        await page.get_by_role("searchbox", name="Text").focus()
+        await page.keyboard.type("m53")
+        await page.keyboard.press("Enter")
+        await page.wait_for_url("**/history?text=m53*")
+        rows = page.locator("tbody tr")
+        assert await rows.count() == 1
+        await rows.locator("a").first.focus()
+        assert await page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+        await page.keyboard.press("Enter")
+        await page.get_by_role("heading", name="Texts").wait_for()
+        assert "typeof" in "".join(await page.locator("ins").all_inner_texts())
+
+
+async def test_who_signs_out_is_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with browser(busy_history(tmp_path), monkeypatch) as (page, base):
+        await signed_in(page, base, "bob")
+        assert await page.get_by_text("administrator").count() == 0
+        await page.get_by_role("button", name="Sign out").click()
+        await page.get_by_role("heading", name="Sign in").wait_for()
+        await page.goto(f"{base}/history")
+        assert "/sign-in" in page.url
+
+
+async def test_a_page_of_another_origin_can_neither_frame_nor_send_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with browser(busy_history(tmp_path), monkeypatch, forbidden="Executing inline script") as (page, base):
+        await signed_in(page, base)
+        injected = await page.evaluate(
+            "() => { const s = document.createElement('script'); s.textContent = 'window.ran = 1';"
+            " document.body.append(s); return window.ran === 1; }"
+        )
+        assert not injected
+        await page.goto(
+            "data:text/html,<form method=post action='" + base + "/sign-out'><button>go</button></form>"
+        )
+        await page.get_by_role("button").click()
+        await page.get_by_text("The form is too old").wait_for()
+        await page.goto(f"{base}/")
+        await page.get_by_role("heading", name="Now", exact=True).wait_for()

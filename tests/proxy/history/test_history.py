@@ -1,0 +1,294 @@
+"""The history beside the statements: it follows sessions, and costs them nothing where it fails."""
+
+import time
+from pathlib import Path
+
+import pytest
+from support.histories import history_in, until
+from support.played_sessions import DESCRIBE, KEYS, NARROWED, SQL, played
+from support.text_session import TextSession
+
+from proxy.config.config import Config
+from proxy.config.rewriting import CatalogSection, RewriteSection, ShadowSection
+from proxy.history import history as history_module
+from proxy.history.directory import history_directory
+from proxy.history.history import History
+from proxy.history.queries import Filter, HistoryError, HistoryReader
+from proxy.history.record import Record
+from proxy.operations.dispatch import Outcome, OutcomeKind
+from proxy.operations.session_port import SessionOpening
+from proxy.session.layout.partition_store import open_store
+from proxy.session.session import Session
+from proxy.session.shared_state import SharedState
+from proxy.statements.statement_class import StatementClass
+
+from support.played_sessions import LISTED, MANY_KEYS, OWNER  # isort: skip
+
+FINISHED = Outcome(OutcomeKind.FINISHED, 1.5)
+ANN = SessionOpening({"use:database": "shop"}, "owner", "ann", "10.0.0.1")
+
+
+def session(history: History, config: Config | None = None, opening: SessionOpening = ANN) -> TextSession:
+    shared = SharedState.of(config or Config(), lambda: 0.0)
+    one = TextSession(shared)
+    one.inner = Session(shared, opening, history)
+    return one
+
+
+def only(history: History) -> Record:
+    assert history.path is not None
+    reader = HistoryReader(history.path)
+    (line,) = reader.statements(Filter()).statements
+    found = reader.statement(line.id, None)
+    assert found is not None
+    return found
+
+
+def written(history: History) -> Record:
+    """The only statement, after the writer has ended."""
+    history.start()
+    history.close()
+    return only(history)
+
+
+def test_a_rewritten_statement_is_kept_with_what_was_decided(tmp_path: Path) -> None:
+    history = history_in(tmp_path)
+    dispatch = played(session(history).rewrite(SQL), [*DESCRIBE, KEYS])
+    (running,) = history.state().running
+    assert (running.outcome, running.original) == ("running", SQL)
+    dispatch.on_outcome(FINISHED)
+    assert history.state().running == []
+    found = written(history)
+    assert (found.user, found.client, found.database) == ("ann", "10.0.0.1", "shop")
+    assert (found.outcome, found.end, found.run_s, found.rewritten) == ("rewritten", "finished", 1.5, NARROWED)
+    assert found.fingerprint is not None
+    assert found.rules == ["inner_join"]
+    assert found.cost_report is not None
+    assert "not seen before" in found.cost_report
+    fact = next(scan for scan in found.scans if scan.is_fact)
+    assert (fact.table, fact.reducers[0].keys) == ("f", 1)
+
+
+def test_partitions_are_counted_where_their_list_is_at_hand(tmp_path: Path) -> None:
+    history, shared_settings = history_in(tmp_path), CatalogSection()
+    with open_store(shared_settings) as store:
+        shared = SharedState.of(Config(), lambda: 0.0, store)
+        one = TextSession(shared)
+        one.inner = Session(shared, ANN, history)
+        many = [*DESCRIBE, MANY_KEYS, OWNER, LISTED]
+        played(one.rewrite(SQL), many).on_outcome(FINISHED)
+        found = written(history)
+    fact = next(scan for scan in found.scans if scan.is_fact)
+    assert (fact.partitions.total, fact.partitions.kept) == (31, 28)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "wanted"),
+    [
+        (Outcome(OutcomeKind.FAILED, 1.0, "no such table"), "failed"),
+        (Outcome(OutcomeKind.FAILED_TWICE, 1.0), "failed"),
+        (Outcome(OutcomeKind.RECOVERED, 1.0), "fallback"),
+        (Outcome(OutcomeKind.OVERTAKEN, 1.0), "fallback"),
+        (Outcome(OutcomeKind.UNKNOWN, 1.0), "cancelled"),
+        (Outcome(OutcomeKind.NOT_SENT, 0.0), "cancelled"),
+        (Outcome(OutcomeKind.LOST, 1.0), "unseen"),
+        (Outcome(OutcomeKind.UNKNOWN, 0.0), "unseen"),
+    ],
+)
+def test_every_end_is_told_apart(tmp_path: Path, outcome: Outcome, wanted: str) -> None:
+    history = history_in(tmp_path)
+    played(session(history).rewrite(SQL), [*DESCRIBE, KEYS]).on_outcome(outcome)
+    found = written(history)
+    assert found.outcome == wanted
+    assert found.message == (outcome.message or None)
+
+
+def test_a_statement_that_is_decided_about_again_is_one_statement(tmp_path: Path) -> None:
+    history = history_in(tmp_path)
+    one = session(history)
+    first = played(one.rewrite(SQL), [*DESCRIBE, KEYS])
+    first.on_outcome(Outcome(OutcomeKind.DECIDED_AGAIN, 0.2))
+    assert (history.held, history.state().running) == (0, [])
+    played(one.rewrite(SQL), [KEYS]).on_outcome(FINISHED)
+    assert written(history).outcome == "rewritten"
+
+
+def test_statements_without_a_decision_say_why(tmp_path: Path) -> None:
+    off = Config(rewrite=RewriteSection(enabled=False))
+    history = history_in(tmp_path)
+    played(session(history, off).rewrite(SQL), []).on_outcome(FINISHED)
+    found = written(history)
+    assert (found.outcome, found.skip_reason, found.rewritten) == ("original", "SWITCHED_OFF", None)
+
+
+def test_a_shadow_run_leaves_its_reason(tmp_path: Path) -> None:
+    shadow = Config(rewrite=RewriteSection(mode="shadow"), shadow=ShadowSection())
+    history = history_in(tmp_path)
+    dispatch = played(session(history, shadow).rewrite(SQL), [])
+    assert dispatch.shadow is not None
+    dispatch.on_outcome(FINISHED)
+    assert written(history).skip_reason == "IN_SHADOW"
+
+
+def test_the_database_follows_use(tmp_path: Path) -> None:
+    history = history_in(tmp_path)
+    one = session(history)
+    one.forward_unchanged("USE `other`").on_outcome(FINISHED)
+    one.forward_unchanged("USE nowhere").on_outcome(Outcome(OutcomeKind.FAILED, 0.1))
+    (state,) = history.state().sessions
+    assert (state.database, state.statements) == ("other", 2)
+    one.closed()
+    assert history.state().session_count == 0
+
+
+def test_secrets_of_set_are_shown_nowhere(tmp_path: Path) -> None:
+    history = history_in(tmp_path)
+    dispatch = session(history).forward_unchanged("SET fs.key=hunter2")
+    assert history.state().running[0].original == "SET fs.key=?"
+    dispatch.on_outcome(FINISHED)
+    assert written(history).original == "SET fs.key=?"
+
+
+def test_without_literals_none_are_kept(tmp_path: Path) -> None:
+    history = history_in(tmp_path, literals=False)
+    dispatch = session(history).forward_unchanged("SELECT 'private'")
+    assert history.state().running[0].original == "SELECT ?"
+    dispatch.on_outcome(FINISHED)
+    assert written(history).original == "SELECT ?"
+    assert b"private" not in (tmp_path / "history.sqlite").read_bytes()
+
+
+def test_switched_off_nothing_is_kept_and_what_runs_is_shown() -> None:
+    with history_directory(history_in(None, enabled=False).settings) as directory:
+        assert directory is None
+    history = history_in(None)
+    dispatch = session(history).forward_unchanged("SELECT 1")
+    assert history.state().running_count == 1
+    history.start()
+    dispatch.on_outcome(FINISHED)
+    history.close()
+    assert history.state().running_count == 0
+
+
+def test_without_a_path_it_ends_with_the_process_and_is_small() -> None:
+    history = history_in(None)
+    with history_directory(history.settings) as directory:
+        assert directory is not None
+        assert directory.is_dir()
+    assert not directory.exists()
+    assert history.bytes_max == history_module.TEMPORARY_BYTES_MAX
+
+
+def test_a_full_queue_costs_history_and_no_statement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history_module, "HELD_MAX", 3)
+    history = history_in(tmp_path)
+    one = session(history)
+    dispatches = [one.forward_unchanged(f"SELECT {n}") for n in range(5)]
+    for dispatch in dispatches:
+        dispatch.on_outcome(FINISHED)
+    assert [dispatch.text for dispatch in dispatches] == [f"SELECT {n}" for n in range(5)]
+    assert history.losses.queue_full == 2
+    history.start()
+    until(lambda: history.held == 0)
+    one.forward_unchanged("SELECT 6").on_outcome(FINISHED)
+    history.close()
+    assert len(HistoryReader(tmp_path / "history.sqlite").statements(Filter()).statements) == 4
+
+
+def test_long_texts_take_a_bounded_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history_module, "HELD_CHARS_MAX", 1_000_000)
+    history = history_in(tmp_path)
+    one = session(history)
+    for _ in range(10):
+        one.forward_unchanged("x" * 10_000_000)
+    assert history.state().running_count == 3
+    assert history.losses.queue_full == 7
+
+
+def test_many_long_statements_are_written_in_the_smallest_room(tmp_path: Path) -> None:
+    history = history_in(tmp_path, bytes_max=4_000_000)
+    one = session(history)
+    for number in range(60):
+        one.forward_unchanged(f"SELECT {number:03} '{'x' * 250_000}'").on_outcome(FINISHED)
+    history.start()
+    history.close()
+    assert history.error is None
+    assert history.held == 0
+    newest = HistoryReader(tmp_path / "history.sqlite").statements(Filter()).statements
+    assert newest[0].excerpt.startswith("SELECT 059")
+    assert len(newest) > 5
+    assert (tmp_path / "history.sqlite").stat().st_size <= 4_000_000
+
+
+def test_a_disk_that_is_away_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(history_module, "RETRY_S", 0.05)
+    monkeypatch.setattr(history_module, "WRITE_EVERY_S", 0.02)
+    place = tmp_path / "disk"
+    place.write_text("no directory yet")
+    history = history_in(place)
+    history.start()
+    session(history).forward_unchanged("SELECT 'private'").on_outcome(FINISHED)
+    until(lambda: history.error is not None)
+    time.sleep(0.3)
+    assert caplog.text.count("not added to the history") == 1
+    assert "private" not in caplog.text
+    place.unlink()
+    until(lambda: history.error is None)
+    until(lambda: history.held == 0)
+    history.close()
+    assert only(history).original == "SELECT 'private'"
+
+
+def test_a_decision_that_cannot_be_read_costs_its_record_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(*_: object) -> None:
+        raise RuntimeError("SELECT 'private'")
+
+    monkeypatch.setattr(history_module, "decide", fails)
+    history = history_in(tmp_path)
+    dispatch = played(session(history).rewrite(SQL), [*DESCRIBE, KEYS])
+    dispatch.on_outcome(FINISHED)
+    assert dispatch.text == NARROWED
+    assert "RuntimeError" in caplog.text
+    assert "private" not in caplog.text
+
+
+def test_other_processes_see_what_runs_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history_module, "WRITE_EVERY_S", 0.02)
+    history = history_in(tmp_path)
+    session(history).forward_unchanged("SELECT 1")
+    history.start()
+    reader = HistoryReader(tmp_path / "history.sqlite")
+
+    def is_seen() -> bool:
+        try:
+            return bool(reader.others("another"))
+        except HistoryError:
+            return False
+
+    until(is_seen)
+    (state,) = reader.others("another")
+    assert state.running[0].original == "SELECT 1"
+    assert reader.others(history.process) == []
+    history.close()
+    assert reader.others("another") == []
+
+
+def test_an_end_is_counted_once(tmp_path: Path) -> None:
+    history = history_in(tmp_path)
+    dispatch = session(history).rewrite("SELECT 1")
+    ended = played(dispatch, [])
+    ended.on_outcome(FINISHED)
+    ended.on_outcome(Outcome(OutcomeKind.FAILED, 9.0))
+    assert written(history).outcome == "original"
+
+
+def test_a_statement_is_classified_as_connections_do_it(tmp_path: Path) -> None:
+    history = history_in(tmp_path)
+    shared = SharedState.of(Config(), lambda: 0.0)
+    inner = Session(shared, ANN, history)
+    played(inner.rewrite(StatementClass("SHOW TABLES")), []).on_outcome(FINISHED)
+    assert written(history).outcome == "original"

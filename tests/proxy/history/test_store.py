@@ -1,0 +1,256 @@
+"""The file of the history: its bounds, its damages, and several processes that write it."""
+
+import multiprocessing
+import sqlite3
+import stat
+import time
+from pathlib import Path
+
+import pytest
+from support.histories import left_alone, record, scan
+
+from proxy.history.digests import Times
+from proxy.history.queries import Filter, HistoryError, HistoryReader, today
+from proxy.history.record import Record, ShadowRecord
+from proxy.history.store import FILE_NAME, SCHEMA_VERSION, Store, StoreError
+
+ROOM = 4_000_000
+
+
+def reader(directory: Path) -> HistoryReader:
+    return HistoryReader(directory / FILE_NAME)
+
+
+def texts(directory: Path, wanted: Filter | None = None) -> list[str]:
+    return [line.excerpt for line in reader(directory).statements(wanted or Filter()).statements]
+
+
+def test_a_statement_is_found_after_a_restart(tmp_path: Path) -> None:
+    one = record(message="it said so", shadow=ShadowRecord("equal", "", 2.0))
+    store = Store(tmp_path, bytes_max=ROOM)
+    store.add([one])
+    store.close()
+    Store(tmp_path, bytes_max=ROOM).close()
+    assert reader(tmp_path).statement(one.id, None) == one
+    assert reader(tmp_path).statement(one.id, "bob") is None
+    assert reader(tmp_path).statement("nothing", None) is None
+
+
+def test_nobody_else_may_read_the_file(tmp_path: Path) -> None:
+    store = Store(tmp_path / "new", bytes_max=ROOM)
+    store.add([record()])
+    for path in (tmp_path / "new").iterdir():
+        assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700
+    store.close()
+
+
+def test_statements_are_found_by_user_outcome_reason_table_and_text(tmp_path: Path) -> None:
+    at = time.time()
+    store = Store(tmp_path, bytes_max=ROOM)
+    store.add(
+        [
+            record(at=at - 3, original="SELECT 'ann_s' FROM sales"),
+            left_alone(
+                at=at - 2,
+                user="bob",
+                original="SELECT 50% FROM returns",
+                scans=[scan("returns", skip="TYPES_DIFFER")],
+            ),
+            left_alone(at=at - 1, original="SELECT 1", skip_reason="NO_JOIN_IN_TEXT", scans=[]),
+        ]
+    )
+    assert texts(tmp_path) == ["SELECT 1", "SELECT 50% FROM returns", "SELECT 'ann_s' FROM sales"]
+    assert texts(tmp_path, Filter(seen_by="bob")) == ["SELECT 50% FROM returns"]
+    assert texts(tmp_path, Filter(seen_by="bob", user="ann")) == []
+    assert texts(tmp_path, Filter(outcome="rewritten")) == ["SELECT 'ann_s' FROM sales"]
+    assert texts(tmp_path, Filter(reason="TYPES_DIFFER")) == ["SELECT 50% FROM returns"]
+    assert texts(tmp_path, Filter(table="Returns")) == ["SELECT 50% FROM returns"]
+    assert texts(tmp_path, Filter(text="50%")) == ["SELECT 50% FROM returns"]
+    assert texts(tmp_path, Filter(text="n_s")) == ["SELECT 'ann_s' FROM sales"]
+    assert texts(tmp_path, Filter(since=at - 1.5)) == ["SELECT 1"]
+    store.close()
+
+
+def test_pages_follow_one_another_without_a_gap(tmp_path: Path) -> None:
+    store = Store(tmp_path, bytes_max=ROOM)
+    ids = [one.id for one in (record(at=1_000 + n) for n in range(25))]
+    store.add([record(at=1_000 + n, id=name) for n, name in enumerate(ids)])
+    store.close()
+    seen: list[str] = []
+    before: str | None = ""
+    while before is not None:
+        page = reader(tmp_path).statements(Filter(before=before), 10)
+        seen += [line.id for line in page.statements]
+        before = page.next
+    assert seen == sorted(ids, reverse=True)
+
+
+def test_sums_count_only_what_was_measured(tmp_path: Path) -> None:
+    store = Store(tmp_path, bytes_max=ROOM)
+    store.add([record(), record(scans=[scan(kept=None)]), left_alone(), record(outcome="failed")])
+    found = reader(tmp_path).sums(Filter(since=today()))
+    assert found.outcomes == {"rewritten": 2, "original": 1, "failed": 1}
+    assert (found.partitions_spared, found.partitions_total, found.partitions_known) == (2_800, 2_924, 1)
+    assert (found.bytes_known, found.candidates) == (0, 4)
+    store.close()
+
+
+def test_reasons_are_counted_by_day_and_those_without_remedy_come_last(tmp_path: Path) -> None:
+    store = Store(tmp_path, bytes_max=ROOM)
+    store.add(
+        [
+            left_alone("NO_EQUALITY", at=today() + 1),
+            left_alone("NO_EQUALITY", at=today() - 5),
+            left_alone("TYPES_DIFFER", at=today() + 2, user="bob"),
+            *(left_alone(skip_reason="NO_JOIN_IN_TEXT", scans=[], at=today() + 3) for _ in range(5)),
+        ]
+    )
+    found = reader(tmp_path).reasons(Filter(), 7)
+    assert [(line.reason, line.statements, line.days[-2:]) for line in found] == [
+        ("NO_EQUALITY", 2, [1, 1]),
+        ("TYPES_DIFFER", 1, [0, 1]),
+        ("NO_JOIN_IN_TEXT", 5, [0, 5]),
+    ]
+    assert found[0].tables == ["sales"]
+    assert [line.reason for line in reader(tmp_path).reasons(Filter(seen_by="bob"), 7)] == ["TYPES_DIFFER"]
+    store.close()
+
+
+def test_a_digest_has_times_of_both_kinds_of_runs_that_were_made(tmp_path: Path) -> None:
+    store, at = Store(tmp_path, bytes_max=ROOM), time.time()
+    runs = [record(at=at - n, run_s=float(n), deciding_s=0.0) for n in range(1, 21)]
+    trials = [
+        record(at=at - 90_000 - n, rewritten=None, outcome="original", run_s=50.0, deciding_s=0.0)
+        for n in range(3)
+    ]
+    failed = record(at=at - 30, outcome="failed", run_s=999.0)
+    other = left_alone(at=at - 5, run_s=4_000.0, user="bob")
+    plain = left_alone(at=at - 5, fingerprint=None)
+    store.add([*runs, *trials, failed, other, plain])
+    first, second = reader(tmp_path).digests(Filter())
+    assert (first.fingerprint, first.runs, first.reasons) == ("f2", 1, ["NO_EQUALITY"])
+    assert (second.runs, second.rewritten, second.failures, second.reasons) == (24, 20, 1, [])
+    assert second.times_rewritten == Times(20, 10.0, 19.0)
+    assert second.times_original == Times(3, 50.0, 50.0)
+    assert (second.times_last_day, second.times_before) == (Times(20, 10.0, 19.0), Times(3, 50.0, 50.0))
+    assert second.partitions_spared == 20 * 2_800
+    assert (second.first_seen, second.last_seen) == (trials[-1].started_at, runs[0].started_at)
+    assert [one.fingerprint for one in reader(tmp_path).digests(Filter(seen_by="bob"))] == ["f2"]
+    assert [one.runs for one in reader(tmp_path).digests(Filter(since=at - 3_600, outcome="rewritten"))] == [20]
+    store.close()
+
+
+def test_a_verdict_comes_to_a_statement_that_is_there_with_its_fingerprint(tmp_path: Path) -> None:
+    one, store = record(fingerprint=None), Store(tmp_path, bytes_max=ROOM)
+    verdict = ShadowRecord("different", "another row", 1.0, "f9")
+    store.add([one])
+    store.add([], [(one.id, verdict), ("gone", verdict)])
+    found = reader(tmp_path).statement(one.id, None)
+    assert found is not None
+    assert (found.shadow, found.fingerprint, found.original) == (verdict, "f9", one.original)
+    assert [line.fingerprint for line in reader(tmp_path).statements(Filter()).statements] == ["f9"]
+    store.close()
+
+
+def test_old_statements_go(tmp_path: Path) -> None:
+    store = Store(tmp_path, bytes_max=ROOM)
+    store.add([record(at=at) for at in (100.0, 200.0, 300.0)])
+    store.delete_before(250.0)
+    assert [line.started_at for line in reader(tmp_path).statements(Filter()).statements] == [300.0]
+    assert reader(tmp_path).reasons(Filter(), 1) == []
+    store.close()
+
+
+def test_the_file_does_not_grow_past_its_bound_and_the_oldest_go_first(tmp_path: Path) -> None:
+    store = Store(tmp_path, bytes_max=ROOM)
+    for n in range(30):
+        store.add([record(at=1_000.0 + 10 * n + i, original=f"SELECT {n:05} '{'x' * 20_000}'") for i in range(10)])
+        assert (tmp_path / FILE_NAME).stat().st_size <= ROOM
+    newest = texts(tmp_path)[0]
+    assert newest.startswith("SELECT 00029")
+    assert reader(tmp_path).statements(Filter(text="SELECT 00000")).statements == []
+    store.close()
+
+
+def test_a_file_of_a_newer_version_is_left_as_it_is(tmp_path: Path) -> None:
+    Store(tmp_path, bytes_max=ROOM).close()
+    with sqlite3.connect(tmp_path / FILE_NAME) as connection:
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    connection.close()
+    with pytest.raises(
+        StoreError, match=r"written by a newer Starpruner \(schema 2, this one knows 1\).*history\.path"
+    ):
+        Store(tmp_path, bytes_max=ROOM)
+
+
+def test_a_file_that_is_no_history_is_put_aside(tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).write_bytes(b"this is no database" * 500)
+    store = Store(tmp_path, bytes_max=ROOM)
+    store.add([record()])
+    store.close()
+    assert len(texts(tmp_path)) == 1
+    assert (tmp_path / "history.damaged").read_bytes().startswith(b"this is no")
+
+
+def test_a_damaged_file_is_put_aside_once_it_is_suspected(tmp_path: Path) -> None:
+    store = Store(tmp_path, bytes_max=ROOM)
+    store.add([record() for _ in range(200)])
+    store.close()
+    path = tmp_path / FILE_NAME
+    whole = path.read_bytes()
+    path.write_bytes(whole[:8192] + b"\xff" * (len(whole) - 16_384) + whole[-8192:])
+    opened = Store(tmp_path, bytes_max=ROOM, is_suspect=True)
+    opened.add([record()])
+    assert len(texts(tmp_path)) == 1
+    before = opened.is_current
+    path.unlink()
+    assert (before, opened.is_current) == (True, False)
+    opened.close()
+
+
+def test_a_file_that_is_gone_or_no_database_gives_a_sentence_to_who_asks(tmp_path: Path) -> None:
+    with pytest.raises(HistoryError, match="No statement has been kept yet"):
+        reader(tmp_path).statements(Filter())
+    (tmp_path / FILE_NAME).write_bytes(b"this is no database" * 500)
+    with pytest.raises(HistoryError, match="The history cannot be read"):
+        reader(tmp_path).sums(Filter())
+
+
+def write_some(directory: Path, user: str, count: int) -> None:
+    store = Store(directory, bytes_max=100_000_000)
+    for _ in range(count):
+        store.add([record(user=user)])
+    store.close()
+
+
+def test_processes_write_at_once(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=write_some, args=(tmp_path, f"u{n}", 40)) for n in range(3)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert [writer.exitcode for writer in writers] == [0, 0, 0]
+    assert len(reader(tmp_path).statements(Filter(), 500).statements) == 120
+
+
+def test_a_search_through_too_much_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(tmp_path, bytes_max=100_000_000)
+    long = record(original="x" * 100_000)
+    store.add([record(original=long.original) for _ in range(200)])
+    store.close()
+    monkeypatch.setattr("proxy.history.queries.QUESTION_S", -1.0)
+    monkeypatch.setattr("proxy.history.queries._STEPS", 1)
+    with pytest.raises(HistoryError, match="took longer"):
+        reader(tmp_path).statements(Filter(text="nowhere"))
+
+
+def test_texts_that_utf_8_cannot_say_are_kept_all_the_same(tmp_path: Path) -> None:
+    store = Store(tmp_path, bytes_max=ROOM)
+    odd: Record = record(original="SELECT '\ud800'", rewritten="SELECT '\ud800' ", message="\udfff")
+    store.add([odd])
+    found = reader(tmp_path).statement(odd.id, None)
+    assert found is not None
+    assert found.original == "SELECT '?'"
+    store.close()
