@@ -75,15 +75,19 @@ class BackgroundRunner:
         *,
         ended: Callable[[Result | None], None] = lambda _: None,
         refused: Callable[[], None] = lambda: None,
+        within_s: float | None = None,
     ) -> bool:
         """Run queries in the session, logged in by the client's PLAIN response; False where there is no room.
 
         `clients` is the lease of the client's own connection: the session is on that backend. `ended` gets the
         result, or None where there is none; before that, `refused` is called where nobody could log in.
+        It is ended after `within_s`.
         """
         if not self.has_room or (lease := clients.lease_for_proxy()) is None:
             return False
-        task = asyncio.get_running_loop().create_task(self._run(session, credentials, work, lease, refused))
+        task = asyncio.get_running_loop().create_task(
+            self._run(session, credentials, work, lease, refused, within_s)
+        )
         # Also where it is cancelled before its first step.
         task.add_done_callback(lambda _: lease.release())
         self._running[task] = session
@@ -104,13 +108,14 @@ class BackgroundRunner:
         if self._running:
             await asyncio.wait(self._running, timeout=_FAREWELL_S)
 
-    async def _run(
+    async def _run(  # noqa: PLR0913, PLR0917 - where to run what, and for how long
         self,
         session: SessionHandle,
         credentials: bytes,
         work: Work[Result],
         lease: Lease,
         refused: Callable[[], None],
+        within_s: float | None,
     ) -> Result | None:
         settings = self._settings
         link = link_to(lease.address, settings.dialer, settings.reply_timeout_s)
@@ -121,9 +126,10 @@ class BackgroundRunner:
             refused()
             return None
         try:
-            return await self._drive(link, session, work)
-        except BackendError as error:
-            log.warning("%s ended early: %s", settings.kind, error)
+            async with asyncio.timeout(within_s):
+                return await self._drive(link, session, work)
+        except (BackendError, TimeoutError) as error:
+            log.warning("%s ended early: %s", settings.kind, str(error) or f"it took longer than {within_s:g} s")
             return None
 
     async def _drive(self, link: Link, session: SessionHandle, work: Work[Result]) -> Result:

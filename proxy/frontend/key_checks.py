@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Final
 
 from proxy.backends.pool import Lease
@@ -51,15 +52,19 @@ class KeyChecks:
             late.cancel()
             check.settle(verdict or CheckVerdict.NOT_ASKED)
 
-        def refused() -> None:
-            self._refused_until[address] = self._clock() + ASKING_FIRST_S
-
-        if not self._runner.start(session, credentials, check.queries, clients, ended=ended, refused=refused):
+        refused = partial(self.ask_first_at, address)
+        if not self._runner.start(
+            session, credentials, check.queries, clients, ended=ended, refused=refused, within_s=check.deadline_s
+        ):
             late.cancel()
             if self._runner.has_room:
                 # The backend has no connection left: each statement would be sent twice.
                 refused()
             check.settle(CheckVerdict.NOT_ASKED)
+
+    def ask_first_at(self, address: Address) -> None:
+        """Start no check at a backend for a while: it has no room for another connection."""
+        self._refused_until[address] = self._clock() + ASKING_FIRST_S
 
     def sessions_closed(self, sessions: Collection[SessionHandle]) -> None:
         """End the checks of sessions that have ended."""

@@ -74,6 +74,9 @@ class RewriteService:
         if not self._sessions.is_offered(handle):
             return await self.forward_unchanged(handle, statement, ask)
 
+        def is_session_here() -> bool:
+            return self._sessions.is_offered(handle)
+
         async def answer(query: Query) -> QueryResult:
             return await answer_query(query, handle, ask, self._pool)
 
@@ -91,7 +94,7 @@ class RewriteService:
                 if session.port.writes_before(statement):
                     # Another one was released while this one waited for its turn.
                     continue
-                deciding = session.port.rewrite(statement, keys)
+                deciding = session.port.rewrite(statement, replace(keys, is_session_here=is_session_here))
                 dispatch = await dispatch_in_turn(
                     session, statement, deciding, answer_in_turn, self._pool, connection
                 )

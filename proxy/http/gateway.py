@@ -199,6 +199,8 @@ class Gateway:
             return
         credentials, lease = upstream.credentials, self._context.backends.lease_for_proxy(upstream.backend)
         if check is not None:
+            if lease is None:
+                self._context.key_checks.ask_first_at(upstream.backend.member.address)
             self._context.key_checks.start(tracked.session, credentials, check, lease)
         elif dispatch.shadow is not None and credentials is not None and lease is not None:
             _ = self._context.shadow_runner.start(tracked.session, credentials, dispatch.shadow, lease)

@@ -41,10 +41,10 @@ class KeyCheck:
         if self.verdict is not None:
             return
         self.verdict = verdict
-        self.on_settled(verdict)
         waiting, self._waiting = self._waiting, []
         for callback in waiting:
             callback()
+        self.on_settled(verdict)
 
     def call_when_settled(self, callback: Callable[[], None]) -> None:
         """Call back once the check has ended: at once where it has."""
@@ -63,6 +63,8 @@ class KeyTerms:
     # Keys that were asked for since then, by the clock of the sessions, are as good as new ones: the statement had
     # come by then. None where it comes now.
     asked_since: float | None = None
+    # Whether all statements of the session still come through this process: no other one has changed its state.
+    is_session_here: Callable[[], bool] = lambda: True
 
 
 # Keys are asked for first.

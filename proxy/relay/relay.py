@@ -194,7 +194,7 @@ class Relay:
         try:
             self._commands += self._calls.check_settled(check)
         except (RemoteProtocolError, IncompleteError) as error:
-            self._lose(str(error))
+            self._close(f"backend: {error}")
         self._fallback_may_be_over()
         return self._take_commands()
 

@@ -167,7 +167,11 @@ class Session:
     def _terms(self, settings: SessionSettings, keys: KeyTerms = ASK_FIRST) -> DecisionTerms:
         state = self._state
         # Before the digest is read: a change in between counts.
-        is_session_unchanged = partial(self._is_as_after, state.changes)
+        changes = state.changes
+
+        def is_session_unchanged() -> bool:
+            return self._is_as_after(changes) and keys.is_session_here()
+
         return DecisionTerms(
             settings,
             self._scope,

@@ -33,6 +33,7 @@ class FactsMoment:
 
     generation: int
     fence: Fence
+    at: float
 
 
 @dataclass
@@ -58,7 +59,7 @@ class FactsCache:
 
     def moment(self) -> FactsMoment:
         """The moment before a question goes to the server; handed back to `add` with the answer."""
-        return FactsMoment(self._generation, self.writes.open())
+        return FactsMoment(self._generation, self.writes.open(), self.clock())
 
     @property
     def token(self) -> Hashable:
@@ -90,7 +91,7 @@ class FactsCache:
         return described
 
     def described_since(self, name: TableName, moment: float) -> bool:
-        """Whether a name was described at that moment or later, by the clock."""
+        """Whether a description of a name was asked for at that moment or later, by the clock."""
         until, _ = self._entries.get(name, (0.0, None))
         return until - self.settings.facts_ttl_s >= moment
 
@@ -101,7 +102,7 @@ class FactsCache:
                 return
             if len(self._entries) >= self.settings.tables_max:
                 del self._entries[next(iter(self._entries))]
-            self._entries[described.name] = (self.clock() + self.settings.facts_ttl_s, described)
+            self._entries[described.name] = (asked.at + self.settings.facts_ttl_s, described)
 
     def add_size(self, name: TableName, size_bytes: int) -> None:
         """Remember the size of a table whose facts are known. They expire when they would have."""

@@ -20,6 +20,19 @@ def iter_nothing() -> Generator[Query, QueryResult, CheckVerdict]:
     return CheckVerdict.HELD
 
 
+def test_those_who_wait_for_a_check_go_on_though_its_count_fails() -> None:
+    def failing(_: CheckVerdict) -> None:
+        raise RuntimeError("no room to count")
+
+    told: list[str] = []
+    check = KeyCheck(iter_nothing(), 0.0, 5.0, on_settled=failing)
+    check.call_when_settled(lambda: told.append("settled"))
+    with pytest.raises(RuntimeError, match="no room"):
+        check.settle(CheckVerdict.HELD)
+    check.settle(CheckVerdict.CHANGED)
+    assert (told, check.verdict) == (["settled"], CheckVerdict.HELD)
+
+
 @pytest.mark.asyncio
 async def test_a_full_backend_is_not_sent_every_statement_twice() -> None:
     """Each start there ends in NOT_ASKED: the statement that was sent is cancelled and sent again."""

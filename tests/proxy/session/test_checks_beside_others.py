@@ -56,6 +56,20 @@ def test_keys_of_another_state_are_not_used_by_who_allows_old_keys() -> None:
     assert text == NARROWED
 
 
+def test_keys_that_a_check_was_told_after_another_process_had_the_session_are_not_remembered(
+    stage: Stage,
+) -> None:
+    one, other, is_here = stage.session(), stage.session(), [True]
+    played(one.rewrite(SQL, CHECKED), [*DESCRIBE, KEYS]).on_outcome(FINISHED)
+    stage.now = 30.0
+    terms = KeyTerms(may_be_checked=True, is_session_here=lambda: is_here[0])
+    check = played(one.rewrite(SQL, terms), []).check
+    assert check is not None
+    is_here[0] = False
+    played(check.queries, [KEYS_OF_ANOTHER_DATABASE])
+    assert played_with(other.rewrite(SQL, KeyTerms(asked_since=30.0)), dict([KEYS, *DESCRIBE])) == NARROWED
+
+
 def test_descriptions_that_a_check_was_told_in_another_state_are_not_those_of_the_former_state(
     stage: Stage,
 ) -> None:
