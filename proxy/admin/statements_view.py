@@ -125,15 +125,22 @@ class StatementsView:
 
     async def statement(self, identifier: str, visitor: Visitor) -> Record | None:
         """One statement, that may still run; None where there is none that the visitor may see."""
+        error: HistoryError | None = None
+        try:
+            found = await self._asked(lambda reader: reader.statement(identifier, visitor.seen_by))
+        except HistoryError as unreadable:
+            found = None
+            if self.history.path is not None and self.history.path.exists():
+                error = unreadable
+        if found is not None:
+            return found
+        # Only now: another process tells every other second what runs there.
         for record in (await self.now(visitor)).running:
             if record.id == identifier:
                 return record
-        try:
-            return await self._asked(lambda reader: reader.statement(identifier, visitor.seen_by))
-        except HistoryError:
-            if self.history.path is None or not self.history.path.exists():
-                return None
-            raise
+        if error is not None:
+            raise error
+        return None
 
     async def today(self, visitor: Visitor) -> TodayView:
         """The statements since midnight."""

@@ -10,10 +10,13 @@ from typing import Any
 import jsonschema
 import pytest
 from aiohttp.test_utils import TestClient
+from msgspec import json, structs
 from support.admin_pages import PASSWORD, admin_port, busy_history
-from support.histories import history_in
+from support.histories import history_in, record
 
 from proxy.admin.statements_endpoint import ROUTES
+from proxy.history.history import LOST_AFTER_S, ProcessState
+from proxy.history.store import Store
 
 
 def basic(user: str, password: str = PASSWORD) -> dict[str, str]:
@@ -201,3 +204,18 @@ async def test_ten_thousand_statements_do_not_stall_a_page(
         for path in ("/statements?limit=500", "/summary", "/reasons", "/statements?text=nowhere"):
             await answer(port, path, ROOT)
         assert time.monotonic() - began < 20.0
+
+
+async def test_a_statement_that_has_ended_is_shown_so_though_its_process_told_before_that_it_ran(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history = busy_history(tmp_path)
+    ended = record(run_s=1.5)
+    running = structs.replace(ended, outcome="running", end="", run_s=None)
+    store = Store(tmp_path, bytes_max=history.bytes_max)
+    store.add([ended])
+    state = json.encode(ProcessState(running=[running]))
+    store.publish("another process", time.time(), state, lost_after_s=LOST_AFTER_S)
+    store.close()
+    async with admin_port(monkeypatch, history) as client:
+        assert (await answer(client, f"/statements/{ended.id}", ROOT))["run_s"] == 1.5
