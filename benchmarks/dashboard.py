@@ -223,7 +223,7 @@ class Bench:
 
 
 def _order(number: int) -> tuple[bool, bool]:
-    """Whether each period of a pair is proxied: neither side always runs after the other."""
+    """The sides of a pair's periods, True for the proxied one: neither side always runs after the other."""
     return (False, True) if number % 2 == 0 else (True, False)
 
 

@@ -42,12 +42,12 @@ class Pair:
 
     @property
     def is_admitted(self) -> bool:
-        """Whether scans were narrowed in most of the measured runs."""
+        """True if scans were narrowed in most of the measured runs."""
         return sum(scans > 0 for scans in self.narrowed) * 2 > len(self.narrowed)
 
     @property
     def is_settled(self) -> bool | None:
-        """Whether the last runs that did not count were decided alike; None where nothing tells."""
+        """True if the last runs that did not count were decided alike; None where nothing tells."""
         return _are_alike(self.narrowed_before) if self.narrowed_before else None
 
     @property

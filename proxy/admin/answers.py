@@ -46,7 +46,7 @@ def error_answer(status: HTTPStatus, sentence: str) -> web.Response:
 
 
 def wants_html(request: web.Request) -> bool:
-    """Whether a browser shows the answer as a page."""
+    """True if a browser shows the answer as a page."""
     return "text/html" in request.headers.get("Accept", "")
 
 

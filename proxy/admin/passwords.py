@@ -32,7 +32,7 @@ def hash_of(password: str, salt: bytes | None = None) -> str:
 
 
 def is_password(password: str, hashed: str) -> bool:
-    """Whether this is the password of the hash. Takes a tenth of a second: not on the event loop."""
+    """True if this is the password of the hash. Takes a tenth of a second: not on the event loop."""
     try:
         _, log_cost, blocks, lanes, salt, wanted = hashed.split("$")
         found = _scrypt(password, b64decode(salt), int(log_cost), int(blocks), int(lanes))

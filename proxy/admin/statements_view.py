@@ -100,7 +100,7 @@ class StatementsView:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     async def now(self, visitor: Visitor) -> NowView:
-        """What runs in all processes that share the history."""
+        """The statements and sessions of all processes that share the history."""
         states = await self._states()
         seen = visitor.seen_by
         running = [one for state in states for one in state.running if seen in {None, one.user}]
@@ -112,7 +112,7 @@ class StatementsView:
         return NowView(newest, sorted(sessions, key=lambda one: one.id, reverse=True), *counts)
 
     async def quarantine(self, visitor: Visitor) -> QuarantineView:
-        """What is quarantined in all processes."""
+        """The rules and fingerprints that are quarantined in any process."""
         states = await self._states()
         rules = {sentence: None for state in states for sentence in state.quarantined_rules}
         if not visitor.is_administrator:

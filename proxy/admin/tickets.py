@@ -51,7 +51,7 @@ class Tickets:
         return f"{body.decode()}.{self._sign(b'cookie', body)}"
 
     def is_cookie(self, cookie: str, now: float) -> bool:
-        """Whether the cookie is one of ours, and still counts."""
+        """True if the cookie is one of ours, and still counts."""
         return self._read(cookie, now) is not None
 
     def visitor(self, cookie: str, now: float) -> Visitor | None:
@@ -64,7 +64,7 @@ class Tickets:
         return self._sign(b"form", cookie.encode())
 
     def is_token(self, token: str, cookie: str) -> bool:
-        """Whether a form was shown to who has this cookie."""
+        """True if the form was shown to the holder of this cookie."""
         return hmac.compare_digest(token.encode(), self.token(cookie).encode())
 
     def _read(self, cookie: str, now: float) -> _Ticket | None:

@@ -110,7 +110,7 @@ class Visitors:
         return visitor
 
     def _is_named_rightly(self, request: web.Request) -> bool:
-        """Whether an open port is asked by its address: a page elsewhere could give its own name our address."""
+        """True if an open port is asked by its address: a page elsewhere could give its own name our address."""
         host = request.url.host or ""
         if host in {"localhost", address(self._admin.listen).host}:
             return True

@@ -133,13 +133,13 @@ class BackgroundRunner:
             return None
 
     async def _drive(self, link: Link, session: SessionHandle, work: Work[Result]) -> Result:
-        calls, slots = _BackgroundCalls(link), self._slots
+        calls = _BackgroundCalls(link)
 
         async def answer(query: Query) -> QueryResult:
             return await answer_query(query, session, calls.ask, self._pool)
 
         async def answer_in_turn(query: Query) -> QueryResult:
-            return await (answer(query) if slots is None else answer_in_slot(query, slots, answer))
+            return await answer_in_slot(query, self._slots, answer)
 
         try:
             return await drive(work, answer_in_turn, self._pool)

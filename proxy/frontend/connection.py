@@ -303,8 +303,9 @@ class Connection:
     @property
     def _can_check_keys(self) -> bool:
         lease = self._backend.lease
-        can_log_in = lease is not None and self._relay.credentials is not None
-        return can_log_in and lease is not None and self._context.key_checks.has_room_at(lease.address)
+        if lease is None or self._relay.credentials is None:
+            return False
+        return self._context.key_checks.has_room_at(lease.address)
 
     def _run_shadow(self, dispatch: Dispatch, handle: SessionHandle) -> None:
         credentials = self._relay.credentials

@@ -26,11 +26,6 @@ class KeyChecks:
         self._clock = clock
         self._refused_until: dict[Address, float] = {}
 
-    @property
-    def count(self) -> int:
-        """The number of checks that are under way."""
-        return self._runner.count
-
     def has_room_at(self, address: Address) -> bool:
         """True if a check may be started at a backend, which has not refused one lately."""
         return self._runner.has_room and self._refused_until.get(address, 0.0) <= self._clock()

@@ -71,7 +71,7 @@ class Store:
 
     @property
     def is_current(self) -> bool:
-        """Whether the file still stands at its path."""
+        """True if the file still stands at its path."""
         return self._path.exists() and self._path.stat().st_ino == self._inode
 
     def close(self) -> None:

@@ -13,6 +13,8 @@ class Phase(Enum):
     NEGOTIATING = "negotiating"
     OPEN = "open"
     HELD = "held"
+    # A fallback is under way, or the reply to a statement whose remembered keys are not confirmed is awaited. The
+    # client's calls wait.
     FALLING_BACK = "falling back"
     MOVING = "moving"
     TRANSPARENT = "transparent"

@@ -228,7 +228,7 @@ class DecisionRun:
         return planned
 
     def _uses_due_in_vain(self, planned: Plan, fence: Fence) -> bool:
-        """Whether the plan rests on what has expired although its keys have to be asked for first."""
+        """True if the plan rests on what has expired although its keys have to be asked for first."""
         memory = self._terms.memory(only_reads=planned.statement.only_reads)
         # At snapshots other questions are asked, and tables at snapshots are described by what is current.
         asks_these = planned.key_queries and not planned.pinnable
@@ -279,13 +279,13 @@ class DecisionRun:
         return planned, answers
 
     def _is_as_planned(self, planned: Plan) -> Queries[bool]:
-        """Whether views, tables and settings are as the plan takes them to be. Nobody asks for them later."""
+        """True if views, tables and settings are as the plan takes them to be. Nobody asks for them later."""
         if self._rests_on_due(planned):
             return (yield from self._is_all_as_planned(planned))
         return not planned.follows or (yield from self._catalog.is_as_planned(planned, self._described_since))
 
     def _rests_on_due(self, planned: Plan) -> bool:
-        """Whether the plan rests on descriptions or settings that have expired."""
+        """True if the plan rests on descriptions or settings that have expired."""
         if not self._catalog.due_s:
             return False
         is_due = self._settings is not None and self._settings.until <= self._start

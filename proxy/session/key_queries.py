@@ -62,7 +62,7 @@ class KeyQueries:
     to_check: dict[KeyQuery, Keys] = field(default_factory=dict)
 
     def are_at_hand(self, planned: Plan) -> bool:
-        """Whether the statement's first questions all have remembered answers that are to be checked."""
+        """True if the statement's first questions all have remembered answers that are to be checked."""
         return all(self._likely(question) is not None for question in planned.key_queries)
 
     def answers(self, planned: Plan, known: KeyAnswers | None = None) -> _Asking[KeyAnswers]:

@@ -271,17 +271,17 @@ class SessionCatalog:
         return self._metadata.server_settings
 
     def are_settings(self, then: ServerSettings) -> Queries[bool]:
-        """Whether the server's settings are as they were; they are asked for again where they have expired."""
+        """True if the server's settings are as they were; they are asked for again where they have expired."""
         return (yield from replace(self, due_s=0.0)._server_settings()) == then  # noqa: SLF001 - of its own class
 
     def is_current(self, planned: Plan) -> bool:
-        """Whether no facts that the plan was made with have expired, or are others by now."""
+        """True if no facts that the plan was made with have expired, or are others by now."""
         known = self._metadata.facts.current()
         used = {name: planned.catalog.get(name) for name in planned.names}
         return all(facts is None or _is_as(known.get(name), facts) for name, facts in used.items())
 
     def is_as_planned(self, planned: Plan, since: float) -> Queries[bool]:
-        """Whether the tables are described as they were when the plan was made. Expired facts are asked for again.
+        """True if the tables are described as they were when the plan was made. Expired facts are asked for again.
 
         Those behind the views whose texts the plan follows are described now or since a moment: a view that was
         replaced past this proxy would be narrowed by keys of its old text.

@@ -105,7 +105,7 @@ class BackendClient:
             return await answer_query(query, self.session, self._link.ask, self._pool)
 
         async def answer_in_turn(query: Query) -> QueryResult:
-            return await (answer(query) if slots is None else answer_in_slot(query, slots, answer))
+            return await answer_in_slot(query, slots, answer)
 
         return await drive(generator, answer_in_turn, self._pool)
 

@@ -80,10 +80,13 @@ def _hand_over(unclaimed: Callable[[Returned], None], worked: Future[Yielded | _
 
 
 async def answer_in_slot(
-    query: Query, slots: asyncio.Semaphore, answer: Callable[[Query], Awaitable[QueryResult]]
+    query: Query, slots: asyncio.Semaphore | None, answer: Callable[[Query], Awaitable[QueryResult]]
 ) -> QueryResult:
-    """Answer a query, after it got a slot if it needs one, within the time then left of its deadline."""
-    if not query.needs_slot:
+    """Answer a query, after it got a slot if it needs one, within the time then left of its deadline.
+
+    Without `slots` no query waits.
+    """
+    if slots is None or not query.needs_slot:
         return await answer(query)
     started = time.monotonic()
     try:

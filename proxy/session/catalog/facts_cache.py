@@ -91,7 +91,7 @@ class FactsCache:
         return described
 
     def described_since(self, name: TableName, moment: float) -> bool:
-        """Whether a description of a name was asked for at that moment or later, by the clock."""
+        """True if a description of a name was asked for at that moment or later, by the clock."""
         until, _ = self._entries.get(name, (0.0, None))
         return until - self.settings.facts_ttl_s >= moment
 

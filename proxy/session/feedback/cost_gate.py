@@ -135,7 +135,7 @@ class Gate(Protocol):
         ...
 
     def lacks_counts(self, subject: StatementKey) -> bool:
-        """Whether a statement comes often enough that the partitions of its facts are worth being counted."""
+        """True if a statement comes often enough that the partitions of its facts are worth being counted."""
         ...
 
     def estimate(self, subject: StatementKey, facts: Iterable[Fact]) -> GateReport:

@@ -106,7 +106,7 @@ class Record:
 
     @property
     def is_measured(self) -> bool:
-        """Whether an original was seen."""
+        """True if an original was seen."""
         return bool(self.originals) or self.cold_s is not None
 
     @property
@@ -125,7 +125,7 @@ class Record:
         return self.warm_s + self.listing_s if self.cold_s is None else max(self.cold_s, self.warm_s)
 
     def is_small(self, asking_s: float) -> bool:
-        """Whether the facts are too small to gain by keys, and no original has shown that there is more to gain.
+        """True if the facts are too small to gain by keys, and no original has shown that there is more to gain.
 
         They may stand in thousands of files, which nobody has counted.
         """
@@ -152,7 +152,7 @@ class Record:
         return Choice(GateVerdict.REWRITE, "rewritten, to see what that takes")
 
     def _is_better(self, original_s: float, moment: Moment) -> bool:
-        """Whether the original is better, or the session's rewritten runs have lost what it takes longer."""
+        """True if the original is better, or the session's rewritten runs have lost what it takes longer."""
         if moment.listing is Listing.LISTED:
             return self.is_left is True
         return self.is_measured and (

@@ -38,7 +38,7 @@ class SessionListings:
         self._lost: dict[Collection[str], tuple[float, float]] = {}
 
     def listing(self, tables: Collection[str], written_at: Mapping[str, float]) -> Listing:
-        """Whether the files of all of them are listed, or why not."""
+        """The state of the files of all of them: listed, or why not."""
         oldest = self._clock() - _IDLE_S
         listed_at = {name: self._listed_at.get(name, -inf) for name in tables}
         if any(max(at, self._opened_at) <= written_at.get(name, -inf) for name, at in listed_at.items()):
