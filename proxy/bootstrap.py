@@ -15,7 +15,10 @@ from aiohttp import web
 from msgspec.structs import replace
 
 from proxy.admin.app import application
-from proxy.admin.explain_endpoint import ExplainRequest, explain_as_user
+from proxy.admin.explain_endpoint import ExplainRequest, explain_as_user, logged_in
+from proxy.advice.advise import AdviceRequest, advise
+from proxy.advice.recorded import HistoryMissingError
+from proxy.advice.report import Advice
 from proxy.backends.assembly import backend_maintenance, resolved_backends, zookeeper_registration
 from proxy.backends.maintenance import Maintenance
 from proxy.config.address import Address, address
@@ -48,6 +51,16 @@ async def explain_once(config: Config, request: ExplainRequest, user: str, passw
     """Explain one statement in a backend session of its own."""
     backends, _ = await resolved_backends(config)
     return await explain_as_user(config, request, user, password, SharedState.of(config), backends=backends)
+
+
+async def advise_once(
+    config: Config, request: AdviceRequest, user: str, password: str, progress: Callable[[str], None]
+) -> Advice:
+    """Advise on the statements of a history, in backend sessions of its own."""
+    backends, _ = await resolved_backends(config)
+    return await advise(
+        config, request, lambda database: logged_in(config, user, password, database, backends), progress
+    )
 
 
 def run_worker(
@@ -191,7 +204,7 @@ def run(main_coroutine: Callable[[], Coroutine[Any, Any, T]]) -> T:
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             return runner.run(main_coroutine())
-    except (BackendError, ConfigError, OSError) as error:
+    except (BackendError, ConfigError, HistoryMissingError, OSError) as error:
         raise click.ClickException(str(error)) from error
 
 

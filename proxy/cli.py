@@ -13,7 +13,18 @@ import msgspec
 
 from proxy.admin.explain_endpoint import ANONYMOUS, ExplainRequest
 from proxy.admin.passwords import hash_of
-from proxy.bootstrap import explain_once, log_to_stderr, print_ready_line, run, run_worker, serve_until_stopped
+from proxy.advice.advise import AdviceRequest
+from proxy.advice.advisor import AdviceSettings
+from proxy.advice.report import text as advice_text
+from proxy.bootstrap import (
+    advise_once,
+    explain_once,
+    log_to_stderr,
+    print_ready_line,
+    run,
+    run_worker,
+    serve_until_stopped,
+)
 from proxy.config.config import Config, load
 from proxy.config.errors import ConfigError
 from proxy.session.explain.text import text
@@ -157,3 +168,73 @@ def explain(  # noqa: PLR0913 - one parameter per option
     request = ExplainRequest(sql, database, run_key_queries)
     explained = run(lambda: explain_once(config, request, user, password))
     click.echo(msgspec.json.encode(explained).decode() if as_json else text(explained))
+
+
+_MIB = 1024 * 1024
+
+
+@main.command()
+@_configured
+@click.option("--history", metavar="PATH", help="The directory of the history; by default history.path.")
+@click.option("--days", type=click.FloatRange(min=0, min_open=True), default=7.0, show_default=True)
+@click.option("--database", help="Only statements of sessions in this database.")
+@click.option("--user", default=ANONYMOUS, show_default=True, help="Who reads the tables; the backend decides.")
+@click.option(
+    "--password", envvar="STARPRUNER_PASSWORD", default=ANONYMOUS, help="Better set as STARPRUNER_PASSWORD."
+)
+@click.option("--index", help="The file index that commands name; by default files.index.")
+@click.option(
+    "--file-mb",
+    type=click.FloatRange(min=0, min_open=True),
+    default=128,
+    show_default=True,
+    help="MB of a file of a layout; tables of less are left alone.",
+)
+@click.option(
+    "--sample-mb",
+    type=click.FloatRange(min=0, min_open=True),
+    default=1024,
+    show_default=True,
+    help="MB of files of each table whose values are looked at.",
+)
+@click.option("--statements", type=click.IntRange(min=1), default=200, show_default=True, help="At most.")
+@click.option("--tables", type=click.IntRange(min=1), default=20, show_default=True, help="At most.")
+@click.option(
+    "--query-seconds", type=click.FloatRange(min=1), default=120, show_default=True, help="Of each query."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+def advise(  # noqa: PLR0913 - one parameter per option
+    *,
+    path: Path | None,
+    overrides: tuple[str, ...],
+    backend: str | None,
+    history: str | None,
+    days: float,
+    database: str | None,
+    user: str,
+    password: str,
+    index: str | None,
+    file_mb: float,
+    sample_mb: float,
+    statements: int,
+    tables: int,
+    query_seconds: float,
+    as_json: bool,
+) -> None:
+    """Propose layouts of tables by which the statements of the history would read less.
+
+    Asks for the keys of the statements and for samples of the tables, and computes from these what each layout
+    would spare. Nothing is written.
+    """
+    config = _config(path, overrides, proxy_backend=backend)
+    settings = AdviceSettings(
+        days=days,
+        index=index or config.files.index or "starpruner.file_index",
+        file_bytes=int(file_mb * _MIB),
+        sample_bytes=int(sample_mb * _MIB),
+        tables_max=tables,
+        query_deadline_s=query_seconds,
+    )
+    request = AdviceRequest(history, database, statements, settings)
+    found = run(lambda: advise_once(config, request, user, password, partial(click.echo, err=True)))
+    click.echo(msgspec.json.encode(found).decode() if as_json else advice_text(found))

@@ -100,6 +100,7 @@ ORDER = {
         "session",
         "session.explain",
         "history",
+        "advice",
         "frontend",
         "http",
         "workers",
