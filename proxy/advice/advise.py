@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from msgspec.structs import replace
+
 from proxy.advice.advisor import AdviceSettings, Advisor, Found
 from proxy.advice.commands import shown_name
 from proxy.advice.recorded import HistoryMissingError, recorded
@@ -44,7 +46,9 @@ async def advise(
     statements = recorded(
         _path(config, request.history), since, database=request.database, statements_max=request.statements_max
     )
-    advisor = Advisor(SharedState.of(config), settings, progress)
+    # Nobody waits for a description here, as a statement would.
+    catalog = replace(config.catalog, query_deadline_s=settings.query_deadline_s)
+    advisor = Advisor(SharedState.of(replace(config, catalog=catalog)), settings, progress)
     for database in dict.fromkeys(each.database for each in statements.statements):
         of_database = [each for each in statements.statements if each.database == database]
         async with open_session(database or None) as client:

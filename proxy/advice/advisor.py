@@ -97,12 +97,20 @@ class Advisor:
     def look_at(self, statements: Sequence[RecordedStatement], found: Found) -> Queries[None]:
         """Plan the statements of one database, and ask for their keys."""
         catalog = SessionCatalogs(self._shared).of_state(None)
+        # Names mean the same in all statements of a database.
+        keys: dict[KeyQuery, Keys | SkipReason] = {}
         for number, statement in enumerate(statements, 1):
             where = f" of {statement.database}" if statement.database else ""
             self._progress(f"Statement {number} of {len(statements)}{where}: asking for its keys")
-            yield from self._look_at_one(catalog, statement, found)
+            yield from self._look_at_one(catalog, statement, keys, found)
 
-    def _look_at_one(self, catalog: SessionCatalog, statement: RecordedStatement, found: Found) -> Queries[None]:
+    def _look_at_one(
+        self,
+        catalog: SessionCatalog,
+        statement: RecordedStatement,
+        keys: dict[KeyQuery, Keys | SkipReason],
+        found: Found,
+    ) -> Queries[None]:
         chars_max = self._shared.config.rewrite.statement_chars_max
         parsed = parse(statement.text, chars_max=chars_max, has_file_index=True, has_views=True)
         if isinstance(parsed, SkipReason):
@@ -113,7 +121,6 @@ class Advisor:
             found.left.append(LeftScan(statement, None, planned, None))
             return
         found.left += left_as_they_are(statement, planned)
-        keys: dict[KeyQuery, Keys | SkipReason] = {}
         for name, facts in wanted_tables(planned).items():
             if (yield from self._is_one_file(name, facts)):
                 continue

@@ -21,7 +21,9 @@ from rewriter.files.file_index import Bounds, FileFacts, FileIndex, Lack
 
 # Partitions of a column that a table could be partitioned by: each costs the metastore and every listing.
 PARTITIONS_MAX: Final = 1_000
-# The least part of --file-size that a file of one value should have: smaller ones make more tasks than they spare.
+# Where a larger part of the values is seen once in a sample, the table has many more that are not seen at all.
+_SEEN_ONCE_MAX: Final = 0.1
+# The least part of --file-mb that a file of one value should have: smaller ones make more tasks than they spare.
 _FILE_PART_MIN: Final = 0.25
 # Shares of rows that the load takes for frequent: below, a partition has too many files; above, no value is.
 _SHARE_MIN, _SHARE_MAX = 0.01, 0.5
@@ -110,9 +112,7 @@ class _Making:
         """A file of so many sampled rows. Its path is as long as others: that limits the list of files to skip."""
         size_bytes = max(1, round(rows * self.row_bytes))
         told = {
-            self.sample.columns[at].name: Bounds(value, value, int(value is None))
-            if value is not None
-            else _NOTHING_KNOWN
+            self.sample.columns[at].name: _only(value)
             for at, value in zip(self._partitions, partition, strict=True)
         }
         return FileFacts(f"{self._path}{number}", size_bytes, 0, rows, {**told, self.column: bounds}, lacks)
@@ -127,7 +127,11 @@ def _by_partitions(making: _Making, file_bytes: int) -> Layout | None:
     """One partition for each value, of a table that has none yet."""
     counts = Counter(map(making.value_of, making.rows))
     mean_bytes = making.sample.bytes / max(1, len(counts))
-    if making.sample.partition_columns or len(counts) > PARTITIONS_MAX or mean_bytes < file_bytes * _FILE_PART_MIN:
+    is_partitioned = bool(making.sample.facts.partition_columns)
+    if is_partitioned or len(counts) > PARTITIONS_MAX or mean_bytes < file_bytes * _FILE_PART_MIN:
+        return None
+    seen_once = sum(rows == 1 for rows in counts.values())
+    if len(making.rows) < making.sample.row_count and seen_once > _SEEN_ONCE_MAX * len(counts):
         return None
     files = [making.file(number, rows, (), _only(value)) for number, (value, rows) in enumerate(counts.items())]
     return Layout(LayoutKind.PARTITIONS, making.column, making.index(files))
@@ -136,7 +140,7 @@ def _by_partitions(making: _Making, file_bytes: int) -> Layout | None:
 def _by_frequent_values(making: _Making, file_bytes: int) -> Layout | None:
     """A list-bucketed load: in each partition files of their own for values with a share of its rows."""
     grouped = list(making.by_partition(making.rows))
-    partition_bytes = making.sample.bytes / max(1, len(grouped))
+    partition_bytes = making.sample.bytes / making.sample.partition_count
     share_min = max(_SHARE_MIN, file_bytes * _FILE_PART_MIN / max(1.0, partition_bytes))
     if share_min > _SHARE_MAX:
         return None
@@ -160,7 +164,9 @@ def _by_frequent_values(making: _Making, file_bytes: int) -> Layout | None:
 def _by_ranges(making: _Making, file_bytes: int) -> Layout | None:
     """Files with a range of values each, in each partition: rows in the order of both, cut into equal parts."""
     wanted = math.ceil(making.sample.bytes / file_bytes)
-    parts = min(wanted, len(making.rows) // _FILE_ROWS_MIN)
+    # The sample may have seen files of some partitions alone.
+    seen = sum(1 for _ in making.by_partition(making.rows)) / making.sample.partition_count
+    parts = min(math.ceil(wanted * seen), len(making.rows) // _FILE_ROWS_MIN)
     if parts < 2:  # noqa: PLR2004 - one file has no other to be told from
         return None
     files: list[FileFacts] = []

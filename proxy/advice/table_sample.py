@@ -41,6 +41,7 @@ class TableSample:
 
     facts: TableFacts
     # Of the table.
+    partition_count: int
     file_count: int
     bytes: int
     row_count: int
@@ -77,8 +78,10 @@ def sample(facts: TableFacts, names: Sequence[str], *, bytes_max: int, deadline_
     assert facts.full_name is not None  # noqa: S101 - only tables with one are laid out
     source = facts.full_name.sql
     columns = tuple(Column(name, known.type_name) for name in names if (known := facts.column(name)) is not None)
-    (sized,) = yield from _rows_of(_size_sql(source), 1, deadline_s, "its files could not be counted")
-    file_count, size_bytes, row_count = (int(value or 0) for value in sized)
+    (sized,) = yield from _rows_of(
+        _size_sql(source, facts.partition_columns), 1, deadline_s, "its files could not be counted"
+    )
+    partition_count, file_count, size_bytes, row_count = (int(value or 0) for value in sized)
     if not row_count:
         raise UnmeasuredError("it has no rows")
     nth = max(1, math.ceil(file_count / FILES_MAX), math.ceil(size_bytes / bytes_max))
@@ -95,7 +98,7 @@ def sample(facts: TableFacts, names: Sequence[str], *, bytes_max: int, deadline_
         rows = tuple(_row(row, columns) for row in values)
     except UnreadableKeyError as error:
         raise UnmeasuredError(f"its values could not be read: {error}") from error
-    return TableSample(facts, file_count, size_bytes, row_count, columns, files, rows)
+    return TableSample(facts, partition_count, file_count, size_bytes, row_count, columns, files, rows)
 
 
 def _rows_of(sql: str, rows_max: int, deadline_s: float, failure: str) -> _Asking[tuple[tuple[Value, ...], ...]]:
@@ -105,10 +108,11 @@ def _rows_of(sql: str, rows_max: int, deadline_s: float, failure: str) -> _Askin
     raise UnmeasuredError(f"{failure}: {answer.kind.value}, {answer.message}")
 
 
-def _size_sql(source: str) -> str:
-    file = f"SELECT max(_metadata.file_size) AS size_bytes, count(*) AS row_count FROM {source}"  # noqa: S608 - a quoted name
-    grouped = f"{file} GROUP BY _metadata.file_path"
-    return f"SELECT count(*), sum(size_bytes), sum(row_count) FROM ({grouped})"  # noqa: S608 - the same
+def _size_sql(source: str, partition_columns: Sequence[str]) -> str:
+    partition = f"max(xxhash64({', '.join(map(quoted, partition_columns))}))" if partition_columns else "0"
+    shown = f"{partition} AS part, max(_metadata.file_size) AS size_bytes, count(*) AS row_count"
+    files = f"SELECT {shown} FROM {source} GROUP BY _metadata.file_path"  # noqa: S608 - quoted names
+    return f"SELECT count(DISTINCT part), count(*), sum(size_bytes), sum(row_count) FROM ({files})"  # noqa: S608
 
 
 def _bounds_sql(source: str, columns: Sequence[Column], chosen: str) -> str:

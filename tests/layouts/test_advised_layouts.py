@@ -29,8 +29,8 @@ _ROWS = "sha2(string(id), 256) AS text FROM range(0, 40000, 1, 2)"
 TABLES = f"""
 CREATE DATABASE {DATABASE};
 CREATE TABLE {DATABASE}.wanted USING parquet AS SELECT * FROM VALUES
-  ('ship', 20100), ('ship', 20101), ('customer', 1207), ('customer', 31009), ('region', 3), ('kind', 2), ('kind', 901)
-  AS t(what, k);
+  ('ship', 20100), ('ship', 20101), ('customer', 1207), ('customer', 31009), ('region', 3), ('kind', 2),
+  ('kind', 901) AS t(what, k);
 CREATE TABLE {DATABASE}.in_order USING parquet AS
   SELECT /*+ REPARTITION_BY_RANGE(12, ship) */ CAST(20000 + id div 100 AS INT) AS ship, {_ROWS};
 CREATE TABLE {DATABASE}.in_any_order USING parquet AS
@@ -88,6 +88,14 @@ def history(pipeline_spark: PipelineServer, tmp_path_factory: pytest.TempPathFac
         run(direct, f"DROP DATABASE {DATABASE} CASCADE")
 
 
+def test_the_report_names_what_it_rests_on(pipeline_spark: PipelineServer, history: Path) -> None:
+    text = advice(pipeline_spark, history)
+    assert "History of 7 days: 4 different statements, 8 runs" in text
+    assert "measured on 12 of 12 files" in text
+    assert f"starpruner pipeline index --table {DATABASE}.in_order --index {FILE_INDEX}" in text
+    assert f"CREATE TABLE {DATABASE}.of_few_values_laid_out USING parquet PARTITIONED BY (region)" in text
+
+
 def advice(server: PipelineServer, history: Path, *words: str) -> str:
     command = [
         *(*starpruner_command(), "advise", "--backend", str(server.endpoint), "--history", str(history)),
@@ -102,7 +110,6 @@ def advice(server: PipelineServer, history: Path, *words: str) -> str:
 @pytest.fixture(scope="module")
 def proposals(pipeline_spark: PipelineServer, history: Path) -> dict[str, Any]:
     """The proposals by the tables' own names."""
-    print(advice(pipeline_spark, history))
     found = json.loads(advice(pipeline_spark, history, "--json"))
     return {each["measured"]["table"].rpartition(".")[2]: each for each in found["proposals"]}
 
@@ -126,9 +133,7 @@ def test_the_proposed_commands_save_what_was_forecast(
                 assert (program, group) == ("starpruner", "pipeline")
                 pipeline_spark.pipeline(*words)
         run(direct, f"REFRESH TABLE {expected.table}")
-        last = pipeline_spark.ui.last_execution()
         assert same_answer(before, run(direct, expected.sql))
-        whole = pipeline_spark.ui.scans_of(expected.table, after=last)
     # A user of whom the proxy remembers nothing.
     user = f"advised_{expected.table}"
     with closing(connect(indexed_proxy.endpoint, database=DATABASE, user=user)) as proxied:
@@ -137,6 +142,5 @@ def test_the_proposed_commands_save_what_was_forecast(
         narrowed = pipeline_spark.ui.scans_of(expected.table, after=last)
     size_bytes = proposal["measured"]["bytes"]
     assert scan["share_today"] == pytest.approx(1)
-    print(expected.table, scan, whole, narrowed, size_bytes)
     assert narrowed.bytes_read / size_bytes == pytest.approx(scan["share_then"], abs=TOLERANCE)
     assert scan["share_then"] < 0.5
