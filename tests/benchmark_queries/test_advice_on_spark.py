@@ -22,7 +22,7 @@ from demo.hive import connect, run
 from demo.proxy_process import ProxyProcess, proxy_process, starpruner_command
 
 NAME = "tpcds_coarse"
-QUERIES = ("q16", "q37", "q62", "q84", "q90", "q94", "q99") if DEEP else ("q62",)
+QUERIES = ("q37", "q62", "q84", "q99") if DEEP else ("q62",)
 # The facts are of some megabytes, in sixty partitions of a file each.
 FILE_MB = 0.03
 TOLERANCE = 0.05
