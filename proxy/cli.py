@@ -234,6 +234,7 @@ def advise(  # noqa: PLR0913 - one parameter per option
         sample_bytes=int(sample_mb * _MIB),
         tables_max=tables,
         query_deadline_s=query_seconds,
+        hint_chars_max=config.files.hint_chars_max,
     )
     request = AdviceRequest(history, database, statements, settings)
     found = run(lambda: advise_once(config, request, user, password, partial(click.echo, err=True)))

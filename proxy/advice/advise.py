@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from proxy.advice.advisor import AdviceSettings, Advisor, Found
 from proxy.advice.commands import shown_name
+from proxy.advice.proposals import advice
 from proxy.advice.recorded import HistoryMissingError, recorded
 from proxy.advice.report import Advice
 from proxy.config.config import Config
@@ -60,7 +61,7 @@ async def advise(
             for number, table in enumerate(tables, 1):
                 progress(f"Table {number} of {len(tables)}: looking at files and rows of {shown_name(table)}")
                 samples[table] = await client.drive(advisor.measure(table, found))
-    return advisor.advice(statements, found, samples)
+    return advice(statements, found, samples, settings, progress)
 
 
 def _path(config: Config, named: str | None) -> Path:

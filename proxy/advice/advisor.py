@@ -8,12 +8,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
-from proxy.advice.commands import commands, notes, shown_name
-from proxy.advice.forecast import SPARED_SHARE_MIN, Forecast, TableForecasts, table_forecasts
 from proxy.advice.needed_rows import (
-    LAYOUT_REASONS,
     LeftScan,
     NeededRows,
     ask_keys,
@@ -23,17 +19,7 @@ from proxy.advice.needed_rows import (
     plan_with_all_columns,
     wanted_tables,
 )
-from proxy.advice.recorded import Recorded, RecordedStatement
-from proxy.advice.report import (
-    Advice,
-    ColumnOfJoins,
-    HistoryPart,
-    Measured,
-    NotMeasured,
-    NotProposed,
-    Proposal,
-    ScanOfStatement,
-)
+from proxy.advice.recorded import RecordedStatement
 from proxy.advice.table_sample import TableSample, UnmeasuredError, sample
 from proxy.session.catalog.table_sizes import read_size, size_query
 from proxy.session.decision import DecisionTerms
@@ -42,11 +28,6 @@ from proxy.session.session_catalog import Queries, SessionCatalog, SessionCatalo
 from proxy.session.session_settings import SessionSettings
 from proxy.session.shared_state import SharedState
 from rewriter import KeyQuery, Keys, Plan, SkipReason, TableFacts, TableName, parse
-
-# Joins of one column that the advice names.
-_JOINS_MAX: Final = 3
-_NOT_LOOKED_AT: Final = "statements on other tables took more seconds (--tables)"
-_ONE_FILE: Final = "all of it fits into one file, of which nothing could be left out (--file-mb)"
 
 
 @dataclass(frozen=True)
@@ -61,6 +42,8 @@ class AdviceSettings:
     sample_bytes: int
     tables_max: int
     query_deadline_s: float
+    # As in the configuration: the list of files that a statement can skip.
+    hint_chars_max: int
 
 
 @dataclass
@@ -73,13 +56,14 @@ class Found:
 
     def tables(self) -> list[TableName]:
         """The tables that a layout may help, those whose statements took most seconds first."""
-        refused = {table for table, all_of in self.needed.items() if any(_is_candidate(one) for one in all_of)}
-        return sorted(refused, key=lambda table: -_seconds(self.needed[table]))
+        candidates = [table for table, needed in self.needed.items() if _may_help(self.facts[table], needed)]
+        return sorted(candidates, key=lambda table: -_seconds(self.needed[table]))
 
 
-def _is_candidate(needed: NeededRows) -> bool:
-    told = {name for restriction in needed.today for name in restriction.columns}
-    return needed.skip in LAYOUT_REASONS or bool(needed.columns - told)
+def _may_help(facts: TableFacts, needed: Sequence[NeededRows]) -> bool:
+    """True if statements need rows by a column that neither partitions nor indexed files tell apart."""
+    told = facts.file_columns.union(map(str.lower, facts.partition_columns))
+    return any(one.columns - told for one in needed)
 
 
 class Advisor:
@@ -175,126 +159,11 @@ class Advisor:
         except UnmeasuredError as error:
             return str(error)
 
-    def advice(self, recorded: Recorded, found: Found, samples: dict[TableName, TableSample | str]) -> Advice:
-        """The proposals, with the reasons why there are no others."""
-        proposals, not_proposed, not_measured = [], [], _left(found.left)
-        for table in found.tables():
-            needed, measured = found.needed[table], samples.get(table, _NOT_LOOKED_AT)
-            if isinstance(measured, TableSample) and measured.bytes < self._settings.file_bytes:
-                measured = _ONE_FILE
-            if isinstance(measured, str):
-                not_measured.append(NotMeasured(shown_name(table), measured, len(_statements(needed)), []))
-                continue
-            self._progress(f"Comparing layouts of {shown_name(table)}")
-            forecasts = self._forecasts(measured, needed)
-            best = forecasts.best
-            if best.is_worth_it:
-                proposals.append(self._proposal(measured, forecasts))
-            else:
-                share = best.spared_bytes / max(1, best.read_bytes)
-                not_proposed.append(NotProposed(_measured(measured), _columns(forecasts, needed), share))
-        proposals.sort(key=lambda proposal: -proposal.spared_bytes)
-        return Advice(
-            _history(recorded, self._settings.days), proposals, not_proposed, not_measured, SPARED_SHARE_MIN
-        )
 
-    def _forecasts(self, measured: TableSample, needed: Sequence[NeededRows]) -> TableForecasts:
-        hint_chars_max = self._shared.config.files.hint_chars_max
-        return table_forecasts(
-            measured, needed, file_bytes=self._settings.file_bytes, hint_chars_max=hint_chars_max
-        )
-
-    def _proposal(self, measured: TableSample, forecasts: TableForecasts) -> Proposal:
-        best, settings = forecasts.best, self._settings
-        helped = [scan.needed for scan in best.helped]
-        statements = _statements(helped)
-        return Proposal(
-            measured=_measured(measured),
-            layout=best.layout.kind.value,
-            column=best.layout.column,
-            columns=_columns(forecasts, helped),
-            statements=len(statements),
-            runs=sum(each.runs for each in statements),
-            seconds=sum(each.seconds for each in statements),
-            read_bytes=best.read_bytes,
-            spared_bytes=best.spared_bytes,
-            scans=_scans(best),
-            commands=commands(measured, best.layout, settings.index, settings.file_bytes),
-            notes=notes(measured, best.layout, settings.index),
-        )
-
-
-def _scans(best: Forecast) -> list[ScanOfStatement]:
-    return [
-        ScanOfStatement(
-            scan.needed.statement.last_id,
-            scan.needed.statement.runs,
-            scan.needed.statement.seconds,
-            scan.share_today,
-            scan.share_then,
-        )
-        for scan in best.helped
-    ]
-
-
-def _columns(forecasts: TableForecasts, needed: Sequence[NeededRows]) -> list[ColumnOfJoins]:
-    found = []
-    for column, best in forecasts.by_column:
-        by_it = [one for one in needed if column in one.columns]
-        told = [each for one in by_it for each in one.possible if column in each.columns]
-        counts = [each.keys for each in told if each.keys is not None]
-        if not by_it:
-            continue
-        found.append(
-            ColumnOfJoins(
-                column,
-                len(_statements(by_it)),
-                max(counts, default=None),
-                list(dict.fromkeys(each.join for each in told))[:_JOINS_MAX],
-                best.layout.kind.value,
-                best.spared_bytes / max(1, best.read_bytes),
-            )
-        )
-    return sorted(found, key=lambda one: -one.spared_share)
-
-
-def _measured(measured: TableSample) -> Measured:
-    return Measured(
-        shown_name(measured.name),
-        measured.file_count,
-        measured.bytes,
-        measured.row_count,
-        len(measured.files),
-        len(measured.rows),
-    )
-
-
-def _left(left: Iterable[LeftScan]) -> list[NotMeasured]:
-    """The scans that no layout helps, by table and reason."""
-    grouped: dict[tuple[str, SkipReason], list[LeftScan]] = defaultdict(list)
-    for scan in left:
-        name = "(all tables)" if scan.table is None else shown_name(scan.table)
-        grouped[name, scan.reason].append(scan)
-    return [
-        NotMeasured(
-            table,
-            reason.name,
-            len({scan.statement.fingerprint for scan in scans}),
-            list(dict.fromkeys(scan.cause for scan in scans if scan.cause is not None)),
-        )
-        for (table, reason), scans in sorted(grouped.items(), key=lambda pair: (pair[0][0], pair[0][1].name))
-    ]
-
-
-def _history(recorded: Recorded, days: float) -> HistoryPart:
-    statements = recorded.statements
-    runs, seconds = sum(each.runs for each in statements), sum(each.seconds for each in statements)
-    return HistoryPart(days, len(statements), runs, seconds, recorded.left_out, recorded.unusable)
-
-
-def _statements(needed: Iterable[NeededRows]) -> list[RecordedStatement]:
+def statements_of(needed: Iterable[NeededRows]) -> list[RecordedStatement]:
+    """The statements that scans are of, each once."""
     return list(dict.fromkeys(one.statement for one in needed))
 
 
 def _seconds(needed: Iterable[NeededRows]) -> float:
-    return sum(statement.seconds for statement in _statements(needed))
+    return sum(statement.seconds for statement in statements_of(needed))

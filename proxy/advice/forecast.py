@@ -66,9 +66,14 @@ class Forecast:
         return round(sum(scan.spared_share * scan.needed.statement.runs for scan in self.scans) * self.bytes)
 
     @property
+    def spared_share(self) -> float:
+        """The part of these bytes that is spared."""
+        return self.spared_bytes / max(1, self.read_bytes)
+
+    @property
     def is_worth_it(self) -> bool:
         """True if it spares enough of what the runs read."""
-        return self.spared_bytes > 0 and self.spared_bytes >= SPARED_SHARE_MIN * self.read_bytes
+        return self.spared_share >= SPARED_SHARE_MIN
 
 
 @dataclass(frozen=True)

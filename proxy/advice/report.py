@@ -145,8 +145,8 @@ def _proposal(number: int, proposal: Proposal) -> Iterator[str]:
     yield f"{number}. {proposal.measured.table}: {proposal.layout}{by}"
     yield (
         f"   spares {_size(proposal.spared_bytes)} of {_size(proposal.read_bytes)}"
-        f" ({_percent(proposal.spared_bytes / max(1, proposal.read_bytes))}) of the table's files, read by"
-        f" {_statements(proposal.statements)} in {proposal.runs:,} runs, {proposal.seconds:,.0f} s"
+        f" ({_percent(proposal.spared_bytes / max(1, proposal.read_bytes))}) that recorded runs read of its files:"
+        f" {_statements(proposal.statements)}, {proposal.runs:,} runs, {proposal.seconds:,.0f} s"
     )
     yield f"   {_sampled(proposal.measured)}"
     yield from (f"   {_column(column)}" for column in proposal.columns)
