@@ -10,6 +10,7 @@ import msgspec
 from proxy.advice.commands import Command
 
 _UNITS: Final = ("B", "KB", "MB", "GB", "TB", "PB")
+_WHOLE_FROM: Final = 100
 # Statements of a proposal, and causes of a reason, that lines name.
 _SHOWN_MAX: Final = 5
 
@@ -172,7 +173,11 @@ def _commands(found: Sequence[Command]) -> Iterator[str]:
 
 
 def _column(found: ColumnOfJoins) -> str:
-    keys = f", at most {found.keys_max:,} keys" if found.keys_max is not None else ""
+    keys = (
+        f", at most {found.keys_max:,} key{'' if found.keys_max == 1 else 's'}"
+        if found.keys_max is not None
+        else ""
+    )
     joins = f", {found.joins[0]}" if found.joins else ", filters alone"
     best = (
         f"{found.best_layout}, {_percent(found.spared_share)} spared" if found.spared_share else "nothing spared"
@@ -201,9 +206,11 @@ def _percent(share: float) -> str:
 
 
 def _size(size_bytes: int) -> str:
-    size = float(size_bytes)
-    for unit in _UNITS:
-        if size < 1_000 or unit == _UNITS[-1]:  # noqa: PLR2004 - thousands
-            return f"{size:,.3g} {unit}"
-        size /= 1_000
-    raise AssertionError
+    """Three digits or so.
+
+    >>> _size(1_234_567), _size(999_999), _size(12)
+    ('1.23 MB', '1000 KB', '12 B')
+    """
+    power = min(len(_UNITS) - 1, (len(str(size_bytes)) - 1) // 3)
+    size = size_bytes / 1_000**power
+    return f"{size:.{0 if size >= _WHOLE_FROM or not power else 2}f} {_UNITS[power]}"
