@@ -30,7 +30,7 @@ TABLES = f"""
 CREATE DATABASE {DATABASE};
 CREATE TABLE {DATABASE}.wanted USING parquet AS SELECT * FROM VALUES
   ('ship', 20100), ('ship', 20101), ('customer', 1207), ('customer', 31009), ('region', 3), ('kind', 2),
-  ('kind', 901) AS t(what, k);
+  ('kind', 909) AS t(what, k);
 CREATE TABLE {DATABASE}.in_order USING parquet AS
   SELECT /*+ REPARTITION_BY_RANGE(12, ship) */ CAST(20000 + id div 100 AS INT) AS ship, {_ROWS};
 CREATE TABLE {DATABASE}.in_any_order USING parquet AS
