@@ -13,6 +13,7 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -76,8 +77,13 @@ class Table:
     entries: tuple[Entry, ...]
 
 
-def tables() -> Iterator[Table]:
+@cache
+def tables() -> tuple[Table, ...]:
     """All tables, in the order of `Config`."""
+    return tuple(_tables())
+
+
+def _tables() -> Iterator[Table]:
     comments = _comments(Config)
     hints = get_type_hints(Config)
     for field in fields(Config):

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from tools.configuration_keys import Entry, Table, tables
+from tools.configuration_keys import Entry, tables
 
 ROOT: Final = Path(__file__).parent.parent
 PAGE: Final = ROOT / "docs" / "configuration.md"
@@ -73,14 +73,11 @@ you.
 
 def page() -> str:
     """The whole page."""
-    found = list(tables())
-    return "\n".join(
-        [_HEAD, "# Keys\n", *_part(found, is_expert=False), _EXPERT_HEAD, *_part(found, is_expert=True)]
-    )
+    return "\n".join([_HEAD, "# Keys\n", *_part(is_expert=False), _EXPERT_HEAD, *_part(is_expert=True)])
 
 
-def _part(found: list[Table], *, is_expert: bool) -> Iterator[str]:
-    for table in found:
+def _part(*, is_expert: bool) -> Iterator[str]:
+    for table in tables():
         chosen = [entry for entry in table.entries if entry.is_expert == is_expert]
         if chosen:
             yield f"## `{table.heading}`" + (", expert keys" if is_expert else "") + "\n"
