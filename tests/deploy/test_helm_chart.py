@@ -145,7 +145,7 @@ def test_the_grace_period_follows_from_the_drain(drain: str, seconds: int) -> No
     assert spec["terminationGracePeriodSeconds"] == seconds
 
 
-SHORT = "statements would be cut before they are drained. Expected at least 45"
+SHORT = "which would cut what the drain lets finish. Expected at least 45"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import sys
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
@@ -58,6 +59,23 @@ async def test_the_pod_opens_a_session_at_the_backend_through_the_proxy(tmp_path
         code, told = await run(containers()["session"], proxy)
     assert code == 0, told
     assert "OpenSession" in backend.calls
+
+
+async def test_the_pod_asks_the_admin_port_whether_clients_would_find_a_backend(tmp_path: Path) -> None:
+    backend = StandIn()
+    async with installed(backend, tmp_path) as proxy:
+        code, told = await run(containers()["admin"], proxy)
+    assert code == 0, told
+    assert re.findall(r"^200 .*(/\w+)$", told, re.MULTILINE) == ["/healthz", "/readyz", "/metrics"]
+
+
+async def test_the_pod_fails_where_clients_would_find_no_backend(tmp_path: Path) -> None:
+    backend = StandIn()
+    async with installed(backend, tmp_path) as proxy:
+        await backend.die()
+        code, told = await run(containers()["admin"], proxy)
+    assert code != 0
+    assert "503" in told
 
 
 async def test_the_pod_fails_where_no_session_can_be_opened(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ seccompProfile:
 {{- end }}
 {{- end -}}
 
-{{/* Whole seconds for which statements in flight may finish. */}}
+{{/* Whole seconds for which sessions may go on. */}}
 {{- define "starpruner.drainSeconds" -}}
 {{ dig "proxy" "drain_s" 20 .Values.config | ceil | int }}
 {{- end -}}
@@ -74,7 +74,7 @@ seccompProfile:
 {{- $asked := .Values.shutdown.terminationGracePeriodSeconds -}}
 {{- if kindIs "invalid" $asked }}{{ $least }}
 {{- else if lt (int $asked) (int $least) }}
-{{- fail (printf "shutdown.terminationGracePeriodSeconds is %d: statements would be cut before they are drained. Expected at least %d, which are shutdown.preStopSeconds, config.proxy.drain_s and 20; or null" (int $asked) (int $least)) }}
+{{- fail (printf "shutdown.terminationGracePeriodSeconds is %d, which would cut what the drain lets finish. Expected at least %d, which are shutdown.preStopSeconds, config.proxy.drain_s and 20; or null" (int $asked) (int $least)) }}
 {{- else }}{{ int $asked }}{{ end -}}
 {{- end -}}
 
