@@ -169,6 +169,7 @@ SHORT = "which would cut what the drain lets finish. Expected at least 45"
         ("shutdown.terminationGracePeriodSeconds=0", SHORT),
         ("config.proxy.listen=127.0.0.1:10001", "config.proxy.listen is 127.0.0.1:10001, where nothing outside"),
         ("config.admin.listen=localhost:10080", "config.admin.listen is localhost:10080, where nothing outside"),
+        ("config.listener[0].listen=127.0.0.1:7", "config.listener is 127.0.0.1:7, where nothing outside"),
         ("config.proxy.listen=", "config.proxy.listen is empty and there is no config.listener"),
         ("config.history.path=/data", "config.history.path is /data, which cannot be written"),
         ("data.claim.enabled=true", "replicas cannot share a history"),
@@ -228,7 +229,7 @@ def test_the_defaults_of_the_chart_are_those_of_the_code() -> None:
     defaults = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
     assert defaults["config"]["proxy"]["drain_s"] == Config().proxy.drain_s
     helpers = (CHART / "templates" / "_helpers.tpl").read_text(encoding="utf-8")
-    assert set(re.findall(r'"listen" "([^"]+)"', helpers)) == {Config().proxy.listen, Config().admin.listen}
+    assert set(re.findall(r'"listen" "([\d.:]+)"', helpers)) == {Config().proxy.listen, Config().admin.listen}
     assert set(re.findall(r'"drain_s" (\d+)', helpers)) == {f"{Config().proxy.drain_s:g}"}
 
 

@@ -78,7 +78,7 @@ def test_the_wheel_is_built_by_what_the_project_asks_for() -> None:
 
 
 @pytest.mark.parametrize("name", ["proxy.Dockerfile", "spark.Dockerfile"])
-def test_what_is_copied_is_there_and_reaches_the_build(name: str) -> None:
+def test_the_files_that_are_copied_are_there_and_reach_the_build(name: str) -> None:
     dockerfile = (DOCKER / name).read_text(encoding="utf-8")
     copied = [
         word

@@ -99,7 +99,7 @@ def rendered(values: Path, *settings: str) -> Rendering:
 
 
 def faults(resource: dict[str, Any], version: str) -> list[str]:
-    """What a version of Kubernetes, such as 1.25, does not take of a resource. Unknown fields are faults."""
+    """Faults of a resource in a version of Kubernetes, such as 1.25. A field that it does not know is one."""
     if resource["apiVersion"] == "monitoring.coreos.com/v1":
         schema, part = Draft202012Validator(_OPERATOR_SPECS[resource["kind"]]), resource["spec"]
     else:

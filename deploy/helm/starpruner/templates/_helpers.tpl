@@ -46,20 +46,25 @@ seccompProfile:
 {{ regexReplaceAll "(?m)( = -?[0-9]+)\\.0$" (toToml .Values.config) "${1}" | trim }}
 {{- end -}}
 
-{{/* The admin port. */}}
-{{- define "starpruner.adminPort" -}}
-{{ regexFind "[0-9]+$" (dig "admin" "listen" "127.0.0.1:10080" .Values.config) }}
+{{/* Addresses of the proxy, with its own defaults. */}}
+{{- define "starpruner.listen" -}}
+{{ dig "proxy" "listen" "127.0.0.1:10001" .Values.config }}
+{{- end -}}
+{{- define "starpruner.adminListen" -}}
+{{ dig "admin" "listen" "127.0.0.1:10080" .Values.config }}
 {{- end -}}
 
-{{/* The ports of clients, as a YAML list of name and port: sasl-10001, http-10002. */}}
+{{- define "starpruner.adminPort" -}}
+{{ regexFind "[0-9]+$" (include "starpruner.adminListen" .) }}
+{{- end -}}
+
+{{/* The ports of clients, as a YAML list: {name: sasl-10001, port: 10001}. */}}
 {{- define "starpruner.clientPorts" -}}
-{{- $listen := dig "proxy" "listen" "127.0.0.1:10001" .Values.config -}}
 {{- $listeners := .Values.config.listener | default list -}}
-{{- if $listen }}{{ $listeners = prepend $listeners (dict "listen" $listen) }}{{ end -}}
+{{- with include "starpruner.listen" . }}{{ $listeners = prepend $listeners (dict "listen" .) }}{{ end -}}
 {{- range $listeners }}
 {{- $port := regexFind "[0-9]+$" .listen }}
-- name: {{ default "sasl" .transport }}-{{ $port }}
-  port: {{ $port }}
+- {name: {{ default "sasl" .transport }}-{{ $port }}, port: {{ $port }}}
 {{- end }}
 {{- end -}}
 
@@ -78,24 +83,27 @@ seccompProfile:
 {{- else }}{{ int $asked }}{{ end -}}
 {{- end -}}
 
-{{/* Whether several replicas may run at the same time. */}}
+{{/* "true" if several replicas may run at the same time, else nothing. */}}
 {{- define "starpruner.hasReplicas" -}}
 {{- if or .Values.autoscaling.enabled (gt (int .Values.replicaCount) 1) }}true{{ end -}}
 {{- end -}}
 
-{{/* Refuses what would be installed and then not work. */}}
+{{/* Refuses values that Kubernetes would take, and that would not work. */}}
 {{- define "starpruner.check" -}}
-{{- range $key, $listen := dict "proxy.listen" (dig "proxy" "listen" "127.0.0.1:10001" .Values.config) "admin.listen" (dig "admin" "listen" "127.0.0.1:10080" .Values.config) -}}
-{{- if regexMatch "^(127\\.|localhost:|\\[::1\\])" $listen }}
-{{- fail (printf "config.%s is %s, where nothing outside of the pod can connect. Expected 0.0.0.0:PORT" $key $listen) }}
+{{- $listens := list (list "proxy.listen" (include "starpruner.listen" .)) (list "admin.listen" (include "starpruner.adminListen" .)) -}}
+{{- range .Values.config.listener }}{{ $listens = append $listens (list "listener" .listen) }}{{ end -}}
+{{- range $listens -}}
+{{- if regexMatch "^(127\\.|localhost:|\\[::1\\])" (last .) }}
+{{- fail (printf "config.%s is %s, where nothing outside of the pod can connect. Expected 0.0.0.0:PORT" (first .) (last .)) }}
 {{- end }}
 {{- end -}}
-{{- if not (include "starpruner.clientPorts" . | fromYamlArray) }}
+{{- if not (include "starpruner.clientPorts" .) }}
 {{- fail "config.proxy.listen is empty and there is no config.listener: nobody could connect" }}
 {{- end -}}
-{{- range $key, $path := dict "history.path" (dig "history" "path" "" .Values.config) "catalog.store_path" (dig "catalog" "store_path" "" .Values.config) "shadow.differences_path" (dig "shadow" "differences_path" "" .Values.config) -}}
+{{- range list (list "history" "path") (list "catalog" "store_path") (list "shadow" "differences_path") -}}
+{{- $path := dig (first .) (last .) "" $.Values.config -}}
 {{- if and $path (not (hasPrefix "/var/lib/starpruner/" $path)) }}
-{{- fail (printf "config.%s is %s, which cannot be written. Expected a path below /var/lib/starpruner" $key $path) }}
+{{- fail (printf "config.%s is %s, which cannot be written. Expected a path below /var/lib/starpruner" (join "." .) $path) }}
 {{- end }}
 {{- end -}}
 {{- if and .Values.data.claim.enabled (include "starpruner.hasReplicas" .) }}
