@@ -23,9 +23,7 @@ SERVICE, ADMIN_SERVICE = "demo-starpruner:10001", "demo-starpruner-admin:10080"
 async def installed(backend: StandIn, folder: Path) -> AsyncIterator[ProxyProcess]:
     """The proxy as its pod runs it, but for its addresses and the directory that it writes to."""
     await backend.listen()
-    (container,) = rendered(VALUES).pod["spec"]["containers"]
-    (config,) = (word for word in container["args"] if word.startswith("--config="))
-    path = folder / Path(config).name
+    path = folder / "starpruner.toml"
     path.write_text(rendered(VALUES).toml, encoding="utf-8")
     options = (f"--config={path}", "--set", f"history.path={folder / 'history'}")
     endpoint = Endpoint.parse(str(backend.member.address))
@@ -38,10 +36,15 @@ async def installed(backend: StandIn, folder: Path) -> AsyncIterator[ProxyProces
 async def run(container: dict[str, Any], proxy: ProxyProcess) -> tuple[int, str]:
     """Run the container's command, with the services of the cluster at this proxy."""
     command = [sys.executable, *container["command"][1:]] if "command" in container else starpruner_command()
-    admin = proxy.admin_url.removeprefix("http://")
-    words = [
-        word.replace(SERVICE, str(proxy.endpoint)).replace(ADMIN_SERVICE, admin) for word in container["args"]
-    ]
+    here = {
+        SERVICE: str(proxy.endpoint),
+        ADMIN_SERVICE: proxy.admin_url.removeprefix("http://"),
+        # A busy machine is not what is tested.
+        "timeout=10": "timeout=120",
+    }
+    words = container["args"]
+    for there, address in here.items():
+        words = [word.replace(there, address) for word in words]
     process = await asyncio.create_subprocess_exec(
         *command, *words, env=os.environ, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )
@@ -53,35 +56,24 @@ def containers() -> dict[str, dict[str, Any]]:
     return {container["name"]: container for container in rendered(VALUES).only("Pod")["spec"]["containers"]}
 
 
-async def test_the_pod_opens_a_session_at_the_backend_through_the_proxy(tmp_path: Path) -> None:
+async def test_the_pod_opens_a_session_at_the_backend_and_finds_the_proxy_ready(tmp_path: Path) -> None:
     backend = StandIn()
     async with installed(backend, tmp_path) as proxy:
-        code, told = await run(containers()["session"], proxy)
-    assert code == 0, told
+        session = await run(containers()["session"], proxy)
+        admin = await run(containers()["admin"], proxy)
+    assert (session[0], admin[0]) == (0, 0), session[1] + admin[1]
     assert "OpenSession" in backend.calls
+    assert re.findall(r"^200 .*(/\w+)$", admin[1], re.MULTILINE) == ["/healthz", "/readyz", "/metrics"]
 
 
-async def test_the_pod_asks_the_admin_port_whether_clients_would_find_a_backend(tmp_path: Path) -> None:
-    backend = StandIn()
-    async with installed(backend, tmp_path) as proxy:
-        code, told = await run(containers()["admin"], proxy)
-    assert code == 0, told
-    assert re.findall(r"^200 .*(/\w+)$", told, re.MULTILINE) == ["/healthz", "/readyz", "/metrics"]
-
-
-async def test_the_pod_fails_where_clients_would_find_no_backend(tmp_path: Path) -> None:
-    backend = StandIn()
-    async with installed(backend, tmp_path) as proxy:
-        await backend.die()
-        code, told = await run(containers()["admin"], proxy)
-    assert code != 0
-    assert "503" in told
-
-
-async def test_the_pod_fails_where_no_session_can_be_opened(tmp_path: Path) -> None:
+async def test_the_pod_fails_where_no_session_can_be_opened_or_no_backend_is_there(tmp_path: Path) -> None:
     backend = StandIn()
     async with installed(backend, tmp_path) as proxy:
         backend.mood = Mood.REFUSES_LOGINS
-        code, told = await run(containers()["session"], proxy)
-    assert code != 0
-    assert "wrong password" in told
+        session = await run(containers()["session"], proxy)
+        await backend.die()
+        admin = await run(containers()["admin"], proxy)
+    assert session[0] != 0
+    assert "wrong password" in session[1]
+    assert admin[0] != 0
+    assert "503" in admin[1]
