@@ -30,6 +30,8 @@ _order = count()
 # Scans of a statement that are kept: a text of 256 KB could name tens of thousands.
 SCANS_MAX: Final = 100
 
+_ORIGINAL_INSTEAD: Final = "the rewritten text was too long to be sent, or too many others may have to fall back"
+
 _OUTCOMES: Final = {
     OutcomeKind.FAILED: "failed",
     OutcomeKind.FAILED_TWICE: "failed",
@@ -152,6 +154,8 @@ def end(record: Record, outcome: Outcome) -> None:
     """Add its end."""
     record.end = outcome.kind.name.lower()
     record.run_s = outcome.seconds
+    if outcome.original_instead:
+        record.rewritten, record.rules, record.cause = None, [], _ORIGINAL_INSTEAD
     if outcome.kind is OutcomeKind.FINISHED:
         record.outcome = "original" if record.rewritten is None else "rewritten"
     elif outcome.kind is OutcomeKind.UNKNOWN:
