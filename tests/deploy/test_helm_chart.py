@@ -14,7 +14,7 @@ from support.helm_chart import CHART, ROOT, Rendering, faults, rendered, run_hel
 
 from proxy.cli import main
 from proxy.config.config import Config, load
-from proxy.workers import launch
+from proxy.workers.launch import CLOSE_S
 from tools import helm_values_schema
 
 FOLDER = Path(__file__).parent
@@ -149,8 +149,7 @@ def test_a_pod_has_the_time_to_drain_and_to_close(rendering: Rendering, tmp_path
     lifecycle = container.get("lifecycle", {"preStop": {"exec": {"command": ["sleep", "0"]}}})
     waits_s = int(lifecycle["preStop"]["exec"]["command"][1])
     drain_s = load(path).proxy.drain_s
-    close_s = launch._CLOSE_S  # noqa: SLF001 - nobody else asks for it
-    assert rendering.pod["spec"]["terminationGracePeriodSeconds"] > waits_s + drain_s + close_s
+    assert rendering.pod["spec"]["terminationGracePeriodSeconds"] > waits_s + drain_s + CLOSE_S
 
 
 @pytest.mark.parametrize(("drain", "seconds"), [("0.5", 26), ("600", 625)])

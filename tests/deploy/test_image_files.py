@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 from support.helm_chart import CHART
 
 from proxy.config.config import load
-from proxy.workers import launch
+from proxy.workers.launch import CLOSE_S
 
 ROOT = Path(__file__).parents[2]
 DOCKER = ROOT / "deploy" / "docker"
@@ -136,7 +136,6 @@ def test_the_proxies_of_compose_are_those_that_are_balanced_and_watched() -> Non
 
 def test_the_proxies_of_compose_have_the_time_to_drain_and_to_close() -> None:
     config = load(COMPOSE / "starpruner.toml")
-    close_s = launch._CLOSE_S  # noqa: SLF001 - nobody else asks for it
     for name, service in composed().items():
         if name.startswith("proxy-"):
-            assert int(service["stop_grace_period"].removesuffix("s")) > config.proxy.drain_s + close_s
+            assert int(service["stop_grace_period"].removesuffix("s")) > config.proxy.drain_s + CLOSE_S

@@ -18,7 +18,7 @@ from support.proxies import options
 from demo.proxy_process import starpruner_command
 from proxy.config.config import Config
 from proxy.net import fd_limit
-from proxy.workers import launch
+from proxy.workers.launch import CLOSE_S
 
 ROOT = Path(__file__).parents[2]
 UNIT = ROOT / "deploy" / "systemd" / "starpruner.service"
@@ -65,8 +65,7 @@ def test_the_service_is_exposed_to_little() -> None:
 
 
 def test_the_service_has_the_time_to_drain_and_to_close() -> None:
-    close_s = launch._CLOSE_S  # noqa: SLF001 - nobody else asks for it
-    assert settings()["TimeoutStopSec"] == [str(ceil(Config().proxy.drain_s + close_s + SLACK_S))]
+    assert settings()["TimeoutStopSec"] == [str(ceil(Config().proxy.drain_s + CLOSE_S + SLACK_S))]
 
 
 def test_the_service_may_open_the_files_of_as_many_clients_as_connect_by_default() -> None:
