@@ -69,7 +69,7 @@ def files_with(archive: tarfile.TarFile, words: list[bytes]) -> list[str]:
     """The files that have one of the words in them, in the layers of an image too."""
     found = []
     for member in archive:
-        content = archive.extractfile(member)
+        content = archive.extractfile(member) if member.isfile() else None
         if content is None:
             continue
         if member.name.endswith("layer.tar"):
@@ -96,15 +96,18 @@ def serving(docker: Engine, image: str, backend: Endpoint) -> Iterator[tuple[Doc
     """The image as deploy/compose runs it: as nobody, its root read-only, without any right."""
     endpoint, admin = Endpoint("127.0.0.1", free_port()), Endpoint("127.0.0.1", 10_080)
     command = f"serve --backend {backend} --listen {endpoint} --admin {admin}"
-    container = DockerContainer(image, docker_client_kw={"base_url": docker.host}).with_command(command)
+    container = DockerContainer(
+        image, docker_client_kw={"environment": {"DOCKER_HOST": docker.host}}
+    ).with_command(command)
     container = container.with_kwargs(
         network_mode="host",
         read_only=True,
-        tmpfs={"/tmp": "", "/var/lib/starpruner": "uid=10001,gid=10001,mode=0700"},  # noqa: S108 - in the container
         cap_drop=["ALL"],
         security_opt=["no-new-privileges:true"],
         mem_limit="512m",
     )
+    container.with_tmpfs_mount("/tmp")  # noqa: S108 - in the container
+    container.with_tmpfs_mount("/var/lib/starpruner", "uid=10001,gid=10001,mode=0700")
     with container:
         yield container, endpoint, admin
 
