@@ -14,6 +14,7 @@ from proxy.session.decision import Decision
 from proxy.session.explain.text import without_files
 from proxy.session.explain.view import CountView, ScanView, view
 from proxy.session.shadow.compare import Comparison
+from proxy.session.statement_log import LoggedStatement
 from rewriter import SkipReason
 
 # Characters of a text that are kept: as many as the longest statement that is rewritten by default has. Longer
@@ -22,6 +23,8 @@ TEXT_CHARS_MAX: Final = 262_144
 # Characters of a predicate, a key query or a server's message. The rewritten text has the whole predicate.
 PART_CHARS_MAX: Final = 4_000
 _order = count()
+# Characters of a statement that its own session is shown.
+LAST_CHARS_MAX: Final = 300
 # Scans of a statement that are kept: a text of 256 KB could name tens of thousands.
 SCANS_MAX: Final = 100
 
@@ -33,7 +36,7 @@ _OUTCOMES: Final = {
     OutcomeKind.NOT_SENT: "cancelled",
     OutcomeKind.LOST: "unseen",
 }
-OUTCOMES: Final = ("rewritten", "original", "fallback", "failed", "cancelled", "unseen")
+OUTCOMES: Final = ("rewritten", "original", "answered", "fallback", "failed", "cancelled", "unseen")
 
 
 class ShadowRecord(msgspec.Struct):
@@ -50,9 +53,10 @@ class ShadowRecord(msgspec.Struct):
 class Record(msgspec.Struct, kw_only=True):
     """A statement in the history. Seconds are null until they are known; `outcome` is "running" until its end.
 
-    The outcome is "rewritten" or "original" for a statement that finished, by the text that was sent; "fallback"
-    where the original was run after the rewritten text failed or was out of date; "failed"; "cancelled" where the
-    client cancelled or left; "unseen" where nobody saw its end, as of a statement that is not waited for.
+    The outcome is "rewritten" or "original" for a statement that finished, by the text that was sent; "answered"
+    for one that the proxy answered itself, such as EXPLAIN REWRITE; "fallback" where the original was run after
+    the rewritten text failed or was out of date; "failed"; "cancelled" where the client cancelled or left;
+    "unseen" where nobody saw its end, as of a statement that is not waited for.
     """
 
     id: str
@@ -66,6 +70,8 @@ class Record(msgspec.Struct, kw_only=True):
     # The end in more detail: a name of OutcomeKind, in lower case.
     end: str = ""
     original: str
+    # Whether the proxy answers it itself.
+    is_answered: bool = False
     # Null where the original was sent.
     rewritten: str | None = None
     # Equal for statements whose texts differ in constants alone; null where the statement was not parsed.
@@ -132,12 +138,20 @@ def decide(record: Record, decision: Decision) -> None:
         record.rules = sorted(rule.value for rule in decision.rewrite.rules)
 
 
+def answer(record: Record, deciding_s: float) -> None:
+    """Add that the proxy answers it itself, and how long it took to find the answer."""
+    record.is_answered = True
+    record.deciding_s = deciding_s
+    record.started_at -= deciding_s
+
+
 def end(record: Record, outcome: Outcome) -> None:
     """Add its end."""
     record.end = outcome.kind.name.lower()
     record.run_s = outcome.seconds
     if outcome.kind is OutcomeKind.FINISHED:
-        record.outcome = "original" if record.rewritten is None else "rewritten"
+        sent = "original" if record.rewritten is None else "rewritten"
+        record.outcome = "answered" if record.is_answered else sent
     elif outcome.kind is OutcomeKind.UNKNOWN:
         # One that is not tracked has no time at all.
         record.outcome = "cancelled" if outcome.seconds else "unseen"
@@ -185,6 +199,22 @@ def counted(record: Record, part: str) -> CountView:
     if not known:
         return CountView()
     return CountView(sum(total for total, _ in known), sum(kept for _, kept in known))
+
+
+def logged(record: Record) -> LoggedStatement:
+    """The statement as its own session is shown it, its literals included."""
+    partitions = counted(record, "partitions")
+    return LoggedStatement(
+        id=record.id,
+        started_at=record.started_at,
+        outcome=record.outcome,
+        seconds=None if record.run_s is None else record.deciding_s + record.run_s,
+        deciding_s=record.deciding_s,
+        partitions_kept=partitions.kept,
+        partitions_total=partitions.total,
+        reasons=", ".join(dict.fromkeys(reason for reason, _ in reasons_of(record))),
+        statement=cut(record.original, LAST_CHARS_MAX),
+    )
 
 
 def now() -> float:
