@@ -24,23 +24,14 @@ class BackendsAnswer(msgspec.Struct):
 
 
 @dataclass(frozen=True)
-class Parameter:
-    """A parameter in the query of a route."""
-
-    name: str
-    text: str
-    type: str = "string"
-    enum: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class Route:
     """A GET route with an answer in JSON; 401 and 503 are among the answers of all."""
 
     path: str
     text: str
     answer: Any
-    parameters: tuple[Parameter, ...] = ()
+    # The type that its query is converted to: each field is a parameter.
+    query: type[msgspec.Struct] | None = None
     # Further statuses of errors.
     statuses: tuple[int, ...] = ()
 
@@ -86,15 +77,7 @@ def _operation(route: Route, schema: dict[str, Any], error: dict[str, Any]) -> d
         for name in ("id",)
         if f"{{{name}}}" in route.path
     ]
-    asked = [
-        {
-            "name": one.name,
-            "in": "query",
-            "description": one.text,
-            "schema": {"type": one.type, **({"enum": list(one.enum)} if one.enum else {})},
-        }
-        for one in route.parameters
-    ]
+    asked = [] if route.query is None else _parameters(route.query)
     statuses = sorted({"401", "503", *(["400"] if asked else []), *map(str, route.statuses)})
     return {
         "summary": route.text,
@@ -102,6 +85,14 @@ def _operation(route: Route, schema: dict[str, Any], error: dict[str, Any]) -> d
         "parameters": named + asked,
         "responses": {"200": _content("The answer.", schema), **dict.fromkeys(statuses, error)},
     }
+
+
+def _parameters(query: type[msgspec.Struct]) -> list[dict[str, Any]]:
+    (described,) = msgspec.json.schema(query)["$defs"].values()
+    return [
+        {"name": name, "in": "query", "description": schema.pop("description"), "schema": schema}
+        for name, schema in described["properties"].items()
+    ]
 
 
 def _content(text: str, schema: dict[str, Any], *, is_answer: bool = True) -> dict[str, Any]:

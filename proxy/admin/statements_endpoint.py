@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from aiohttp import web
+from msgspec import Meta
 
 from proxy.admin.answers import Handler, error_answer, json_answer
-from proxy.admin.openapi import Parameter, Route, description
+from proxy.admin.openapi import Route, description
 from proxy.admin.statements_view import (
     REASON_DAYS,
     NowView,
@@ -27,10 +28,12 @@ from proxy.admin.tickets import Visitor
 from proxy.admin.visitors import SignInError, Visitors
 from proxy.history.digests import Digest
 from proxy.history.queries import PAGE_ROWS, PAGE_ROWS_MAX, Filter, HistoryError, StatementPage
-from proxy.history.record import OUTCOMES, Record
+from proxy.history.record import OutcomeName, Record
 
 # A wider look back would go through all that is kept.
 REASON_DAYS_MAX: Final = 31
+# A time that is surely a time in seconds, and none in milliseconds or without an end.
+_SINCE_MAX: Final = 1e11
 
 
 class ReasonsAnswer(msgspec.Struct):
@@ -48,25 +51,27 @@ class DigestsAnswer(msgspec.Struct):
 class _Wanted(msgspec.Struct, forbid_unknown_fields=True):
     """The query of GET /statements."""
 
-    user: str = ""
-    outcome: str = ""
-    reason: str = ""
-    table: str = ""
-    fingerprint: str = ""
-    text: str = ""
-    since: float | None = None
-    before: str = ""
-    limit: int = PAGE_ROWS
+    user: Annotated[str, Meta(description="The user who sent them.")] = ""
+    outcome: Annotated[Literal["", OutcomeName], Meta(description="Their outcome; empty for any.")] = ""
+    reason: Annotated[
+        str, Meta(description="The code of a reason for which they, or a scan of theirs, stayed as they were.")
+    ] = ""
+    table: Annotated[str, Meta(description="A table that they name, as they name it.")] = ""
+    fingerprint: Annotated[str, Meta(description="Statements that differ in constants alone.")] = ""
+    text: Annotated[str, Meta(description="A part of the original.")] = ""
+    since: Annotated[float, Meta(ge=0, le=_SINCE_MAX, description="Seconds since 1970.")] = 0.0
+    before: Annotated[str, Meta(description="The id that the last page ended with.")] = ""
+    limit: Annotated[int, Meta(ge=1, le=PAGE_ROWS_MAX, description="Statements of a page.")] = PAGE_ROWS
 
     def to_filter(self, visitor: Visitor) -> Filter:
         values = {name: getattr(self, name) for name in self.__struct_fields__ if name != "limit"}
-        return Filter(seen_by=visitor.seen_by, **values)
+        return Filter(seen_by=visitor.seen_by, **{**values, "since": self.since or None})
 
 
 class _WantedDays(msgspec.Struct, forbid_unknown_fields=True):
     """The query of GET /reasons and /digests."""
 
-    days: int = REASON_DAYS
+    days: Annotated[int, Meta(ge=1, le=REASON_DAYS_MAX, description="Days that are looked back.")] = REASON_DAYS
 
 
 ROUTES: Final = (
@@ -74,17 +79,7 @@ ROUTES: Final = (
         "/statements",
         "Statements, the newest first; `next` of the answer is `before` of the next page.",
         StatementPage,
-        parameters=(
-            Parameter("user", "The user who sent them."),
-            Parameter("outcome", "Their outcome.", enum=OUTCOMES),
-            Parameter("reason", "The code of a reason for which they, or a scan of theirs, stayed as they were."),
-            Parameter("table", "A table that they name, as they name it."),
-            Parameter("fingerprint", "Statements that differ in constants alone."),
-            Parameter("text", "A part of the original."),
-            Parameter("since", "Seconds since 1970.", "number"),
-            Parameter("before", "The id that the last page ended with."),
-            Parameter("limit", f"Statements of a page, {PAGE_ROWS_MAX} at most.", "integer"),
-        ),
+        _Wanted,
     ),
     Route("/statements/{id}", "One statement, with texts, scans and times.", Record, statuses=(404,)),
     Route("/summary", "The statements since midnight: sums, those that gained most, the slowest.", TodayView),
@@ -92,13 +87,13 @@ ROUTES: Final = (
         "/reasons",
         "Reasons for which statements stayed as they were, counted by day, with advice.",
         ReasonsAnswer,
-        parameters=(Parameter("days", f"Days that are looked back, {REASON_DAYS_MAX} at most.", "integer"),),
+        _WantedDays,
     ),
     Route(
         "/digests",
         "One line for each fingerprint, those that took most seconds in all first.",
         DigestsAnswer,
-        parameters=(Parameter("days", f"Days that are looked back, {REASON_DAYS_MAX} at most.", "integer"),),
+        _WantedDays,
     ),
     Route("/now", "Statements that run, and open sessions.", NowView),
     Route("/quarantine", "Rules and fingerprints that are quarantined.", QuarantineView),
@@ -132,8 +127,6 @@ class _Statements:
 
     async def statements(self, request: web.Request, visitor: Visitor) -> web.Response:
         wanted = msgspec.convert(dict(request.query), _Wanted, strict=False)
-        if not 1 <= wanted.limit <= PAGE_ROWS_MAX:
-            return error_answer(HTTPStatus.BAD_REQUEST, f"limit is from 1 to {PAGE_ROWS_MAX}.")
         return json_answer(await self._view.statements(wanted.to_filter(visitor), wanted.limit))
 
     async def statement(self, request: web.Request, visitor: Visitor) -> web.Response:
@@ -144,8 +137,6 @@ class _Statements:
 
     async def reasons(self, request: web.Request, visitor: Visitor) -> web.Response:
         days = msgspec.convert(dict(request.query), _WantedDays, strict=False).days
-        if not 1 <= days <= REASON_DAYS_MAX:
-            return error_answer(HTTPStatus.BAD_REQUEST, f"days is from 1 to {REASON_DAYS_MAX}.")
         return json_answer(ReasonsAnswer(await self._view.reasons(visitor, days)))
 
     async def summary(self, _: web.Request, visitor: Visitor) -> web.Response:
@@ -153,8 +144,6 @@ class _Statements:
 
     async def digests(self, request: web.Request, visitor: Visitor) -> web.Response:
         days = msgspec.convert(dict(request.query), _WantedDays, strict=False).days
-        if not 1 <= days <= REASON_DAYS_MAX:
-            return error_answer(HTTPStatus.BAD_REQUEST, f"days is from 1 to {REASON_DAYS_MAX}.")
         return json_answer(DigestsAnswer(await self._view.digests(visitor, days)))
 
     async def now(self, _: web.Request, visitor: Visitor) -> web.Response:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from itertools import count
 from random import getrandbits
-from typing import Final
+from typing import Final, Literal, TypeAlias, get_args
 
 import msgspec
 
@@ -36,7 +36,8 @@ _OUTCOMES: Final = {
     OutcomeKind.NOT_SENT: "cancelled",
     OutcomeKind.LOST: "unseen",
 }
-OUTCOMES: Final = ("rewritten", "original", "answered", "fallback", "failed", "cancelled", "unseen")
+OutcomeName: TypeAlias = Literal["rewritten", "original", "answered", "fallback", "failed", "cancelled", "unseen"]
+OUTCOMES: Final[tuple[str, ...]] = get_args(OutcomeName)
 
 
 class ShadowRecord(msgspec.Struct):
@@ -91,6 +92,13 @@ class Record(msgspec.Struct, kw_only=True):
     # The server's message of the first failure.
     message: str | None = None
     shadow: ShadowRecord | None = None
+
+    @property
+    def sent_as(self) -> str:
+        """The text that is sent: also its outcome, if it finishes."""
+        if self.is_answered:
+            return "answered"
+        return "original" if self.rewritten is None else "rewritten"
 
     @property
     def chars(self) -> int:
@@ -150,8 +158,7 @@ def end(record: Record, outcome: Outcome) -> None:
     record.end = outcome.kind.name.lower()
     record.run_s = outcome.seconds
     if outcome.kind is OutcomeKind.FINISHED:
-        sent = "original" if record.rewritten is None else "rewritten"
-        record.outcome = "answered" if record.is_answered else sent
+        record.outcome = record.sent_as
     elif outcome.kind is OutcomeKind.UNKNOWN:
         # One that is not tracked has no time at all.
         record.outcome = "cancelled" if outcome.seconds else "unseen"
