@@ -15,7 +15,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -404,7 +404,9 @@ class SessionHistory:
         running = map(logged, self.history.running_in(self._state.id))
         newest = sorted([*running, *tuple(self._last)], key=lambda one: one.id, reverse=True)
         literals = self.history.literals
-        return [replace(one, statement=kept_text(one.statement, literals=literals)) for one in newest]
+        return [
+            msgspec.structs.replace(one, statement=kept_text(one.statement, literals=literals)) for one in newest
+        ]
 
     def ended(self, record: Record) -> None:
         """A statement has ended. USE changes the session's database."""

@@ -6,8 +6,9 @@ A session tells it nothing that it has to keep: a decision is read at once, and 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from proxy.operations.dispatch import Outcome
 from proxy.operations.session_port import SessionOpening
@@ -16,8 +17,7 @@ from proxy.session.shadow.compare import Comparison
 from rewriter import SkipReason
 
 
-@dataclass(frozen=True)
-class LoggedStatement:
+class LoggedStatement(msgspec.Struct, frozen=True):
     """A statement as its own session is shown it; null is a time before its end, or a count that is not known."""
 
     id: str

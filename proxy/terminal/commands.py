@@ -23,25 +23,21 @@ from proxy.terminal.views import digest_lines, now_lines
 def _asks_admin_port(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options of commands that ask a running proxy, and hand its client to the command."""
 
+    @click.option(
+        *("--admin", "url"),
+        default=AdminSection().listen,
+        show_default=True,
+        metavar="URL",
+        help="The admin port of the proxy.",
+    )
+    @click.option("--user", envvar="STARPRUNER_USER", help="A user of the backend, or an administrator.")
+    @click.option("--password", envvar="STARPRUNER_PASSWORD", help="Better set as STARPRUNER_PASSWORD.")
+    @click.option("--json", "as_json", is_flag=True, help="Print the admin port's JSON, once.")
     @wraps(command)
     def ask(*, url: str, user: str | None, password: str | None, **others: Any) -> None:
         command(AdminClient(url, user, password), **others)
 
-    asking: Callable[..., None] = ask
-    for option in (
-        click.option("--json", "as_json", is_flag=True, help="Print the admin port's JSON, once."),
-        click.option("--password", envvar="STARPRUNER_PASSWORD", help="Better set as STARPRUNER_PASSWORD."),
-        click.option("--user", envvar="STARPRUNER_USER", help="A user of the backend, or an administrator."),
-        click.option(
-            *("--admin", "url"),
-            default=AdminSection().listen,
-            show_default=True,
-            metavar="URL",
-            help="The admin port of the proxy.",
-        ),
-    ):
-        asking = option(asking)
-    return asking
+    return ask
 
 
 @click.command()
@@ -59,14 +55,13 @@ def _asks_admin_port(command: Callable[..., None]) -> Callable[..., None]:
 def top(admin: AdminClient, *, as_json: bool, once: bool, every_s: float) -> None:
     """Show what runs in a proxy, its backends and its sessions, until Ctrl-C."""
     if as_json:
-        now, backends = (msgspec.Raw(admin.get_json(path)) for path in ("/now", "/backends"))
-        click.echo(msgspec.json.encode({"now": now, **msgspec.json.decode(backends)}).decode())
+        both = {"now": msgspec.Raw(admin.get_json("/now")), **msgspec.json.decode(admin.get_json("/backends"))}
+        click.echo(msgspec.json.encode(both).decode())
         return
     try:
         while True:
-            lines = now_lines(
-                admin.get("/now", NowView), admin.get("/backends", BackendsAnswer).backends, _width()
-            )
+            now, backends = admin.get("/now", NowView), admin.get("/backends", BackendsAnswer).backends
+            lines = now_lines(now, backends, _width())
             if once:
                 _print(lines)
                 return

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Sequence
-from dataclasses import astuple
 from typing import Final, Protocol
 
 import msgspec
@@ -116,7 +115,9 @@ def lines_query(lines: list[str]) -> str:
 def statements_query(statements: Sequence[LoggedStatement]) -> str:
     """A query that answers the statements, one a row. The types of its columns do not depend on the rows."""
     casts = ", ".join(f"CAST({name} AS {type_name}) AS {name}" for name, type_name in _COLUMNS.items())
-    rows = [[_value(value) for value in astuple(one)] for one in statements] or [["NULL"] * len(_COLUMNS)]
+    rows = [[_value(value) for value in msgspec.structs.astuple(one)] for one in statements] or [
+        ["NULL"] * len(_COLUMNS)
+    ]
     values = ", ".join(f"({', '.join(row)})" for row in rows)
     limit = "" if statements else " LIMIT 0"
     return f"SELECT {casts} FROM VALUES {values} AS statements({', '.join(_COLUMNS)}){limit}"  # noqa: S608 - as above

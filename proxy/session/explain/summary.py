@@ -49,7 +49,7 @@ def _reasons(explained: ExplainView) -> list[str]:
     if explained.skip_sentence is not None:
         return [f"Not rewritten: {because(explained)}"]
     facts = [scan for scan in explained.scans if scan.is_fact]
-    return [f"Scan of {scan_name(scan)}: not narrowed. {because(scan)}" for scan in facts] or [
+    return [f"Scan of {scan_name(scan)}: left alone. {because(scan)}" for scan in facts] or [
         "Not rewritten: it reads no table of which parts could be left out."
     ]
 

@@ -80,7 +80,7 @@ def test_a_statement_that_is_left_alone_has_its_reason_and_what_it_misses() -> N
 def test_where_no_scan_is_narrowed_each_fact_has_its_reason() -> None:
     left = scan(skip="No equality.", cause="`s.ds > d.ds` is none")
     assert summary(explained(left, DATES, changed=False)) == [
-        "Scan of sales AS s: not narrowed. No equality. `s.ds > d.ds` is none"
+        "Scan of sales AS s: left alone. No equality. `s.ds > d.ds` is none"
     ]
     assert summary(explained(DATES, changed=False)) == [
         "Not rewritten: it reads no table of which parts could be left out."
