@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from proxy.admin.formats import clock, code, count, now, percent, plural, seconds
 from proxy.admin.statements_view import NowView
@@ -10,6 +11,9 @@ from proxy.backends.backend import BackendView
 from proxy.history.digests import Digest, Times
 from proxy.history.record import Record
 from proxy.terminal.tables import table
+
+# Characters of a statement in a list that is not cut to a terminal.
+_TEXT_CHARS_MAX: Final = 1_000
 
 
 def now_lines(found: NowView, backends: Sequence[BackendView], chars_max: int | None) -> list[str]:
@@ -52,7 +56,7 @@ def _running(record: Record) -> list[str]:
         record.user or "-",
         record.client or "-",
         record.sent_as,
-        record.original[:1_000],
+        record.original[:_TEXT_CHARS_MAX],
     ]
 
 

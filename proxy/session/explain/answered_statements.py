@@ -115,11 +115,9 @@ def lines_query(lines: list[str]) -> str:
 def statements_query(statements: Sequence[LoggedStatement]) -> str:
     """A query that answers the statements, one a row. The types of its columns do not depend on the rows."""
     casts = ", ".join(f"CAST({name} AS {type_name}) AS {name}" for name, type_name in _COLUMNS.items())
-    rows = [[_value(value) for value in msgspec.structs.astuple(one)] for one in statements] or [
-        ["NULL"] * len(_COLUMNS)
-    ]
-    values = ", ".join(f"({', '.join(row)})" for row in rows)
-    limit = "" if statements else " LIMIT 0"
+    rows = [[_value(value) for value in msgspec.structs.astuple(one)] for one in statements]
+    limit = "" if rows else " LIMIT 0"
+    values = ", ".join(f"({', '.join(row)})" for row in rows or [["NULL"] * len(_COLUMNS)])
     return f"SELECT {casts} FROM VALUES {values} AS statements({', '.join(_COLUMNS)}){limit}"  # noqa: S608 - as above
 
 

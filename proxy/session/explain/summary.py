@@ -49,9 +49,9 @@ def _reasons(explained: ExplainView) -> list[str]:
     if explained.skip_sentence is not None:
         return [f"Not rewritten: {because(explained)}"]
     facts = [scan for scan in explained.scans if scan.is_fact]
-    return [f"Scan of {scan_name(scan)}: left alone. {because(scan)}" for scan in facts] or [
-        "Not rewritten: it reads no table of which parts could be left out."
-    ]
+    if not facts:
+        return ["Not rewritten: it reads no table of which parts could be left out."]
+    return [f"Scan of {scan_name(scan)}: left alone. {because(scan)}" for scan in facts]
 
 
 def _line(scan: ScanView, found: ScanView | NarrowingView, explained: ExplainView) -> str:
@@ -61,7 +61,7 @@ def _line(scan: ScanView, found: ScanView | NarrowingView, explained: ExplainVie
         for name, count in (("partitions", found.partitions), ("files", found.files))
         if count.total is not None and count.kept is not None
     ]
-    result = f"{' and '.join(counts)} {would_be}kept" if counts else f"{would_be}narrowed, partitions not counted"
+    result = f"{' and '.join(counts)} {would_be}kept" if counts else f"{would_be}narrowed by an unknown share"
     return f"Scan of {scan_name(scan)}: {', '.join([result, *_keys(scan, explained.scans)])}"
 
 

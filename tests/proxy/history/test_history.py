@@ -275,6 +275,7 @@ def test_many_long_statements_are_written_in_the_smallest_room(tmp_path: Path) -
     for number in range(60):
         one.forward_unchanged(f"SELECT {number:03} '{'x' * 250_000}'").on_outcome(FINISHED)
     history.start()
+    until(lambda: history.held == 0)
     history.close()
     assert history.error is None
     assert history.held == 0

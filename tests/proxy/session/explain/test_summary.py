@@ -48,7 +48,7 @@ def test_several_narrowed_scans_are_a_line_each_and_the_time_of_all() -> None:
 def test_remembered_keys_take_no_time_and_unknown_counts_are_said_to_be_unknown() -> None:
     uncounted = structs.replace(SALES, partitions=CountView(2_924))
     assert summary(explained(uncounted, DATES, key_queries_ms=0.0)) == [
-        "Scan of sales: narrowed, partitions not counted, keys of dates, 31 keys"
+        "Scan of sales: narrowed by an unknown share, keys of dates, 31 keys"
     ]
 
 
