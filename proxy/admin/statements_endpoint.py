@@ -7,6 +7,7 @@ cookie of the pages.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from datetime import date
 from http import HTTPStatus
 from typing import Annotated, Any, Final, Literal
 
@@ -69,9 +70,25 @@ class _Wanted(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _WantedDays(msgspec.Struct, forbid_unknown_fields=True):
-    """The query of GET /reasons and /digests."""
+    """The query of GET /reasons."""
 
     days: Annotated[int, Meta(ge=1, le=REASON_DAYS_MAX, description="Days that are looked back.")] = REASON_DAYS
+
+
+class WantedDigests(_WantedDays):
+    """The query of GET /digests, and of the page."""
+
+    earlier: Annotated[date | None, Meta(description="A day to compare with a later one.")] = None
+    later: Annotated[date | None, Meta(description="That later day; both, or neither.")] = None
+
+    def __post_init__(self) -> None:
+        if (self.earlier is None) is not (self.later is None):
+            raise ValueError("earlier and later come together")
+
+    @property
+    def compared(self) -> tuple[date, date] | None:
+        """The two days, or None."""
+        return None if self.earlier is None or self.later is None else (self.earlier, self.later)
 
 
 ROUTES: Final = (
@@ -93,7 +110,7 @@ ROUTES: Final = (
         "/digests",
         "One line for each fingerprint, those that took most seconds in all first.",
         DigestsAnswer,
-        _WantedDays,
+        WantedDigests,
     ),
     Route("/now", "Statements that run, and open sessions.", NowView),
     Route("/quarantine", "Rules and fingerprints that are quarantined.", QuarantineView),
@@ -143,8 +160,8 @@ class _Statements:
         return json_answer(await self._view.today(visitor))
 
     async def digests(self, request: web.Request, visitor: Visitor) -> web.Response:
-        days = msgspec.convert(dict(request.query), _WantedDays, strict=False).days
-        return json_answer(DigestsAnswer(await self._view.digests(visitor, days)))
+        wanted = msgspec.convert(dict(request.query), WantedDigests, strict=False)
+        return json_answer(DigestsAnswer(await self._view.digests(visitor, wanted.days, wanted.compared)))
 
     async def now(self, _: web.Request, visitor: Visitor) -> web.Response:
         return json_answer(await self._view.now(visitor))

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
+from urllib.parse import urlencode
 
 import click
 import msgspec
@@ -81,13 +82,16 @@ def top(admin: AdminClient, *, as_json: bool, once: bool, every_s: float) -> Non
     show_default=True,
     help="How many days to look back.",
 )
-def digests(admin: AdminClient, *, as_json: bool, days: int) -> None:
+@click.option("--compare", nargs=2, metavar="DAY LATER", help="Compare the runs of two days, as 2026-11-23.")
+def digests(admin: AdminClient, *, as_json: bool, days: int, compare: tuple[str, str] | None) -> None:
     """Show one line for statements that differ in constants alone."""
-    path = f"/digests?days={days}"
+    wanted = {} if compare is None else dict(zip(("earlier", "later"), compare, strict=True))
+    path = f"/digests?{urlencode({'days': days, **wanted})}"
     if as_json:
         click.echo(admin.get_json(path).decode())
-    else:
-        _print(digest_lines(admin.get(path, DigestsAnswer).digests, _width()))
+        return
+    earlier, later = compare or ("BEFORE", "LAST 24 H")
+    _print(digest_lines(admin.get(path, DigestsAnswer).digests, (later, earlier), _width()))
 
 
 def _width() -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from proxy.admin.formats import clock, code, count, now, percent, plural, seconds
+from proxy.admin.formats import UNKNOWN, clock, code, count, now, percent, plural, seconds
 from proxy.admin.statements_view import NowView
 from proxy.backends.backend import BackendView
 from proxy.history.digests import Digest, Times
@@ -37,13 +37,14 @@ def now_lines(found: NowView, backends: Sequence[BackendView], chars_max: int | 
     return lines
 
 
-def digest_lines(digests: Sequence[Digest], chars_max: int | None) -> list[str]:
-    """One line for each fingerprint, those that took most seconds in all first."""
+def digest_lines(digests: Sequence[Digest], compared: tuple[str, str], chars_max: int | None) -> list[str]:
+    """One line for each fingerprint, those that took most seconds in all first; `compared` names the two times."""
     if not digests:
         return ["No statement with something to decide has been kept yet."]
     headers = [
-        *("RUNS>", "IN ALL>", "REWRITTEN>", "AS REWRITTEN>", "AS ORIGINAL>", "LAST 24 H>", "BEFORE>"),
-        *("NOT READ>", "LAST", "LEFT ALONE BECAUSE", "STATEMENT"),
+        *("RUNS>", "IN ALL>", "REWRITTEN>", "AS REWRITTEN>", "AS ORIGINAL>", "SAVED>"),
+        *(f"{time}>" for time in compared),
+        *("SLOWER", "NOT READ>", "LAST", "LEFT ALONE BECAUSE", "STATEMENT"),
     ]
     return table(headers, [_digest(one) for one in digests], chars_max)
 
@@ -68,12 +69,16 @@ def _backend(backend: BackendView) -> list[str]:
 
 
 def _digest(one: Digest) -> list[str]:
-    times = (one.times_rewritten, one.times_original, one.times_last_day, one.times_before)
     return [
         count(one.runs),
         seconds(one.seconds),
         percent(one.rewritten, one.runs),
-        *map(_median, times),
+        _median(one.times_rewritten),
+        _median(one.times_original),
+        UNKNOWN if one.saved_s is None else seconds(one.saved_s),
+        _median(one.times_later),
+        _median(one.times_earlier),
+        "slower" if one.is_slower else "-",
         percent(one.partitions_spared, one.partitions_total),
         clock(one.last_seen),
         _shortened(one.reasons),

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,15 @@ async def test_digests_are_those_of_the_page(run: Run) -> None:
     assert len(lines) == len(answered)
     assert [line.split()[0] for line in lines] == [f"{one['runs']:,}" for one in answered]
     assert lines[0].endswith(" ".join(answered[0]["excerpt"].split()))
+
+
+async def test_digests_compare_two_days(run: Run) -> None:
+    today = time.strftime("%Y-%m-%d")
+    told = await run("digests", "--compare", "2026-01-01", today, *ROOT)
+    assert f"{today}  2026-01-01  SLOWER" in told.output.splitlines()[0]
+    told = await run("digests", "--compare", "yesterday", today, *ROOT)
+    assert told.exit_code == 1
+    assert told.output.startswith("Error: The request is not understood: Invalid RFC3339 encoded date")
 
 
 async def test_json_of_top_has_both_answers_in_one_document(run: Run) -> None:
