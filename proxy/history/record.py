@@ -33,6 +33,8 @@ LAST_CHARS_MAX: Final = 300
 # Scans of a statement that are kept: a text of 256 KB could name tens of thousands.
 SCANS_MAX: Final = 100
 
+_ORIGINAL_INSTEAD: Final = "the rewritten text was too long to be sent, or too many others may have to fall back"
+
 _OUTCOMES: Final = {
     OutcomeKind.FAILED: "failed",
     OutcomeKind.FAILED_TWICE: "failed",
@@ -173,6 +175,8 @@ def end(record: Record, outcome: Outcome) -> None:
     """Add its end."""
     record.end = outcome.kind.name.lower()
     record.run_s = outcome.seconds
+    if outcome.original_instead:
+        record.rewritten, record.rules, record.cause = None, [], _ORIGINAL_INSTEAD
     if outcome.kind is OutcomeKind.FINISHED:
         record.outcome = record.sent_as
     elif outcome.kind is OutcomeKind.UNKNOWN:

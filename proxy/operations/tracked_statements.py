@@ -66,6 +66,8 @@ class TrackedStatement:
     # The client's call, where another text was sent in its place and the original may be run if that fails. It is
     # dropped as soon as it can no longer be needed.
     original_call: Message | None
+    # The original was sent, although the dispatch has another text.
+    original_instead: bool = False
     # The operation on the backend: of a statement that fell back, the second one.
     operation: OperationHandle | None = field(default=None, repr=False)
     state: StatementState = field(init=False)
@@ -258,7 +260,9 @@ class TrackedStatement:
         if self.is_over:
             return []
         run = self._first_run or _FirstRun(seconds, message[:MESSAGE_CHARS_MAX])
-        return [StatementEnded(self.dispatch, Outcome(kind, run.seconds, run.message or ""))]
+        return [
+            StatementEnded(self.dispatch, Outcome(kind, run.seconds, run.message or "", self.original_instead))
+        ]
 
     def _enter(self, state: StatementState) -> None:
         if state not in FOLLOWING[self.state]:
