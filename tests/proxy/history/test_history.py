@@ -216,7 +216,7 @@ def test_statements_that_the_proxy_answers_itself_are_kept_as_answered(tmp_path:
     dispatch.on_outcome(FINISHED)
     found = written(history)
     assert (found.outcome, found.original, found.rewritten) == ("answered", statement.text, None)
-    assert (found.fingerprint, found.skip_reason) == (None, None)
+    assert (found.skip_reason, found.scans) == (None, [])
 
 
 @pytest.mark.parametrize(
