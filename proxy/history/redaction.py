@@ -102,15 +102,15 @@ def _end_of_comment(text: str, start: int) -> int:
 
 def kept(record: Record, *, literals: bool) -> Record:
     """The record as it may be kept and shown."""
-    texts = {
-        "original": kept_text(record.original, literals=literals),
-        "rewritten": None if record.rewritten is None else kept_text(record.rewritten, literals=literals),
-    }
-    if literals:
-        return msgspec.structs.replace(record, **texts)
-    return msgspec.structs.replace(
+    shown = msgspec.structs.replace(
         record,
-        **texts,
+        original=kept_text(record.original, literals=literals),
+        rewritten=None if record.rewritten is None else kept_text(record.rewritten, literals=literals),
+    )
+    if literals:
+        return shown
+    return msgspec.structs.replace(
+        shown,
         cause=_sentence(record.cause),
         scans=[_scan(scan) for scan in record.scans],
         # It quotes the statement, and values of rows.
