@@ -44,7 +44,7 @@ def digest_lines(digests: Sequence[Digest], compared: tuple[str, str], chars_max
     headers = [
         *("RUNS>", "IN ALL>", "REWRITTEN>", "AS REWRITTEN>", "AS ORIGINAL>", "SAVED>"),
         *(f"{time}>" for time in compared),
-        *("SLOWER", "NOT READ>", "LAST", "LEFT ALONE BECAUSE", "STATEMENT"),
+        *("NOT READ>", "LEFT ALONE BECAUSE", "STATEMENT"),
     ]
     return table(headers, [_digest(one) for one in digests], chars_max)
 
@@ -76,11 +76,9 @@ def _digest(one: Digest) -> list[str]:
         _median(one.times_rewritten),
         _median(one.times_original),
         UNKNOWN if one.saved_s is None else seconds(one.saved_s),
-        _median(one.times_later),
+        f"{'slower, ' if one.is_slower else ''}{_median(one.times_later)}",
         _median(one.times_earlier),
-        "slower" if one.is_slower else "-",
         percent(one.partitions_spared, one.partitions_total),
-        clock(one.last_seen),
         _shortened(one.reasons),
         one.excerpt,
     ]
@@ -89,7 +87,7 @@ def _digest(one: Digest) -> list[str]:
 def _shortened(reasons: Sequence[str]) -> str:
     if not reasons:
         return "-"
-    more = f" and {len(reasons) - 1} more" if len(reasons) > 1 else ""
+    more = f" +{len(reasons) - 1}" if len(reasons) > 1 else ""
     return f"{code(reasons[0])}{more}"
 
 

@@ -68,7 +68,7 @@ async def test_digests_are_those_of_the_page(run: Run) -> None:
 async def test_digests_compare_two_days(run: Run) -> None:
     today = time.strftime("%Y-%m-%d")
     told = await run("digests", "--compare", "2026-01-01", today, *ROOT)
-    assert f"{today}  2026-01-01  SLOWER" in told.output.splitlines()[0]
+    assert f"{today}  2026-01-01  NOT READ" in told.output.splitlines()[0]
     told = await run("digests", "--compare", "yesterday", today, *ROOT)
     assert told.exit_code == 1
     assert told.output.startswith("Error: The request is not understood: Invalid RFC3339 encoded date")
