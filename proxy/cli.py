@@ -1,4 +1,4 @@
-"""The command line: `starpruner serve`, `starpruner explain`, and the commands of installed extras."""
+"""The command line: `starpruner serve`, `explain`, `top`, `digests`, and the commands of installed extras."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from proxy.bootstrap import explain_once, log_to_stderr, print_ready_line, run, 
 from proxy.config.config import Config, load
 from proxy.config.errors import ConfigError
 from proxy.session.explain.text import text
+from proxy.terminal.commands import digests, top
 from proxy.workers.launch import run_workers, worker_count
 from proxy.workers.supervisor import WorkersError
 
@@ -61,6 +62,10 @@ def _unavailable(name: str, module: str) -> click.Command:
 @click.version_option(version("starpruner"))
 def main() -> None:
     """Starpruner: a proxy that makes Spark Thrift Server prune partitions while it plans."""
+
+
+main.add_command(top)
+main.add_command(digests)
 
 
 def _configured(command: Callable[..., None]) -> Callable[..., None]:
