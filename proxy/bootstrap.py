@@ -29,7 +29,7 @@ from proxy.history.history import History
 from proxy.net.fd_limit import raise_fd_limit
 from proxy.operations.session_port import SessionOpening
 from proxy.server import Proxy
-from proxy.session.explain.explain_rewrite import ExplainingSession
+from proxy.session.explain.answered_statements import AnsweringSession
 from proxy.session.explain.view import ExplainView
 from proxy.session.layout.partition_store import open_store
 from proxy.session.session import Session
@@ -163,8 +163,8 @@ def _reload(proxy: Proxy, shared: SharedState, maintenance: Maintenance, read: C
         _log.warning("changes to %s take effect after a restart only", ", ".join(restart_sections))
 
 
-def _session(shared: SharedState, history: History, opened: SessionOpening) -> ExplainingSession:
-    return ExplainingSession(Session(shared, opened, history))
+def _session(shared: SharedState, history: History, opened: SessionOpening) -> AnsweringSession:
+    return AnsweringSession(Session(shared, opened, history))
 
 
 def _admin_site(runner: web.AppRunner, config: Config, *, shares_port: bool) -> web.TCPSite:

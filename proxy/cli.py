@@ -1,4 +1,4 @@
-"""The command line: `starpruner serve`, `starpruner explain`, and the commands of installed extras."""
+"""The command line: `starpruner serve`, `explain`, `top`, `digests`, and the commands of installed extras."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from proxy.bootstrap import (
 from proxy.config.config import Config, load
 from proxy.config.errors import ConfigError
 from proxy.session.explain.text import text
+from proxy.terminal.commands import digests, top
 from proxy.workers.launch import run_workers, worker_count
 from proxy.workers.supervisor import WorkersError
 
@@ -74,6 +75,10 @@ def main() -> None:
     """Starpruner: a proxy that makes Spark Thrift Server prune partitions while it plans."""
 
 
+main.add_command(top)
+main.add_command(digests)
+
+
 def _configured(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options of every command with a configuration."""
     command = click.option(
@@ -84,6 +89,11 @@ def _configured(command: Callable[..., None]) -> Callable[..., None]:
         help="Set a configuration key, such as rewrite.enabled=false; may be repeated.",
     )(command)
     command = click.option(
+        "--secrets",
+        type=click.Path(path_type=Path),
+        help="A second TOML file, over the first: passwords, for the proxy's user alone.",
+    )(command)
+    command = click.option(
         "--config", "path", type=click.Path(path_type=Path), help="The configuration, a TOML file."
     )(command)
     return click.option("--backend", metavar="HOST:PORT", help="The Spark Thrift Server; sets proxy.backend.")(
@@ -91,14 +101,21 @@ def _configured(command: Callable[..., None]) -> Callable[..., None]:
     )
 
 
-def _config(path: Path | None, overrides: tuple[str, ...], *, serves: bool = False, **flags: str | None) -> Config:
+def _config(
+    path: Path | None,
+    secrets: Path | None,
+    overrides: tuple[str, ...],
+    *,
+    serves: bool = False,
+    **flags: str | None,
+) -> Config:
     """Load the configuration, overridden by the flags: `proxy_listen` is the flag of proxy.listen."""
     named = [f"{flag.replace('_', '.', 1)}={value}" for flag, value in flags.items() if value is not None]
     if flags.get("proxy_backend") is not None:
         # The flag names the only backend, whatever the file lists.
         named.append("proxy.backends=[]")
     try:
-        config = load(path, (*overrides, *named))
+        config = load(path, (*overrides, *named), secrets=secrets)
         if serves:
             config.expect_one_transport()
     except ConfigError as error:
@@ -110,21 +127,29 @@ def _config(path: Path | None, overrides: tuple[str, ...], *, serves: bool = Fal
 @_configured
 @click.option("--listen", metavar="HOST:PORT", help="Where clients connect; sets proxy.listen.")
 @click.option("--admin", metavar="HOST:PORT", help="The HTTP port for explain; sets admin.listen.")
-def serve(
+@click.option(
+    "--check", is_flag=True, help="Check the settings and end. Opens no port, and no file that they name."
+)
+def serve(  # noqa: PLR0913 - one parameter per option
     *,
     path: Path | None,
+    secrets: Path | None,
     overrides: tuple[str, ...],
     backend: str | None,
     listen: str | None,
     admin: str | None,
+    check: bool,
 ) -> None:
     """Run the proxy until SIGTERM or Ctrl-C."""
 
     def read() -> Config:
         flags = {"proxy_backend": backend, "proxy_listen": listen, "admin_listen": admin}
-        return _config(path, overrides, serves=True, **flags)
+        return _config(path, secrets, overrides, serves=True, **flags)
 
     config = read()
+    if check:
+        click.echo("starpruner: the settings are valid")
+        return
     log_to_stderr(config)
     try:
         if worker_count(config.proxy.workers) == 1:
@@ -154,6 +179,7 @@ def hash_password() -> None:
 def explain(  # noqa: PLR0913 - one parameter per option
     *,
     path: Path | None,
+    secrets: Path | None,
     overrides: tuple[str, ...],
     backend: str | None,
     user: str,
@@ -164,7 +190,7 @@ def explain(  # noqa: PLR0913 - one parameter per option
     run_key_queries: bool,
 ) -> None:
     """Show what the proxy would do with SQL, and why."""
-    config = _config(path, overrides, proxy_backend=backend)
+    config = _config(path, secrets, overrides, proxy_backend=backend)
     request = ExplainRequest(sql, database, run_key_queries)
     explained = run(lambda: explain_once(config, request, user, password))
     click.echo(msgspec.json.encode(explained).decode() if as_json else text(explained))
@@ -206,6 +232,7 @@ _MIB = 1024 * 1024
 def advise(  # noqa: PLR0913 - one parameter per option
     *,
     path: Path | None,
+    secrets: Path | None,
     overrides: tuple[str, ...],
     backend: str | None,
     history: str | None,
@@ -226,7 +253,7 @@ def advise(  # noqa: PLR0913 - one parameter per option
     Asks for the keys of the statements and for samples of the tables, and computes from these what each layout
     would spare. Nothing is written.
     """
-    config = _config(path, overrides, proxy_backend=backend)
+    config = _config(path, secrets, overrides, proxy_backend=backend)
     settings = AdviceSettings(
         days=days,
         index=index or config.files.index or "starpruner.file_index",

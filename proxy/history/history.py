@@ -26,20 +26,23 @@ from proxy.history.record import (
     Record,
     ShadowRecord,
     add_verdict,
+    answer,
     cut,
     decide,
     end,
+    logged,
     new_id,
     now,
     shadow_of,
     text_fingerprint,
 )
-from proxy.history.redaction import kept
+from proxy.history.redaction import kept, kept_text
 from proxy.history.store import FILE_NAME, Store, StoreError
 from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.operations.session_port import SessionOpening
 from proxy.session.decision import Decision
 from proxy.session.shadow.compare import Comparison
+from proxy.session.statement_log import LoggedStatement
 from rewriter import SkipReason
 
 _log = logging.getLogger(__name__)
@@ -67,6 +70,8 @@ _LOG_EVERY_S: Final = 60.0
 CLOSE_S: Final = 3.0
 # Without a path: what a directory of temporary files bears, which may be memory.
 TEMPORARY_BYTES_MAX: Final = 64_000_000
+# Statements that a session can be shown of its own: with proxy.connections_max sessions that is 60 MB.
+LAST_STATEMENTS_MAX: Final = 20
 # Running statements and sessions that other processes are told of.
 _PUBLISHED_MAX: Final = 200
 
@@ -205,7 +210,12 @@ class History:
         """A shadow run of a statement has ended; mostly, but not always, after the statement itself."""
         self._verdicts.append((identifier, verdict))
 
-    # --- shown on the page
+    # --- shown on the page, and to the session itself
+
+    def running_in(self, session: str) -> list[Record]:
+        """The statements of a session that run."""
+        with self._lock:
+            return [record for record in self._running.values() if record.session == session]
 
     def state(self) -> ProcessState:
         """This process now, with the texts as they may be shown."""
@@ -352,6 +362,8 @@ class SessionHistory:
     def __init__(self, history: History, state: SessionState) -> None:
         self.history = history
         self._state = state
+        # Those that have ended. In memory, so that they are there at once, and where nothing is written.
+        self._last: deque[LoggedStatement] = deque(maxlen=LAST_STATEMENTS_MAX)
 
     def began(
         self, text: str, decision: Decision | None = None, reason: SkipReason | None = None
@@ -382,11 +394,29 @@ class SessionHistory:
             decide(record, decision)
         return StatementHistory(self, record if self.history.began(record) else None)
 
-    def finished(self, text: str) -> None:
-        """Follow the session's database."""
-        used = _USE.fullmatch(text) if len(text) <= _PUBLISHED_MAX else None
+    def answered(self, text: str, deciding_s: float) -> StatementHistory:
+        """See SessionLog."""
+        entry = self.began(text)
+        entry.answered(deciding_s)
+        return entry
+
+    def last_statements(self) -> list[LoggedStatement]:
+        """See SessionLog."""
+        running = map(logged, self.history.running_in(self._state.id))
+        newest = sorted([*running, *tuple(self._last)], key=lambda one: one.id, reverse=True)
+        literals = self.history.literals
+        return [
+            msgspec.structs.replace(one, statement=kept_text(one.statement, literals=literals)) for one in newest
+        ]
+
+    def ended(self, record: Record) -> None:
+        """A statement has ended. USE changes the session's database."""
+        text = record.original
+        used = _USE.fullmatch(text) if record.outcome == "original" and len(text) <= _PUBLISHED_MAX else None
         if used is not None:
             self._state.database = used[1].replace("`", "")
+        self.history.ended(record)
+        self._last.append(logged(record))
 
     def closed(self) -> None:
         """See SessionLog."""
@@ -402,6 +432,11 @@ class StatementHistory:
         self._session = session
         self._record = record
 
+    def answered(self, deciding_s: float) -> None:
+        """The proxy answers it itself."""
+        if self._record is not None:
+            answer(self._record, deciding_s)
+
     def ended(self, outcome: Outcome) -> None:
         """See StatementEntry."""
         record = self._record
@@ -411,9 +446,7 @@ class StatementHistory:
             self._session.history.dropped(record)
             return
         end(record, outcome)
-        if record.outcome == "original":
-            self._session.finished(record.original)
-        self._session.history.ended(record)
+        self._session.ended(record)
 
     def compared(self, comparison: Comparison, decision: Decision) -> None:
         """See StatementEntry."""

@@ -35,7 +35,7 @@ from proxy.session.session_settings import (
 from proxy.session.shadow.compare import Comparison, Pair, ShadowLimits, ShadowVerdict
 from proxy.session.shadow.mismatches import watch
 from proxy.session.shared_state import SharedState
-from proxy.session.statement_log import NoStatementLog, StatementEntry, StatementLog
+from proxy.session.statement_log import LoggedStatement, NoStatementLog, StatementEntry, StatementLog
 from proxy.statements.statement_class import StatementClass
 from rewriter import SkipReason, TableName
 from rewriter.domains.literals import literal
@@ -134,6 +134,14 @@ class Session:
         terms = replace(self._terms(settings), run_key_queries=run_key_queries, is_explained=True)
         decision = yield from self._decider.decide(StatementClass(sql), terms)
         return replace(decision, skip=_switched_off(settings) or decision.skip)
+
+    def last_statements(self) -> Sequence[LoggedStatement]:
+        """The last statements of the session, the newest first."""
+        return self._log.last_statements()
+
+    def answer(self, statement: StatementClass, query: str, deciding_s: float = 0.0) -> Dispatch:
+        """Dispatch a query that holds the proxy's own answer to a statement."""
+        return Dispatch(query, on_outcome=self._log.answered(statement.text, deciding_s).ended)
 
     def closed(self) -> None:
         """The session has ended."""
@@ -330,12 +338,12 @@ class Session:
             # It may reset the settings of Spark too.
             self._decider.forget_changed(statement, self._state.digest)
         if setting.error:
-            return Dispatch(f"SELECT raise_error({literal('string', setting.error)})")
+            return self.answer(statement, f"SELECT raise_error({literal('string', setting.error)})")
         if setting.verb != "show":
             return self.forward_unchanged(statement)
         key = literal("string", f"starpruner.{setting.name}")
         value = literal("string", _shown(getattr(self._settings, setting.name)))
-        return Dispatch(f"SELECT {key} AS key, {value} AS value")
+        return self.answer(statement, f"SELECT {key} AS key, {value} AS value")
 
 
 @dataclass(frozen=True)

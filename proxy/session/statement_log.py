@@ -5,13 +5,34 @@ A session tells it nothing that it has to keep: a decision is read at once, and 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
+
+import msgspec
 
 from proxy.operations.dispatch import Outcome
 from proxy.operations.session_port import SessionOpening
 from proxy.session.decision import Decision
 from proxy.session.shadow.compare import Comparison
 from rewriter import SkipReason
+
+
+class LoggedStatement(msgspec.Struct, frozen=True):
+    """A statement as its own session is shown it; null is a time before its end, or a count that is not known."""
+
+    id: str
+    # Seconds since 1970.
+    started_at: float
+    outcome: str
+    # From its arrival to its end, deciding included.
+    seconds: float | None
+    deciding_s: float
+    partitions_kept: int | None
+    partitions_total: int | None
+    # Codes, separated by commas.
+    reasons: str
+    # The beginning of the original.
+    statement: str
 
 
 class StatementEntry(Protocol):
@@ -33,6 +54,14 @@ class SessionLog(Protocol):
         self, text: str, decision: Decision | None = None, reason: SkipReason | None = None
     ) -> StatementEntry:
         """A statement is about to be released; without a decision `reason` says why, where that is known."""
+        ...
+
+    def answered(self, text: str, deciding_s: float) -> StatementEntry:
+        """A statement that the proxy answers itself is about to be released."""
+        ...
+
+    def last_statements(self) -> Sequence[LoggedStatement]:
+        """The last statements of the session, the newest first."""
         ...
 
     def closed(self) -> None:
@@ -60,6 +89,14 @@ class NoStatementLog:
     ) -> NoStatementLog:
         """See SessionLog."""
         return self
+
+    def answered(self, _text: str, _deciding_s: float) -> NoStatementLog:
+        """See SessionLog."""
+        return self
+
+    def last_statements(self) -> Sequence[LoggedStatement]:
+        """See SessionLog."""
+        return ()
 
     def closed(self) -> None:
         """See SessionLog."""

@@ -70,9 +70,9 @@ def until(is_so: Callable[[], bool]) -> None:
 
 
 def test_a_rewritten_statement_is_found_with_its_partitions(recorded: ProxyProcess, sample: Sample) -> None:
-    until(lambda: len(statements(recorded, text="Christmas")) == 2)
-    newest = statements(recorded, text="Christmas")[0]
-    assert newest["outcome"] == "rewritten"
+    until(lambda: len(statements(recorded, text="Christmas")) == 3)
+    newest, _, explained = statements(recorded, text="Christmas")
+    assert (newest["outcome"], explained["outcome"]) == ("rewritten", "answered")
     found = get(recorded, f"/statements/{newest['id']}")
     assert found["original"] == STAR_JOIN
     assert "'2024-12-24'" in found["rewritten"]
@@ -84,7 +84,7 @@ def test_a_rewritten_statement_is_found_with_its_partitions(recorded: ProxyProce
 
 def test_a_plain_and_a_failed_one_have_their_outcome(recorded: ProxyProcess) -> None:
     until(lambda: bool(statements(recorded, text="no_such_column")))
-    (plain,) = statements(recorded, text="plain")
+    (plain,) = statements(recorded, text="a plain one")
     assert (plain["outcome"], plain["skip_reason"]) == ("original", "NO_JOIN_IN_TEXT")
     (failed,) = statements(recorded, text="no_such_column")
     assert failed["outcome"] == "failed"
@@ -92,7 +92,7 @@ def test_a_plain_and_a_failed_one_have_their_outcome(recorded: ProxyProcess) -> 
 
 
 def test_a_user_sees_no_statement_of_another(recorded: ProxyProcess) -> None:
-    until(lambda: bool(statements(recorded, text="plain", seen_by=OTHER)))
+    until(lambda: bool(statements(recorded, text="a plain one", seen_by=OTHER)))
     assert {one["user"] for one in statements(recorded, seen_by=OTHER)} == {OTHER}
     foreign = statements(recorded)[0]["id"]
     with pytest.raises(HTTPError, match="404"):
