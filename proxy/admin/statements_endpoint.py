@@ -80,7 +80,7 @@ ROUTES: Final = (
             Parameter("reason", "The code of a reason for which they, or a scan of theirs, stayed as they were."),
             Parameter("table", "A table that they name, as they name it."),
             Parameter("fingerprint", "Statements that differ in constants alone."),
-            Parameter("text", "A part of the original."),
+            Parameter("text", "A part of the original, the id, or an id by which Spark's UI shows it."),
             Parameter("since", "Seconds since 1970.", "number"),
             Parameter("before", "The id that the last page ended with."),
             Parameter("limit", f"Statements of a page, {PAGE_ROWS_MAX} at most.", "integer"),

@@ -5,7 +5,7 @@ A session tells it nothing that it has to keep: a decision is read at once, and 
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
 
 from proxy.operations.dispatch import Outcome
 from proxy.operations.session_port import SessionOpening
@@ -16,6 +16,15 @@ from rewriter import SkipReason
 
 class StatementEntry(Protocol):
     """One statement of a session in the log."""
+
+    @property
+    def id(self) -> str:
+        """Names the statement, in log lines as well."""
+        ...
+
+    def operation_opened(self, spark_id: str) -> None:
+        """The backend runs it as an operation that Spark's UI shows by this id. Called on the event loop."""
+        ...
 
     def ended(self, outcome: Outcome) -> None:
         """The statement has ended. Called on the event loop."""
@@ -51,6 +60,8 @@ class StatementLog(Protocol):
 class NoStatementLog:
     """A log that keeps nothing, and all its parts."""
 
+    id: Final = "-"
+
     def session_opened(self, _opening: SessionOpening) -> NoStatementLog:
         """See StatementLog."""
         return self
@@ -63,6 +74,9 @@ class NoStatementLog:
 
     def closed(self) -> None:
         """See SessionLog."""
+
+    def operation_opened(self, _spark_id: str) -> None:
+        """See StatementEntry."""
 
     def ended(self, _outcome: Outcome) -> None:
         """See StatementEntry."""

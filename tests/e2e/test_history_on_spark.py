@@ -82,6 +82,28 @@ def test_a_rewritten_statement_is_found_with_its_partitions(recorded: ProxyProce
     assert found["run_s"] > 0
 
 
+def test_a_statement_is_found_in_the_user_interface_of_spark_and_from_there(
+    recorded: ProxyProcess, spark: ThriftServer
+) -> None:
+    until(lambda: len(statements(recorded, text="Christmas")) == 2)
+    found = get(recorded, f"/statements/{statements(recorded, text='Christmas')[0]['id']}")
+    (spark_id,) = found["spark_ids"]
+    assert found["backend"] == str(spark.endpoint)
+    until(lambda: spark_id in groups_of_jobs(spark))
+    assert groups_of_jobs(spark)[spark_id] == found["rewritten"]
+    assert [one["id"] for one in statements(recorded, text=spark_id)] == [found["id"]]
+    assert [one["id"] for one in statements(recorded, text=found["id"])] == [found["id"]]
+    assert spark_id in urlopen(f"{spark.ui_url}/sqlserver/", timeout=DEADLINE_S).read().decode()
+
+
+def groups_of_jobs(spark: ThriftServer) -> dict[str, str]:
+    """The descriptions of Spark's jobs by their groups."""
+    api = f"{spark.ui_url}/api/v1/applications"
+    (application,) = json.load(urlopen(api, timeout=DEADLINE_S))
+    jobs = json.load(urlopen(f"{api}/{application['id']}/jobs", timeout=DEADLINE_S))
+    return {job["jobGroup"]: job["description"] for job in jobs if "jobGroup" in job}
+
+
 def test_a_plain_and_a_failed_one_have_their_outcome(recorded: ProxyProcess) -> None:
     until(lambda: bool(statements(recorded, text="no_such_column")))
     (plain,) = statements(recorded, text="plain")
