@@ -78,6 +78,8 @@ class Metrics:
             ["outcome"],
             registry=registry,
         )
+        for text in ("rewritten", "original"):
+            self._statements.labels(text)
         self._decisions = Histogram(
             "starpruner_decision_seconds",
             "Time from a statement's arrival until it went on, key queries included.",
