@@ -17,7 +17,7 @@ from proxy.bootstrap import explain_once, log_to_stderr, print_ready_line, run, 
 from proxy.config.config import Config, load
 from proxy.config.errors import ConfigError
 from proxy.session.explain.text import text
-from proxy.tracing.export import span_sender
+from proxy.tracing.export import sender_class
 from proxy.workers.launch import run_workers, worker_count
 from proxy.workers.supervisor import WorkersError
 
@@ -92,7 +92,7 @@ def _config(path: Path | None, overrides: tuple[str, ...], *, serves: bool = Fal
         if serves:
             config.expect_one_transport()
             if config.tracing.endpoint:
-                span_sender(config).close()
+                _ = sender_class()
     except ConfigError as error:
         raise click.ClickException(str(error)) from error
     return config

@@ -111,9 +111,11 @@ class RewriteService:
     def _if_still_offered(self, handle: SessionHandle, statement: StatementClass, dispatch: Dispatch) -> Dispatch:
         """The dispatch, or the original where another process has forwarded something of the session meanwhile."""
         if not self._sessions.is_offered(handle):
-            told = dispatch.on_outcome, dispatch.on_operation
             return Dispatch(
-                statement.text, on_outcome=told[0], on_operation=told[1], statement_id=dispatch.statement_id
+                statement.text,
+                on_outcome=dispatch.on_outcome,
+                on_operation=dispatch.on_operation,
+                statement_id=dispatch.statement_id,
             )
         if not dispatch.may_fall_back:
             return dispatch

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Final, Protocol
 
@@ -90,6 +90,12 @@ class SpanExport:
         self._stop.set()
         self._thread.join(CLOSE_S)
         self._sender.close()
+        with self._lock:
+            left = len(self._queue)
+            self._queue.clear()
+            self._lost += left
+        if left:
+            _log.warning("the collector did not take the spans of the last %d statements in time", left)
 
     def _send_until_stopped(self) -> None:
         stopping = False
@@ -124,7 +130,7 @@ class SpanExport:
 def span_export(config: Config) -> Generator[SpanExport]:
     """Export spans as configured until the context ends, which sends the last ones. Raises ConfigError."""
     tracing = config.tracing
-    sender = span_sender(config) if tracing.endpoint else None
+    sender = sender_class()(tracing.endpoint, tracing.service_name) if tracing.endpoint else None
     export = SpanExport(sender, has_text=tracing.statement_text, literals=config.history.literals)
     export.start()
     try:
@@ -133,12 +139,12 @@ def span_export(config: Config) -> Generator[SpanExport]:
         export.close()
 
 
-def span_sender(config: Config) -> SpanSender:
-    """The sender to the configured collector. Raises ConfigError where the extra is not installed."""
+def sender_class() -> Callable[[str, str], SpanSender]:
+    """The class of senders to an endpoint for a service. Raises ConfigError where the extra is not installed."""
     try:
         from proxy.tracing.otlp import OtlpSender  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
         raise ConfigError(
             f"tracing.endpoint needs {error.name}: install it with  pip install 'starpruner[tracing]'"
         ) from error
-    return OtlpSender(config.tracing.endpoint, config.tracing.service_name)
+    return OtlpSender

@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 from proxy.config.address import address
 from proxy.history.record import Record, counted, reasons_of, tables_of
 from proxy.history.redaction import kept
+from rewriter.sql.classify import COMMENT_OR_SPACE
 
 Attributes: TypeAlias = Mapping[str, str | int | float | tuple[str, ...]]
 
@@ -21,11 +22,12 @@ SYSTEM: Final = "spark"
 # The length that the conventions recommend for a summary.
 _SUMMARY_CHARS_MAX: Final = 255
 _FAILED: Final = frozenset({"failed", "failed_twice", "lost"})
+_FELL_BACK: Final = frozenset({"recovered", "overtaken", "failed_twice"})
 # A comment as SQLCommenter writes it, which instruments SQLAlchemy and Django: the client's own span.
 _TRACE_PARENT: Final = re.compile(
     r"/\*[^*]*\btraceparent='00-(?P<trace>[0-9a-f]{32})-(?P<span>[0-9a-f]{16})-(?P<flags>[0-9a-f]{2})'"
 )
-_FIRST_WORD: Final = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/|\()*([A-Za-z]{1,20})", re.DOTALL)
+_FIRST_WORD: Final = re.compile(rf"(?:{COMMENT_OR_SPACE}|\()*+([A-Za-z]{{1,20}})", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -78,8 +80,8 @@ def span_of(record: Record, *, has_text: bool, literals: bool) -> SpanOfStatemen
     if record.deciding_s:
         children.append(_deciding(record, sent_at, database))
     if record.run_s is not None:
-        is_first_of_two = record.outcome == "fallback" or record.end == "failed_twice"
-        error = record.end if is_first_of_two or record.end in _FAILED else ""
+        is_wrong = record.fallback_s is not None or record.end in _FELL_BACK | _FAILED
+        error = record.end if is_wrong else ""
         children.append(SpanOfStatement("run", sent_at, run_end, {**database, **_operation(record, 0)}, error))
     if record.fallback_s is not None:
         error = record.end if record.end in _FAILED else ""
@@ -125,7 +127,8 @@ def _about(record: Record) -> Attributes:
     about: dict[str, str | int | float | tuple[str, ...] | None] = {
         "db.operation.name": _first_word(record),
         "user.name": record.user,
-        "client.address": record.client,
+        # Over HTTP it is not known.
+        "client.address": None if record.client == "HTTP" else record.client,
         "starpruner.statement.id": record.id,
         "starpruner.session.id": record.session,
         "starpruner.spark.ids": tuple(record.spark_ids),

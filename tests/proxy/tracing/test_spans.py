@@ -1,5 +1,7 @@
 """The spans of a statement as plain values, made of its record."""
 
+import time
+
 import pytest
 from opentelemetry.semconv.attributes import client_attributes, db_attributes, error_attributes, server_attributes
 from support.histories import SQL, left_alone, record
@@ -80,6 +82,13 @@ def test_attributes_have_the_names_of_the_semantic_conventions() -> None:
         "starpruner.partitions.total": 2_924,
         "starpruner.partitions.kept": 124,
     }
+
+
+def test_a_long_row_of_comments_is_looked_through_in_no_time() -> None:
+    began = time.monotonic()
+    assert span(record(original="/* a */" * 10_000 + "1", scans=[])).name == "spark"
+    assert trace_parent_of(record(original="/* traceparent " * 10_000)) is None
+    assert time.monotonic() - began < 10
 
 
 def test_reasons_stand_beside_a_statement_that_was_left_alone() -> None:
