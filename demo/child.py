@@ -1,5 +1,6 @@
 """A child process that never outlives its parent, with its output in a log file."""
 
+import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,9 +28,18 @@ class Child:
     process: subprocess.Popen[bytes]
     leash: subprocess.Popen[bytes]
     log: Path
+    stop_signal: signal.Signals = signal.SIGTERM
 
     @classmethod
-    def start(cls, command: Sequence[str], *, log: Path, directory: Path, environment: Mapping[str, str]) -> Self:
+    def start(
+        cls,
+        command: Sequence[str],
+        *,
+        log: Path,
+        directory: Path,
+        environment: Mapping[str, str],
+        stop_signal: signal.Signals = signal.SIGTERM,
+    ) -> Self:
         """Starts a command in a process group of its own: the terminal's Ctrl-C is the parent's to handle."""
         with log.open("wb") as output:
             process = subprocess.Popen(
@@ -44,7 +54,7 @@ class Child:
         leash = subprocess.Popen(
             ["/bin/sh", "-c", LEASH, "leash", str(process.pid)], stdin=subprocess.PIPE, process_group=0
         )
-        return cls(process, leash, log)
+        return cls(process, leash, log, stop_signal)
 
     @property
     def exit_code(self) -> int | None:
@@ -52,8 +62,8 @@ class Child:
         return self.process.poll()
 
     def stop(self) -> int:
-        """Terminates the process, and kills it after a while; returns its exit code."""
-        self.process.terminate()
+        """Asks the process to end, and kills it after a while; returns its exit code."""
+        self.process.send_signal(self.stop_signal)
         try:
             code = self.process.wait(STOP_SECONDS_MAX)
         except subprocess.TimeoutExpired:

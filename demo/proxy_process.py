@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -51,7 +52,9 @@ def proxy_process(
     # Its ready line is read from the log, which Python would otherwise hold back in a buffer.
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     log = directory / "proxy.log"
-    with Child.start(command, log=log, directory=directory, environment=environment) as child:
+    # By SIGTERM it would wait for its clients' sessions.
+    stop_by = signal.SIGINT
+    with Child.start(command, log=log, directory=directory, environment=environment, stop_signal=stop_by) as child:
         ready = _wait_until_ready(child)
         yield ProxyProcess(Endpoint.parse(ready["endpoint"]), ready["admin"], child)
 

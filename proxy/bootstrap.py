@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from proxy.admin.app import application
 from proxy.admin.explain_endpoint import ExplainRequest, explain_as_user
-from proxy.backends.assembly import backend_maintenance, resolved_backends, zookeeper_registration
+from proxy.backends.assembly import backend_maintenance, readiness, resolved_backends, zookeeper_registration
 from proxy.backends.maintenance import Maintenance
 from proxy.config.address import Address, address
 from proxy.config.config import Config
@@ -31,6 +31,7 @@ from proxy.session.explain.view import ExplainView
 from proxy.session.layout.partition_store import open_store
 from proxy.session.session import Session
 from proxy.session.shared_state import SharedState
+from proxy.stopping import STOP_SIGNALS, StopRequests
 from proxy.tracing.export import span_export
 from proxy.upstream.errors import BackendError
 from proxy.workers.launch import ReservedPorts, worker_count
@@ -40,9 +41,6 @@ from proxy.workers.worker_slot import WorkerSlot
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
-
-# Sent by `docker stop`, systemd and Kubernetes, and by Ctrl-C.
-_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 async def explain_once(config: Config, request: ExplainRequest, user: str, password: str) -> ExplainView:
@@ -93,11 +91,12 @@ async def _serve_with(
     backends, names = await resolved_backends(config, workers)
     maintenance = backend_maintenance(config, backends, names)
     proxy = Proxy(_share_of(config, workers), partial(_session, shared, history), backends, process=role.process)
-    stop = asyncio.Event()
-    for number in _STOP_SIGNALS:
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, _reload, proxy, shared, maintenance, read)
-    await role.start(stop.set, shared.metrics.exposition)
+    loop = asyncio.get_running_loop()
+    stop = StopRequests(loop.time)
+    for number in STOP_SIGNALS:
+        loop.add_signal_handler(number, stop.request, number)
+    loop.add_signal_handler(signal.SIGHUP, _reload, proxy, shared, maintenance, read)
+    await role.start(stop.request, shared.metrics.exposition)
     if role.is_late:
         _reload(proxy, shared, maintenance, read)
     admin = application(
@@ -108,7 +107,7 @@ async def _serve_with(
         history=history,
         key=role.page_key,
         slots=proxy.slots,
-        is_stopping=stop.is_set,
+        readiness=readiness(config, backends, stop.stopping.is_set),
     )
     runner = web.AppRunner(admin, handle_signals=False, access_log=None)
     await runner.setup()
@@ -127,14 +126,13 @@ async def _serve_with(
         role.report_listening(
             lambda: _ready_line(config, proxy.ports, runner.addresses[0][1], backends.display_name)
         )
-        await stop.wait()
+        await stop.stopping.wait()
         if registered is not None:
             await registered.close()
-        _log.info("draining for at most %g s", config.proxy.drain_s)
-        await proxy.drain(config.proxy.drain_s)
+        await proxy.drain(config.proxy.drain_s, stop)
     finally:
         await maintenance.close()
-        await proxy.close()
+        await proxy.close(at_once=stop.at_once.is_set())
         await runner.cleanup()
         await asyncio.to_thread(history.close)
         await role.stop()

@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -27,6 +28,7 @@ from proxy.net.tls import Certificates
 from proxy.net.tls_listener import Accepted, TlsServer
 from proxy.operations.session_port import SessionOpening, SessionPort
 from proxy.operations.tracked_statements import TrackedStatements
+from proxy.stopping import StopRequests
 from proxy.upstream.dialer import Dialer
 
 log = logging.getLogger(__name__)
@@ -43,6 +45,8 @@ DRAIN_UNUSED_S: Final = 2.0
 SWEEP_S: Final = 10.0
 # Parsing is pure Python and holds the interpreter's lock: more threads would only take turns.
 REWRITE_THREADS: Final = 2
+
+_STOPPING: Final = "Starpruner is stopping; connect again, and run the statement again"
 
 _WHO_IS_READ: Final = (
     "Statements of clients that log in by PLAIN or not at all are rewritten; Kerberos and delegation tokens are "
@@ -146,31 +150,29 @@ class Proxy:
         for event in self._context.tracked_statements.sessions_ended(ended, asyncio.get_running_loop().time()):
             tell_outcome(event.dispatch, event.outcome, "a session of another process")
 
-    async def drain(self, seconds: float) -> None:
-        """Accept no more clients, and wait up to `seconds` for statements in flight."""
+    async def drain(self, seconds: float, stop: StopRequests) -> None:
+        """Accept no more clients, and wait up to `seconds` for sessions, or for statements alone, to end."""
         self._stop_listening(except_for=self._listening_while_draining)
         self._http.drain()
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + seconds
-        while loop.time() < deadline:
-            since = loop.time() - DRAIN_UNUSED_S
-            quiet = all(connection.is_quiet(since) for connection in self._connections)
-            if quiet and self._http.is_quiet(since):
-                return
-            await asyncio.sleep(DRAIN_LOOK_S)
-        log.warning(
-            "%d connections still had statements in flight after %g s",
-            sum(not c.is_quiet(loop.time()) for c in self._connections),
-            seconds,
-        )
+        began = loop.time()
+        awaited = "sessions" if stop.waits_for_sessions else "statements in flight"
+        log.info("draining: %s may go on for at most %g s", awaited, seconds)
+        while self._is_awaited(stop) and loop.time() < began + seconds and not stop.at_once.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stop.at_once.wait(), DRAIN_LOOK_S)
+        sessions, statements = self._count_sessions(), self._count_in_flight()
+        level = logging.WARNING if statements else logging.INFO
+        end = "drained after %.1f s: %d sessions are ended, with %d statements in flight"
+        log.log(level, end, loop.time() - began, sessions, statements)
 
-    async def close(self) -> None:
-        """Close every connection and the listening socket."""
+    async def close(self, *, at_once: bool = False) -> None:
+        """Close every connection and the listening socket; `at_once` leaves queries of ours to the backend."""
         self._stop_listening()
         if self._sweep_timer is not None:
             self._sweep_timer.cancel()
         for connection in list(self._connections):
-            connection.close("the proxy is shutting down")
+            connection.close_with_error(_STOPPING)
         await self._http.close()
         await self._context.shadow_runner.close()
         await self._context.key_checks.close()
@@ -178,8 +180,22 @@ class Proxy:
         # One turn of the event loop, so that it sends the ends of streams before it stops.
         await asyncio.sleep(0)
         # Each of them closes by itself after GRACEFUL_CLOSE_S.
-        while self._context.graceful_closes:  # noqa: ASYNC110 - it happens once, at the very end
+        while self._context.graceful_closes and not at_once:  # noqa: ASYNC110 - once, at the very end
             await asyncio.sleep(DRAIN_LOOK_S)
+
+    def _is_awaited(self, stop: StopRequests) -> bool:
+        """Whether there is still something to wait for while draining."""
+        return bool(self._count_in_flight() or (stop.waits_for_sessions and self._count_sessions()))
+
+    def _count_sessions(self) -> int:
+        """The number of connections whose sessions end with them, and of such sessions over HTTP."""
+        return sum(connection.has_session for connection in self._connections) + self._http.bound_session_count
+
+    def _count_in_flight(self) -> int:
+        """The number of connections with a statement in flight, and of calls over HTTP."""
+        since = asyncio.get_running_loop().time() - DRAIN_UNUSED_S
+        busy = sum(not connection.is_quiet(since) for connection in self._connections)
+        return busy + self._http.count_in_flight(since)
 
     def _serves(self, listener: Listener) -> bool:
         """Whether this process serves the listener. One worker takes HTTP, to see all calls of each session."""

@@ -19,6 +19,7 @@ SHELL = {
     "proxy.bootstrap",
     "proxy.cli",
     "proxy.server",
+    "proxy.stopping",
     "proxy.net",
     "proxy.upstream",
     "proxy.frontend",
@@ -32,6 +33,7 @@ SHELL = {
     "proxy.backends.dns",
     "proxy.backends.health_checks",
     "proxy.backends.maintenance",
+    "proxy.backends.readiness",
     "proxy.backends.assembly",
     "proxy.backends.zookeeper",
     "pipeline.index.footers",
@@ -54,8 +56,8 @@ INPUT_AND_OUTPUT = {
 LOCKED = "proxy.session"
 
 # Lower packages first: a module imports of its own tree only packages that stand before its own, and its own one.
-# `plan`, `rewrite`, `server`, `bootstrap` and `cli` are modules by themselves. A package in a package has a place
-# of its own.
+# `plan`, `rewrite`, `stopping`, `server`, `bootstrap` and `cli` are modules by themselves. A package in a package
+# has a place of its own.
 ORDER = {
     "rewriter": (
         "vocabulary",
@@ -106,6 +108,7 @@ ORDER = {
         "http",
         "workers",
         "admin",
+        "stopping",
         "server",
         "bootstrap",
         "cli",

@@ -1,4 +1,4 @@
-"""The admin port's application: its pages, the JSON routes, POST /explain, GET /metrics and GET /healthz."""
+"""The admin port's application: its pages, the JSON routes, POST /explain, GET /metrics, /healthz and /readyz."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import logging
 import os
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
+from typing import Final
 
 import msgspec
 from aiohttp import web
@@ -21,6 +22,7 @@ from proxy.admin.pages import Explained, Pages
 from proxy.admin.statements_view import StatementsView
 from proxy.admin.visitors import Visitors
 from proxy.backends.pool import BackendPool
+from proxy.backends.readiness import Readiness
 from proxy.config.config import Config
 from proxy.config.serving import HistorySection
 from proxy.history.history import History
@@ -30,6 +32,8 @@ from proxy.session.shared_state import SharedState
 from proxy.upstream.errors import BackendError
 
 log = logging.getLogger(__name__)
+
+_NOT_READY: Final = HTTPStatus.SERVICE_UNAVAILABLE
 
 
 def application(  # noqa: PLR0913 - the parts that the routes show
@@ -41,7 +45,7 @@ def application(  # noqa: PLR0913 - the parts that the routes show
     history: History | None = None,
     key: bytes | None = None,
     slots: asyncio.Semaphore | None = None,
-    is_stopping: Callable[[], bool] = lambda: False,
+    readiness: Readiness | None = None,
 ) -> web.Application:
     """Return the application; /metrics answers with `exposition`, and `slots` are those of `Query.needs_slot`.
 
@@ -58,11 +62,11 @@ def application(  # noqa: PLR0913 - the parts that the routes show
         return web.Response(body=await exposition(), headers={"Content-Type": CONTENT_TYPE})
 
     async def healthz(_: web.Request) -> web.Response:
-        if is_stopping():
-            return error_answer(HTTPStatus.SERVICE_UNAVAILABLE, "The proxy is stopping.")
-        if not backends.is_any_healthy:
-            return error_answer(HTTPStatus.SERVICE_UNAVAILABLE, "No backend is healthy; GET /backends says why.")
         return json_answer({"status": "ok"})
+
+    async def readyz(_: web.Request) -> web.Response:
+        why_not = await (readiness or Readiness(backends)).why_not_ready()
+        return json_answer({"status": "ok"}) if why_not is None else error_answer(_NOT_READY, why_not)
 
     view = StatementsView(history or History(HistorySection(enabled=False), None))
     visitors = Visitors(config, key or os.urandom(32), check_at_backend)
@@ -71,7 +75,12 @@ def application(  # noqa: PLR0913 - the parts that the routes show
     app.on_response_prepare.append(_prepare)
     app.on_cleanup.append(lambda _: view.close())
     app.add_routes(
-        [web.post("/explain", _explaining(explained)), web.get("/metrics", expose), web.get("/healthz", healthz)]
+        [
+            web.post("/explain", _explaining(explained)),
+            web.get("/metrics", expose),
+            web.get("/healthz", healthz),
+            web.get("/readyz", readyz),
+        ]
     )
     app.add_routes(backend_routes.routes(backends, is_alone=config.proxy.workers == 1))
     app.add_routes(statement_routes.routes(view, visitors))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +14,7 @@ from proxy.backends.health import Health
 from proxy.backends.health_checks import HealthCheckRounds, HealthProbe, ProbeSettings
 from proxy.backends.maintenance import Maintenance, PeriodicTask
 from proxy.backends.pool import BackendPool, PoolSettings
+from proxy.backends.readiness import Readiness
 from proxy.backends.zookeeper_nodes import advertised_address, connection_settings, node_prefix
 from proxy.config.config import Config
 from proxy.config.errors import ConfigError
@@ -44,6 +45,13 @@ def backend_maintenance(config: Config, backends: BackendPool, names: DnsNames) 
     )
 
 
+def readiness(config: Config, backends: BackendPool, is_stopping: Callable[[], bool]) -> Readiness:
+    """Return what GET /readyz tells; it looks by itself if no health checks run."""
+    if _has_health_checks(config):
+        return Readiness(backends, is_stopping)
+    return Readiness(backends, is_stopping, _probe(config).check_login, time.monotonic)
+
+
 def zookeeper_registration(config: Config, ports: Sequence[int]) -> Registration | None:
     """Return the registration of each listener in ZooKeeper, if configured. Raises ConfigError without kazoo."""
     section = config.zookeeper
@@ -66,16 +74,24 @@ def zookeeper_registration(config: Config, ports: Sequence[int]) -> Registration
 
 def _health_checks(config: Config, backends: BackendPool) -> tuple[PeriodicTask, ...]:
     """Return the health checks. A single backend without a health user gets none: no other could be chosen."""
-    health = config.health
-    if not health.user and not config.proxy.backends:
+    if not _has_health_checks(config):
         return ()
-    settings = ProbeSettings(health.user, health.password, health.timeout_s, health.query_timeout_s)
-    probe = HealthProbe(settings, config.backend.to_upstream())
+    health, probe = config.health, _probe(config)
     logins = HealthCheckRounds(backends, probe.check_login, _login_health)
     queries = HealthCheckRounds(backends, probe.check_query, _query_health)
     checks_queries = health.user and health.query_interval_s
     more: tuple[PeriodicTask, ...] = ((queries.probe_all, health.query_interval_s),) if checks_queries else ()
     return ((logins.probe_all, health.interval_s), *more)
+
+
+def _has_health_checks(config: Config) -> bool:
+    return bool(config.health.user or config.proxy.backends)
+
+
+def _probe(config: Config) -> HealthProbe:
+    health = config.health
+    settings = ProbeSettings(health.user, health.password, health.timeout_s, health.query_timeout_s)
+    return HealthProbe(settings, config.backend.to_upstream())
 
 
 def _login_health(backend: Backend) -> Health:

@@ -60,7 +60,8 @@ class ProxySection(Section, frozen=True):
     # Expert. Time to connect to a backend. One on the same network answers in milliseconds; one that is down
     # should not hold a client long.
     connect_timeout_s: Seconds = 10.0
-    # On SIGTERM and Ctrl-C, statements in flight may finish for this long. Below the 30 s that Kubernetes grants.
+    # For this long, SIGTERM waits for sessions to end, and Ctrl-C for statements in flight; a second signal ends
+    # the wait. Below the 30 s that Kubernetes grants.
     drain_s: Seconds = 20.0
     # Expert. The longest call of a client. Spark Thrift Server itself cuts a connection at 100 MiB
     # (hive.server2.thrift.max.message.size).

@@ -101,9 +101,18 @@ class Connection:
             return False
         return not self._relay.has_open_operations or self.last_activity < since
 
+    @property
+    def has_session(self) -> bool:
+        """Whether the client may have a session that ends with the connection."""
+        return bool(self._own_sessions) or self._relay.phase is Phase.TRANSPARENT
+
     def close(self, reason: str) -> None:
         """End the connection from our side."""
         self._execute(self._relay.close(reason))
+
+    def close_with_error(self, sentence: str) -> None:
+        """End the connection from our side, and answer calls that wait for a reply by an error."""
+        self._execute(self._relay.close_with_error(sentence))
 
     # --- the client's socket
 

@@ -69,9 +69,9 @@ class CallerRecords:
         self.changes = 0
 
     @property
-    def has_open_operations(self) -> bool:
-        """True if statements have been executed that are not closed yet."""
-        return self.reply_tracker.open_operations > 0
+    def open_operation_count(self) -> int:
+        """The number of statements that have been executed and are not closed yet."""
+        return self.reply_tracker.open_operations
 
     def reply_to(self, body: bytes) -> bytes | None:
         """The reply to a status call that can be answered here."""

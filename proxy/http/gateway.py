@@ -69,9 +69,14 @@ class Gateway:
         self._fallbacks: set[asyncio.Task[ExchangeReply]] = set()
 
     @property
-    def has_open_operations(self) -> bool:
-        """Whether statements have been executed that are not closed yet."""
-        return any(memory.has_open_operations for memory in self._memories.values())
+    def open_operation_count(self) -> int:
+        """The number of statements that have been executed and are not closed yet."""
+        return sum(memory.open_operation_count for memory in self._memories.values())
+
+    @property
+    def session_count(self) -> int:
+        """The number of sessions that clients have opened and not closed."""
+        return len(self._sessions)
 
     async def carry(self, message: Message, client: Client) -> ExchangeReply:
         """Make a client's call, on the first backend that can be reached. Raises BackendError."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Final, TypeAlias
 
@@ -44,6 +45,14 @@ _STATUSES: Final = {
 }
 
 
+@dataclass(eq=False)
+class _CallUnderWay:
+    request: web.Request
+    # Without a time until the proxy ends the call.
+    deadline: asyncio.Timeout = field(default_factory=lambda: asyncio.timeout(None))
+    is_answer_begun: bool = False
+
+
 class HttpListener:
     """The requests of one listener. `factory` makes the protocol for each of its connections."""
 
@@ -55,7 +64,7 @@ class HttpListener:
         self._gateway = gateway
         self._clients = clients
         self._refusal = refusal
-        self._under_way = 0
+        self._calls: set[_CallUnderWay] = set()
         # Sessions that are open go on, new ones are refused.
         self.is_draining = False
         app = web.Application(client_max_size=config.proxy.request_bytes_max)
@@ -86,18 +95,34 @@ class HttpListener:
         return 0 if self._runner.server is None else len(self._runner.server.connections)
 
     @property
-    def awaits_replies(self) -> bool:
-        """Whether a call is under way."""
-        return self._under_way > 0
+    def call_count(self) -> int:
+        """The number of calls under way."""
+        return len(self._calls)
 
     async def close(self) -> None:
-        """Close every connection."""
+        """Answer the calls under way by an error, and close every connection."""
+        for call in self._calls:
+            call.deadline.reschedule(asyncio.get_running_loop().time())
         await self._runner.cleanup()
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
-        self._under_way += 1
+        call = _CallUnderWay(request)
         try:
-            return self._wrong(request) or await self._answer(request)
+            async with call.deadline:
+                self._calls.add(call)
+                return await self._answer_or_refuse(call)
+        except TimeoutError:
+            if call.is_answer_begun and request.transport is not None:
+                # The only way to say that this is not all of it.
+                request.transport.abort()
+            return _sentence(HTTPStatus.SERVICE_UNAVAILABLE, "Starpruner is stopping; connect again.")
+        finally:
+            self._calls.discard(call)
+
+    async def _answer_or_refuse(self, call: _CallUnderWay) -> web.StreamResponse:
+        request = call.request
+        try:
+            return self._wrong(request) or await self._answer(call)
         except (BackendError, RemoteProtocolError) as error:
             log.warning("a request from %s: %s", request.remote, error)
             return _sentence(_STATUSES[type(error)], str(error))
@@ -110,8 +135,6 @@ class HttpListener:
             # Without its own words: they may quote the statement.
             log.error("a request from %s failed with %s", request.remote, type(error).__name__)  # noqa: TRY400
             return _sentence(HTTPStatus.INTERNAL_SERVER_ERROR, "Starpruner has failed; its log says more.")
-        finally:
-            self._under_way -= 1
 
     def _wrong(self, request: web.Request) -> web.Response | None:
         limit = self._connections_max
@@ -139,7 +162,8 @@ class HttpListener:
                 return refused
         return None
 
-    async def _answer(self, request: web.Request) -> web.StreamResponse:
+    async def _answer(self, call: _CallUnderWay) -> web.StreamResponse:
+        request = call.request
         async with asyncio.timeout(self._body_s):
             body = await request.read()
         query, headers = request.raw_path.partition("?")[2], list(request.headers.items())
@@ -150,11 +174,11 @@ class HttpListener:
         message = message_of(body)
         if self.is_draining and message.header.name == OPEN_SESSION:
             return _sentence(HTTPStatus.SERVICE_UNAVAILABLE, "Starpruner is shutting down.")
-        return await _forward(request, await self._gateway.carry(message, self._clients(query, headers)))
+        return await _forward(call, await self._gateway.carry(message, self._clients(query, headers)))
 
 
-async def _forward(request: web.Request, answered: ExchangeReply) -> web.StreamResponse:
-    incoming = answered.incoming
+async def _forward(call: _CallUnderWay, answered: ExchangeReply) -> web.StreamResponse:
+    request, incoming = call.request, answered.incoming
     if answered.body is not None or incoming is None:
         answered.drop()
         passing = () if incoming is None else incoming.headers
@@ -162,6 +186,7 @@ async def _forward(request: web.Request, answered: ExchangeReply) -> web.StreamR
         return web.Response(body=answered.body, headers=CIMultiDict(headers), content_type=_THRIFT)
     response = web.StreamResponse(status=incoming.status, headers=CIMultiDict(incoming.headers))
     response.content_length = incoming.length
+    call.is_answer_begun = True
     try:
         await response.prepare(request)
         async for piece in incoming.chunks():

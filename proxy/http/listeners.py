@@ -36,11 +36,17 @@ class Listeners:
         """The number of connected clients."""
         return sum(listener.connection_count for listener in self._listeners)
 
-    def is_quiet(self, since: float) -> bool:
-        """Whether no statement is in flight. One that stays open unused since then counts as done."""
-        if any(listener.awaits_replies for listener in self._listeners):
-            return False
-        return not self._gateway.has_open_operations or self._gateway.last_activity < since
+    @property
+    def bound_session_count(self) -> int:
+        """The number of sessions that end with the proxy."""
+        return 0 if self._upstreams.has_lasting_sessions else self._gateway.session_count
+
+    def count_in_flight(self, since: float) -> int:
+        """The number of calls under way, or of statements that were used since then."""
+        calls = sum(listener.call_count for listener in self._listeners)
+        if calls or self._gateway.last_activity < since:
+            return calls
+        return self._gateway.open_operation_count
 
     async def accepting(self, listener: Listener) -> Callable[[], Accepted]:
         """The factory of the protocols of connections that the listener has accepted."""

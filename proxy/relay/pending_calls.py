@@ -64,6 +64,8 @@ class PendingCalls:
         # The check that it waits for, and the reply that goes to the client if the keys are confirmed.
         self._awaited_check: KeyCheck | None = None
         self._kept_back = b""
+        # The call that the client waits for meanwhile.
+        self._call_of_fallback: PendingCall | None = None
         self._to_decide_again: DecideAgain | None = None
         # Beside each call that the follower waits for and that is the client's to have read.
         self._tracked_calls: deque[TrackedCall] = deque()
@@ -130,6 +132,11 @@ class PendingCalls:
         self.own.call_sent(call)
         return self._send(call.message)
 
+    def calls_to_answer(self) -> list[PendingCall]:
+        """Return the client's calls without a reply, if each can be answered, in their order."""
+        answered_here = self._call_of_fallback if self._fallback_steps is not None else None
+        return [*filter(None, (answered_here,)), *self.replies.unanswered_calls()]
+
     def closing_calls(self) -> list[SendBackend]:
         """End the operation of ours that is still open, if there is one and room to say so."""
         calls = self.own.closing_calls()
@@ -150,6 +157,7 @@ class PendingCalls:
         if end.raw is None:
             return [*self.reply_tracker.note_unread_reply(call, name)]
         kept_back = self.unforwarded(end)
+        self._call_of_fallback = end.call
         header = expect_reply(end.raw, name, end.call.seqid)
         if header.type is not MessageType.REPLY:
             refused = self._fallback.read_unread(call, header)

@@ -45,6 +45,8 @@ from proxy.wire.thrift.messages import Message
 
 # In these phases the client's messages are handled as they come.
 _TAKING: Final = frozenset({Phase.OPEN, Phase.TRANSPARENT})
+# The SQLSTATE by which pools of connections know that a connection is lost, as hive-jdbc gives it.
+_CONNECTION_LOST: Final = "08S01"
 # In these the client waits for a reply, also while the backend has been asked nothing.
 _BUSY: Final = frozenset({Phase.HELD, Phase.FALLING_BACK, Phase.MOVING})
 
@@ -201,6 +203,19 @@ class Relay:
     def close(self, reason: str) -> list[Command]:
         """One side has gone, or the shell wants the end."""
         self._close(reason)
+        return self._take_commands()
+
+    def close_with_error(self, sentence: str) -> list[Command]:
+        """Answer the calls under way by an error that is a lost connection's, and close."""
+        if self.phase not in (Phase.NEGOTIATING, Phase.TRANSPARENT, Phase.CLOSED):
+            answered = [(call.name, call.seqid) for call in self._calls.calls_to_answer()]
+            waiting = self._moving if self._held is None else self._held.message
+            if waiting is not None:
+                answered.append((waiting.header.name, waiting.header.seqid))
+            for name, seqid in answered:
+                failure = hs2_calls.encode_failure(name, seqid, sentence, _CONNECTION_LOST)
+                self._send_client(self._framing.to_wire(failure))
+        self._close(sentence)
         return self._take_commands()
 
     # --- the client's messages

@@ -93,6 +93,17 @@ class ReplyStream(ABC):
         """True if the whole reply to a call of the proxy's own is still to come."""
         return any(call.handling is Handling.OURS for call in self._pending)
 
+    def unanswered_calls(self) -> tuple[PendingCall, ...]:
+        """Return the client's calls without a reply, if each can be answered: none in the middle of a reply."""
+        if self._has_forwarded_part:
+            return ()
+        return tuple(call for call in self._pending if call.handling is not Handling.OURS)
+
+    @property
+    @abstractmethod
+    def _has_forwarded_part(self) -> bool:
+        """True if the client has got the first bytes of a reply, and not the last."""
+
     def expect(self, call: PendingCall) -> None:
         """Expect the reply to a call just sent. HiveServer2 answers the calls of a connection in order."""
         self.expect_room()
@@ -131,6 +142,10 @@ class FramedReplyStream(ReplyStream):
         # Whether the current frame goes to the client as it comes.
         self._forwards = True
         self._lost = False
+
+    @property
+    def _has_forwarded_part(self) -> bool:
+        return self._remaining > 0 and self._forwards
 
     def try_pass(self, count: int) -> bool:
         """See ReplyStream. The bytes must lie within one frame that is only forwarded."""

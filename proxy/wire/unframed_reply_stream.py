@@ -40,6 +40,10 @@ class UnframedReplyStream(ReplyStream):
         self._forwards = True
         self._lost = False
 
+    @property
+    def _has_forwarded_part(self) -> bool:
+        return self._skipper is not None and self._forwards
+
     def try_pass(self, count: int) -> bool:
         """See ReplyStream. The bytes must lie within one value of a message that is only forwarded."""
         skipper = self._skipper

@@ -29,6 +29,7 @@ _LOOK_S: Final = 60.0
 # The time between two checks which workers have ended, in addition to the signals.
 _STOPPING_LOOK_S: Final = 0.5
 _NEVER: Final = inf
+_STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _KEY_BYTES: Final = 32
 
 log = logging.getLogger(__name__)
@@ -88,8 +89,8 @@ class Supervisor:
                 found = signal.sigtimedwait(SIGNALS, self._wait_s())
                 self._read_ready_pipe()
                 number = None if found is None else found.si_signo
-                if number in (signal.SIGTERM, signal.SIGINT):
-                    self._stop()
+                if number in _STOP_SIGNALS:
+                    self._stop(number)
                     return
                 if number == signal.SIGHUP:
                     self._send_signal(signal.SIGHUP)
@@ -184,9 +185,9 @@ class Supervisor:
             if worker.is_running:
                 os.kill(worker.pid, number)
 
-    def _stop(self) -> None:
-        """Ask all workers to end, and kill those that take too long."""
-        self._send_signal(signal.SIGTERM)
+    def _stop(self, number: int = signal.SIGTERM) -> None:
+        """Pass a stop signal on, and those that follow. Workers that take too long to end are killed."""
+        self._send_signal(number)
         deadline = time.monotonic() + self._stop_within_s
         while running := [worker for worker in self._workers if worker.is_running]:
             for worker in running:
@@ -201,7 +202,10 @@ class Supervisor:
                 )
                 self._send_signal(signal.SIGKILL)
                 deadline = _NEVER
-            signal.sigtimedwait({signal.SIGCHLD}, max(0.0, min(left_s, _STOPPING_LOOK_S)))
+            signals = {signal.SIGCHLD, *_STOP_SIGNALS}
+            found = signal.sigtimedwait(signals, max(0.0, min(left_s, _STOPPING_LOOK_S)))
+            if found is not None and found.si_signo in _STOP_SIGNALS:
+                self._send_signal(found.si_signo)
 
 
 def _status(pid: int) -> int | None:

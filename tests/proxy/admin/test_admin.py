@@ -13,6 +13,7 @@ from proxy.admin.app import application
 from proxy.admin.explain_endpoint import ExplainRequest
 from proxy.backends.circuit_breaker import FAILURES_MAX
 from proxy.backends.pool import BackendPool
+from proxy.backends.readiness import Readiness
 from proxy.config.address import Address
 from proxy.config.backend_list import PoolMember
 from proxy.config.config import Config
@@ -50,7 +51,9 @@ async def admin(backends: BackendPool, stopping: Stop) -> AsyncIterator[TestClie
     async def exposition() -> bytes:
         return metrics.exposition()
 
-    app = application(config, SharedState.of(config), backends, exposition, is_stopping=stopping)
+    app = application(
+        config, SharedState.of(config), backends, exposition, readiness=Readiness(backends, stopping)
+    )
     async with TestClient(TestServer(app)) as client:
         yield client
 
@@ -114,22 +117,23 @@ async def test_a_page_of_our_own_may_drain(admin: TestClient[Any, Any]) -> None:
     assert answer.status == HTTPStatus.OK
 
 
-async def test_health_is_bad_only_where_no_backend_is_healthy_or_the_proxy_stops(
+async def test_the_proxy_is_ready_unless_no_backend_is_healthy_or_it_stops_and_alive_all_the_while(
     admin: TestClient[Any, Any], backends: BackendPool, stopping: Stop
 ) -> None:
-    assert (await admin.get("/healthz")).status == HTTPStatus.OK
+    assert (await admin.get("/readyz")).status == HTTPStatus.OK
     backends.drain(A.name, on=True)
-    assert (await admin.get("/healthz")).status == HTTPStatus.OK
+    assert (await admin.get("/readyz")).status == HTTPStatus.OK
     take_down(backends)
-    answer = await admin.get("/healthz")
+    answer = await admin.get("/readyz")
     assert answer.status == HTTPStatus.SERVICE_UNAVAILABLE
     assert (await answer.json())["error"] == "No backend is healthy; GET /backends says why."
     for backend in backends.configured:
         backend.breaker.record_success()
-    assert (await admin.get("/healthz")).status == HTTPStatus.OK
+    assert (await admin.get("/readyz")).status == HTTPStatus.OK
     stopping.is_set = True
-    answer = await admin.get("/healthz")
+    answer = await admin.get("/readyz")
     assert (answer.status, (await answer.json())["error"]) == (503, "The proxy is stopping.")
+    assert (await admin.get("/healthz")).status == HTTPStatus.OK
 
 
 async def test_metrics_tell_of_the_backends_that_there_are_now(

@@ -94,7 +94,7 @@ def test_a_backend_that_dies_is_drained_or_is_left_out_of_the_configuration_take
         for _ in range(3):
             with closing(connect(proxy.endpoint)) as survivor:
                 assert select_one(survivor)
-        assert asked(proxy, "/healthz") == {"status": "ok"}
+        assert asked(proxy, "/readyz") == {"status": "ok"}
     log = proxy.child.log.read_text()
     assert f"the backend {home} counts as down" in log
     assert "'health'" not in log.replace("user 'health'", "")

@@ -39,6 +39,7 @@ from support.relay_dialogue import (
     status_is,
 )
 from support.scripted_session import PATIENCE_S, Rewriter, eventually
+from support.stop_requests import requested
 
 from proxy.operations.dispatch import Dispatch, OutcomeKind, Premises
 from proxy.operations.key_check import ASK_FIRST, KeyTerms
@@ -683,7 +684,7 @@ async def test_while_draining_open_sessions_go_on_and_new_ones_are_refused(
         await open_one(on)
         post = on.start(message(execute("SELECT 1", 2)))
         asked = await on.backend.next()
-        draining = asyncio.create_task(on.proxy.drain(PATIENCE_S))
+        draining = asyncio.create_task(on.proxy.drain(PATIENCE_S, requested()))
         await asyncio.sleep(0.1)
         assert (await on.post(message(open_session(3))))[0] == 503
         asked.answer(ok(message(reply("ExecuteStatement", 2, status=3))))
@@ -692,12 +693,12 @@ async def test_while_draining_open_sessions_go_on_and_new_ones_are_refused(
             await draining
 
 
-async def test_a_call_under_way_does_not_keep_the_proxy_from_closing() -> None:
+async def test_a_call_under_way_is_answered_by_an_error_where_the_proxy_closes() -> None:
     async with stage() as on:
         post = on.start(message(get_status(2)))
         asked = await on.backend.next()
         async with asyncio.timeout(PATIENCE_S):
             await on.proxy.close()
-        with pytest.raises(aiohttp.ClientError):
-            await post
+        status, body, _ = await post
+        assert (status, body) == (503, b"Starpruner is stopping; connect again.\n")
         await eventually(asked.peer.reader.at_eof)

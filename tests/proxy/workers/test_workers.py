@@ -17,7 +17,9 @@ from demo.hive import Endpoint
 from demo.proxy_process import ProxyError, ProxyProcess, proxy_process
 from proxy.config.address import Address
 from proxy.session.metrics import Metrics
+from proxy.wire.hs2.calls import encode_open_session
 from proxy.wire.sasl import SaslStatus, encode_sasl, plain_start
+from proxy.wire.thrift.frames import frame
 from proxy.workers.backoff import FIRST_S, LIVED_S, LONGEST_S, Backoff
 from proxy.workers.listening_ports import PortReservations
 from proxy.workers.metrics_exchange import summed
@@ -184,6 +186,22 @@ def test_all_end_with_the_supervisor_and_leave_nothing_behind(tmp_path: Path) ->
         assert proxy.child.stop() == 0
         assert not any(is_alive(pid) for pid in running)
         assert not any(directory.exists() for directory in directories)
+
+
+def test_a_second_signal_ends_workers_that_wait_for_their_clients(tmp_path: Path) -> None:
+    with workers(tmp_path, "--set", "proxy.drain_s=600") as proxy:
+        client = socket.create_connection((proxy.endpoint.host, proxy.endpoint.port))
+        client.sendall(plain_start("ann", "secret"))
+        assert client.recv(len(ACCEPTED)) == ACCEPTED
+        client.sendall(frame(encode_open_session(1, "ann", "secret", {})))
+        proxy.child.process.send_signal(signal.SIGTERM)
+        assert eventually(lambda: len(lines(proxy, "draining")) == WORKERS)
+        # The same signal within a second would count as the first one.
+        time.sleep(1.5)
+        assert proxy.child.exit_code is None
+        proxy.child.process.send_signal(signal.SIGTERM)
+        assert proxy.child.process.wait(PATIENCE_S) == 0
+        client.close()
 
 
 def open_files(pid: int) -> list[Path]:
