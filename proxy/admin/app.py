@@ -70,7 +70,8 @@ def application(  # noqa: PLR0913 - the parts that the routes show
 
     view = StatementsView(history or History(HistorySection(enabled=False), None))
     visitors = Visitors(config, key or os.urandom(32), check_at_backend)
-    pages = Pages(view, visitors, backends, explained)
+    is_alone = config.proxy.workers == 1
+    pages = Pages(view, visitors, backends, explained, is_alone=is_alone)
     app = web.Application(client_max_size=config.admin.request_bytes_max, middlewares=[_guarded(pages)])
     app.on_response_prepare.append(_prepare)
     app.on_cleanup.append(lambda _: view.close())
@@ -82,7 +83,7 @@ def application(  # noqa: PLR0913 - the parts that the routes show
             web.get("/readyz", readyz),
         ]
     )
-    app.add_routes(backend_routes.routes(backends, is_alone=config.proxy.workers == 1))
+    app.add_routes(backend_routes.routes(backends, visitors, is_alone=is_alone))
     app.add_routes(statement_routes.routes(view, visitors))
     app.add_routes(pages.routes())
     return app

@@ -1,38 +1,44 @@
 """GET /backends, and POST /backends/{name}/drain and /undrain, on the admin port.
 
-As on the rest of the port, every client that can reach the port may use them; by default it listens on loopback.
-But a web page in a browser on that machine may not, so requests from a page of another origin are refused.
+Where `[admin] users` names administrators, only they may drain, by HTTP Basic; else every client that can reach
+the port may, which by default listens on loopback. A web page in a browser on that machine may not: requests from
+a page of another origin are refused.
 """
 
 from __future__ import annotations
 
 from http import HTTPStatus
+from typing import Final
 
 import msgspec
 from aiohttp import web
 
+from proxy.admin.visitors import Visitors
 from proxy.backends.pool import BackendPool
 
+NOT_ALONE: Final = "There are several workers: leave it out of proxy.backends and send SIGHUP, which reaches all."
 
-def routes(backends: BackendPool, *, is_alone: bool = True) -> list[web.RouteDef]:
+
+def routes(backends: BackendPool, visitors: Visitors, *, is_alone: bool = True) -> list[web.RouteDef]:
     """Return the routes for backends. One of several workers refuses to drain, as the others would not know."""
 
     async def show(_: web.Request) -> web.Response:
         return _json({"backends": backends.views()})
 
     async def drain(request: web.Request) -> web.Response:
-        return _drain(request, on=True)
+        return await _drain(request, on=True)
 
     async def undrain(request: web.Request) -> web.Response:
-        return _drain(request, on=False)
+        return await _drain(request, on=False)
 
-    def _drain(request: web.Request, *, on: bool) -> web.Response:
+    async def _drain(request: web.Request, *, on: bool) -> web.Response:
         origin = request.headers.get("Origin")
         if origin is not None and origin.rpartition("//")[2] != request.host:
             return _json({"error": f"A page of {origin} may not do this."}, HTTPStatus.FORBIDDEN)
+        if not await visitors.may_administrate(request):
+            return _json({"error": "Only an administrator of [admin] users may do this."}, HTTPStatus.FORBIDDEN)
         if not is_alone:
-            error = "There are several workers: leave it out of proxy.backends and send SIGHUP, which reaches all."
-            return _json({"error": error}, HTTPStatus.CONFLICT)
+            return _json({"error": NOT_ALONE}, HTTPStatus.CONFLICT)
         name = request.match_info["name"]
         if not backends.drain(name, on=on):
             return _json({"error": f"There is no backend {name}; GET /backends names them."}, HTTPStatus.NOT_FOUND)

@@ -67,11 +67,13 @@ def plural(number: float, one: str, several: str | None = None) -> str:
 def seconds(number: float | None) -> str:
     """A time with as many digits as tell something.
 
-    >>> [seconds(each) for each in (0.0721, 1.5, 75, 7300, None)]
-    ['72 ms', '1.5 s', '1 min 15 s', '2 h 1 min', '-']
+    >>> [seconds(each) for each in (0.0721, 1.5, 75, 7300, -1.5, None)]
+    ['72 ms', '1.5 s', '1 min 15 s', '2 h 1 min', '-1.5 s', '-']
     """
     if number is None:
         return _NONE
+    if number < 0:
+        return f"-{seconds(-number)}"
     if number < 1:
         return f"{number * 1000:.0f} ms"
     if number < _MINUTE_S:

@@ -31,6 +31,7 @@ class Parameter:
     text: str
     type: str = "string"
     enum: tuple[str, ...] = ()
+    format: str = ""
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def _operation(route: Route, schema: dict[str, Any], error: dict[str, Any]) -> d
             "name": one.name,
             "in": "query",
             "description": one.text,
-            "schema": {"type": one.type, **({"enum": list(one.enum)} if one.enum else {})},
+            "schema": {"type": one.type} | _rest(one),
         }
         for one in route.parameters
     ]
@@ -107,3 +108,8 @@ def _operation(route: Route, schema: dict[str, Any], error: dict[str, Any]) -> d
 def _content(text: str, schema: dict[str, Any], *, is_answer: bool = True) -> dict[str, Any]:
     content = {"content": {"application/json": {"schema": schema}}}
     return {"description": text, **content} if is_answer else content
+
+
+def _rest(parameter: Parameter) -> dict[str, Any]:
+    listed = {"enum": list(parameter.enum)} if parameter.enum else {}
+    return listed | ({"format": parameter.format} if parameter.format else {})

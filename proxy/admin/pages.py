@@ -18,9 +18,11 @@ from aiohttp import web
 
 from proxy.admin import formats
 from proxy.admin.answers import Handler
+from proxy.admin.backends_endpoint import NOT_ALONE
 from proxy.admin.drawings import join_graph, timeline
 from proxy.admin.explain_endpoint import ANONYMOUS, ExplainRequest
 from proxy.admin.insertions import compared
+from proxy.admin.statements_endpoint import WantedDigests
 from proxy.admin.statements_view import REASON_DAYS, StatementsView, remedy_of, sentence_of
 from proxy.admin.tickets import Visitor
 from proxy.admin.visitors import COOKIE, SignInError, Visitors
@@ -37,6 +39,8 @@ log = logging.getLogger(__name__)
 _HERE: Final = Path(__file__).parent
 # The style sheet changes with a release alone.
 _STYLE_S: Final = 3_600
+# The page Now loads itself anew if its reader wants it.
+_REFRESH_S: Final = 10
 # Fields by which the history is filtered, as in GET /statements.
 _FILTERS: Final = ("text", "outcome", "reason", "user", "table", "fingerprint")
 _FIELD_CHARS_MAX: Final = 500
@@ -48,12 +52,20 @@ class Pages:
     """The pages, for the visitor that each request is of."""
 
     def __init__(
-        self, view: StatementsView, visitors: Visitors, backends: BackendPool, explained: Explained
+        self,
+        view: StatementsView,
+        visitors: Visitors,
+        backends: BackendPool,
+        explained: Explained,
+        *,
+        is_alone: bool,
     ) -> None:
+        """With several workers, one of them (not `is_alone`) cannot drain a backend for all."""
         self._view = view
         self._visitors = visitors
         self._backends = backends
         self._explained = explained
+        self._is_alone = is_alone
         self._templates = formats.templates(_HERE / "templates")
         self._style = (_HERE / "static" / "style.css").read_bytes()
 
@@ -67,6 +79,7 @@ class Pages:
             web.get("/why-not", self._for_visitor(self._why_not)),
             web.get("/explain", self._for_visitor(self._explain_form)),
             web.post("/explain/page", self._explain),
+            web.post("/backends/page", self._drain),
             web.get("/sign-in", self._sign_in_form),
             web.post("/sign-in", self._sign_in),
             web.post("/sign-out", self._sign_out),
@@ -85,7 +98,8 @@ class Pages:
             today = await self._view.today(visitor)
         except HistoryError as error:
             failure = str(error)
-        return self._answer(
+        refreshes = "refresh" in request.query
+        answer = self._answer(
             request,
             visitor,
             "now.html",
@@ -95,9 +109,26 @@ class Pages:
             now=await self._view.now(visitor),
             quarantine=await self._view.quarantine(visitor),
             backends=self._backends.views(),
+            refreshes=refreshes,
+            is_alone=self._is_alone,
             losses=sum(count for _, count in self._view.history.losses_by_reason()),
             trouble=self._view.history.error,
         )
+        if refreshes:
+            answer.headers["Refresh"] = str(_REFRESH_S)
+        return answer
+
+    async def _drain(self, request: web.Request) -> web.Response:
+        """Stop or resume giving sessions to a backend, by a button."""
+        visitor = await self._known(request)
+        form = await self._form(request)
+        if form is None or visitor is None or not visitor.is_administrator:
+            return self.error(HTTPStatus.FORBIDDEN, "Only an administrator may do this, by the page's button.")
+        if not self._is_alone:
+            return self.error(HTTPStatus.CONFLICT, NOT_ALONE)
+        if not self._backends.drain(form.get("name", ""), on=form.get("on") == "yes"):
+            return self.error(HTTPStatus.NOT_FOUND, "There is no such backend any more.")
+        return _see("/#backends")
 
     async def _history(self, request: web.Request, visitor: Visitor) -> web.Response:
         asked = {name: request.query.get(name, "")[:_FIELD_CHARS_MAX].strip() for name in _FILTERS}
@@ -151,13 +182,25 @@ class Pages:
         )
 
     async def _digests(self, request: web.Request, visitor: Visitor) -> web.Response:
-        digests, failure = [], ""
+        digests, failure, wanted = [], "", WantedDigests()
         try:
-            digests = await self._view.digests(visitor)
+            # Fields that were left empty are not given.
+            given = {name: value for name, value in request.query.items() if value}
+            wanted = msgspec.convert(given, WantedDigests, strict=False)
+            digests = await self._view.digests(visitor, compared=wanted.compared)
         except HistoryError as error:
             failure = str(error)
+        except msgspec.ValidationError as error:
+            failure = f"The days are not understood: {error}."
         return self._answer(
-            request, visitor, "digests.html", place="digests", digests=digests, failure=failure, days=REASON_DAYS
+            request,
+            visitor,
+            "digests.html",
+            place="digests",
+            digests=digests,
+            failure=failure,
+            days=REASON_DAYS,
+            wanted=wanted,
         )
 
     async def _why_not(self, request: web.Request, visitor: Visitor) -> web.Response:

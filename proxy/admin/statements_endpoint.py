@@ -7,6 +7,7 @@ cookie of the pages.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from datetime import date
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -64,9 +65,31 @@ class _Wanted(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _WantedDays(msgspec.Struct, forbid_unknown_fields=True):
-    """The query of GET /reasons and /digests."""
+    """The query of GET /reasons."""
 
     days: int = REASON_DAYS
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.days <= REASON_DAYS_MAX:
+            raise ValueError(f"days is from 1 to {REASON_DAYS_MAX}")
+
+
+class WantedDigests(_WantedDays):
+    """The query of GET /digests, and of the page."""
+
+    # Two days to compare.
+    earlier: date | None = None
+    later: date | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.earlier is None) is not (self.later is None):
+            raise ValueError("earlier and later come together")
+
+    @property
+    def compared(self) -> tuple[date, date] | None:
+        """The two days, or None."""
+        return None if self.earlier is None or self.later is None else (self.earlier, self.later)
 
 
 ROUTES: Final = (
@@ -98,7 +121,11 @@ ROUTES: Final = (
         "/digests",
         "One line for each fingerprint, those that took most seconds in all first.",
         DigestsAnswer,
-        parameters=(Parameter("days", f"Days that are looked back, {REASON_DAYS_MAX} at most.", "integer"),),
+        parameters=(
+            Parameter("days", f"Days that are looked back, {REASON_DAYS_MAX} at most.", "integer"),
+            Parameter("earlier", "A day to compare with a later one, YYYY-MM-DD.", format="date"),
+            Parameter("later", "That later day.", format="date"),
+        ),
     ),
     Route("/now", "Statements that run, and open sessions.", NowView),
     Route("/quarantine", "Rules and fingerprints that are quarantined.", QuarantineView),
@@ -144,18 +171,14 @@ class _Statements:
 
     async def reasons(self, request: web.Request, visitor: Visitor) -> web.Response:
         days = msgspec.convert(dict(request.query), _WantedDays, strict=False).days
-        if not 1 <= days <= REASON_DAYS_MAX:
-            return error_answer(HTTPStatus.BAD_REQUEST, f"days is from 1 to {REASON_DAYS_MAX}.")
         return json_answer(ReasonsAnswer(await self._view.reasons(visitor, days)))
 
     async def summary(self, _: web.Request, visitor: Visitor) -> web.Response:
         return json_answer(await self._view.today(visitor))
 
     async def digests(self, request: web.Request, visitor: Visitor) -> web.Response:
-        days = msgspec.convert(dict(request.query), _WantedDays, strict=False).days
-        if not 1 <= days <= REASON_DAYS_MAX:
-            return error_answer(HTTPStatus.BAD_REQUEST, f"days is from 1 to {REASON_DAYS_MAX}.")
-        return json_answer(DigestsAnswer(await self._view.digests(visitor, days)))
+        wanted = msgspec.convert(dict(request.query), WantedDigests, strict=False)
+        return json_answer(DigestsAnswer(await self._view.digests(visitor, wanted.days, wanted.compared)))
 
     async def now(self, _: web.Request, visitor: Visitor) -> web.Response:
         return json_answer(await self._view.now(visitor))

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import date
 from functools import partial
 from typing import Final, TypeVar
 
@@ -24,6 +25,7 @@ from proxy.history.queries import (
     StatementLine,
     StatementPage,
     Sums,
+    midnight,
     today,
 )
 from proxy.history.record import Record
@@ -48,6 +50,8 @@ class SparingDashboard(msgspec.Struct):
     partitions_total: int
     last_id: str
     excerpt: str
+    # Null where too few originals ran to tell.
+    saved_s: float | None = None
 
 
 class NowView(msgspec.Struct):
@@ -70,6 +74,9 @@ class TodayView(msgspec.Struct):
     """The statements since midnight: their sums, those that gained most, and the slowest."""
 
     sums: Sums
+    # Of statements whose originals ran at least three times in the last seven days; null where there is none.
+    saved_s: float | None
+    saved_runs: int
     dashboards: list[SparingDashboard]
     slowest: list[StatementLine]
     # Among the slowest, those that stayed original although there was something to decide.
@@ -152,10 +159,15 @@ class StatementsView:
         lines = await self._asked(lambda reader: reader.reasons(Filter(seen_by=visitor.seen_by), days))
         return [_reason(line) for line in lines]
 
-    async def digests(self, visitor: Visitor, days: int = REASON_DAYS) -> list[Digest]:
-        """One line for each fingerprint of the last days."""
-        wanted = Filter(seen_by=visitor.seen_by, since=time.time() - days * DAY_S)
-        return await self._asked(lambda reader: reader.digests(wanted))
+    async def digests(
+        self, visitor: Visitor, days: int = REASON_DAYS, compared: tuple[date, date] | None = None
+    ) -> list[Digest]:
+        """One line for each fingerprint of the last days, an earlier and a later day compared."""
+        since = time.time() - days * DAY_S
+        if compared is not None:
+            since = min(since, *map(midnight, compared))
+        wanted = Filter(seen_by=visitor.seen_by, since=since)
+        return await self._asked(lambda reader: reader.digests(wanted, compared))
 
     async def _states(self) -> list[ProcessState]:
         own = self.history.state()
@@ -188,9 +200,15 @@ def remedy_of(code: str) -> str:
 def _today(wanted: Filter, reader: HistoryReader) -> TodayView:
     sums = reader.sums(wanted)
     dashboards = [SparingDashboard(*row) for row in reader.most_spared(wanted, _FRONT_LINES)]
+    week = msgspec.structs.replace(wanted, since=time.time() - REASON_DAYS * DAY_S)
+    saved = {one.fingerprint: one for one in reader.saved_times(week, wanted.since or 0.0)}
+    for dashboard in dashboards:
+        if dashboard.fingerprint in saved:
+            dashboard.saved_s = saved[dashboard.fingerprint].seconds
+    saved_s = sum(one.seconds for one in saved.values()) if saved else None
     slowest = reader.slowest(wanted, _FRONT_LINES)
     left = reader.slowest(msgspec.structs.replace(wanted, outcome="original", only_candidates=True), _FRONT_LINES)
-    return TodayView(sums, dashboards, slowest, left)
+    return TodayView(sums, saved_s, sum(one.runs for one in saved.values()), dashboards, slowest, left)
 
 
 def _reason(line: ReasonLine) -> ReasonView:

@@ -63,6 +63,16 @@ class Visitors:
             raise SignInError(f"The request is not understood: {error}.") from error
         return await self._remembered_or_checked(login.user, login.password)
 
+    async def may_administrate(self, request: web.Request) -> bool:
+        """True for an administrator, and for everybody where none is named."""
+        if not self._admin.users:
+            return True
+        try:
+            visitor = await self.of_request(request)
+        except SignInError:
+            return False
+        return visitor is not None and visitor.is_administrator
+
     async def sign_in(self, name: str, password: str) -> Visitor:
         """The visitor with this name and password. Raises SignInError."""
         if not name:

@@ -11,21 +11,44 @@ from typing import Any, Final
 
 import msgspec
 
+# Later runs that take this many times as long as earlier ones are called slower.
+_SLOWER: Final = 1.5
+_IS_REWRITTEN: Final = "(s.outcome = 'rewritten')"
 # Characters of a text in a list.
 _EXCERPT_CHARS: Final = 300
 
+# The median of fewer originals says little: the first, on a cold listing, may take ten times as long as others.
+ORIGINALS_MIN: Final = 3
+
 # Runs that took a time: of each kind the median and the 95th percentile are those of a run that was made.
-_TIMES: Final = """
+_RUNS: Final = """
 WITH runs AS (
   SELECT fingerprint, kind, took, row_number() OVER (PARTITION BY fingerprint, kind ORDER BY took) AS place,
     count(*) OVER (PARTITION BY fingerprint, kind) AS total
   FROM (SELECT fingerprint, {kind} AS kind, deciding_s + run_s AS took FROM statements AS s
     WHERE {where} AND fingerprint IS NOT NULL AND run_s IS NOT NULL AND outcome IN ('rewritten', 'original'))
 )
-SELECT fingerprint, kind, total, max(CASE WHEN place = (total + 1) / 2 THEN took END),
-  max(CASE WHEN place = (total * 95 + 99) / 100 THEN took END)
-FROM runs GROUP BY fingerprint, kind
 """
+_TIMES: Final = (
+    _RUNS
+    + """
+SELECT fingerprint, kind, total, max(CASE WHEN place = (total + 1) / 2 THEN took END),
+  max(CASE WHEN place = (total * 95 + 99) / 100 THEN took END), sum(took)
+FROM runs WHERE kind IS NOT NULL GROUP BY fingerprint, kind
+"""
+)
+_SAVED: Final = (
+    _RUNS  # noqa: S608 - the parts are our own
+    + """,
+originals AS (
+  SELECT fingerprint, max(CASE WHEN place = (total + 1) / 2 THEN took END) AS median
+  FROM runs WHERE kind = 0 AND total >= {least} GROUP BY fingerprint
+)
+SELECT s.fingerprint, count(*), sum(median - (deciding_s + run_s))
+FROM statements AS s JOIN originals USING (fingerprint)
+WHERE {where} AND s.id >= ? AND run_s IS NOT NULL AND outcome = 'rewritten' GROUP BY s.fingerprint
+"""
+)
 
 _LINES: Final = """
 SELECT fingerprint, count(*), total(outcome = 'rewritten'), total(outcome = 'fallback'), total(outcome = 'failed'),
@@ -45,13 +68,26 @@ class Times(msgspec.Struct):
     runs: int
     median_s: float
     p95_s: float
+    # Of all of them together.
+    sum_s: float
+
+
+class SavedTime(msgspec.Struct):
+    """The time that rewritten runs of a fingerprint have saved: each against the median of its originals.
+
+    Below zero where they took longer. Only of fingerprints of which at least three originals are kept.
+    """
+
+    fingerprint: str
+    runs: int
+    seconds: float
 
 
 class Digest(msgspec.Struct, kw_only=True):
     """The runs of one fingerprint.
 
-    Times are null where no such run is kept. The last two are of runs of both kinds: of the last 24 hours, and of
-    before.
+    Times are null where no such run is kept. The last two are of runs of both kinds, in two times that are
+    compared: the last 24 hours and before, or two days.
     """
 
     fingerprint: str
@@ -70,25 +106,42 @@ class Digest(msgspec.Struct, kw_only=True):
     excerpt: str
     times_rewritten: Times | None = None
     times_original: Times | None = None
-    times_last_day: Times | None = None
-    times_before: Times | None = None
+    times_later: Times | None = None
+    times_earlier: Times | None = None
+    # As SavedTime has them; null where too few originals are kept to tell.
+    saved_s: float | None = None
     reasons: list[str] = []
+
+    @property
+    def is_slower(self) -> bool:
+        """Whether the later runs took half as long again as the earlier ones."""
+        later, earlier = self.times_later, self.times_earlier
+        return later is not None and earlier is not None and later.median_s > _SLOWER * earlier.median_s
+
+
+class Span(msgspec.Struct, frozen=True):
+    """A time by the ids of its statements: from the first, up to and without the second."""
+
+    start: str
+    end: str
 
 
 def digests(
-    connection: sqlite3.Connection, where: str, values: list[object], a_day_ago: str, rows: int
+    connection: sqlite3.Connection, where: str, values: list[object], compared: tuple[Span, Span], rows: int
 ) -> list[Digest]:
-    """The digests of statements that satisfy a condition; `a_day_ago` is the lowest id of that time."""
+    """The digests of statements that satisfy a condition; the earlier and the later of two times are compared."""
     found = connection.execute(_LINES.format(where=where, chars=_EXCERPT_CHARS), (*values, rows)).fetchall()
     lines = {row[0]: _digest(row) for row in found}
     for kind, fields in (
-        ("s.outcome = 'rewritten'", ("times_original", "times_rewritten")),
-        (f"s.id >= '{a_day_ago}'", ("times_before", "times_last_day")),
+        (_IS_REWRITTEN, ("times_original", "times_rewritten")),
+        (_period(*compared), ("times_earlier", "times_later")),
     ):
         timed = connection.execute(_TIMES.format(kind=kind, where=where), values)
         for fingerprint, is_second, *times in timed:
             if fingerprint in lines:
                 setattr(lines[fingerprint], fields[is_second], Times(*times))
+    for line in lines.values():
+        line.saved_s = _saved(line)
     named = connection.execute(
         "SELECT DISTINCT s.fingerprint, r.reason FROM reasons AS r JOIN statements AS s ON s.id = r.id"  # noqa: S608
         f" WHERE {where} AND s.fingerprint IS NOT NULL ORDER BY r.reason",
@@ -98,6 +151,26 @@ def digests(
         if fingerprint in lines:
             lines[fingerprint].reasons.append(reason)
     return list(lines.values())
+
+
+def saved_times(connection: sqlite3.Connection, where: str, values: list[object], since: str) -> list[SavedTime]:
+    """The time saved since an id by each fingerprint, by originals of all statements that satisfy a condition."""
+    question = _SAVED.format(kind=_IS_REWRITTEN, where=where, least=ORIGINALS_MIN)
+    return [SavedTime(*row) for row in connection.execute(question, (*values, *values, since))]
+
+
+def _saved(line: Digest) -> float | None:
+    originals, rewritten = line.times_original, line.times_rewritten
+    if originals is None or rewritten is None or originals.runs < ORIGINALS_MIN:
+        return None
+    return rewritten.runs * originals.median_s - rewritten.sum_s
+
+
+def _period(earlier: Span, later: Span) -> str:
+    """The number of the time that a statement falls into; null for none. Ids are our own."""
+    times = enumerate((earlier, later))
+    cases = (f"WHEN s.id >= '{one.start}' AND s.id < '{one.end}' THEN {kind}" for kind, one in times)
+    return f"CASE {' '.join(cases)} END"
 
 
 def _digest(row: tuple[Any, ...]) -> Digest:

@@ -33,6 +33,7 @@ from proxy.history.record import (
     new_id,
     now,
     shadow_of,
+    text_fingerprint,
 )
 from proxy.history.redaction import kept
 from proxy.history.store import FILE_NAME, Store, StoreError
@@ -314,7 +315,7 @@ class History:
     def _write_batch(self, store: Store) -> None:
         records = self._batch()
         verdicts = [self._verdicts.popleft() for _ in range(min(BATCH_MAX, len(self._verdicts)))]
-        written = [kept(record, literals=self.literals) for record in records]
+        written = [_with_fingerprint(kept(record, literals=self.literals)) for record in records]
         try:
             store.add(written, verdicts)
         except ValueError:
@@ -456,3 +457,10 @@ class StatementHistory:
         verdict = shadow_of(comparison, decision)
         add_verdict(record, verdict)
         self._session.history.compared(record.id, verdict)
+
+
+def _with_fingerprint(record: Record) -> Record:
+    """The record as it is kept, which had no time for this before."""
+    if record.fingerprint is None:
+        record.fingerprint = text_fingerprint(record.original)
+    return record

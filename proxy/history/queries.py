@@ -10,14 +10,15 @@ import sqlite3
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from datetime import date
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from proxy.history.digests import Digest, digests
+from proxy.history.digests import Digest, SavedTime, Span, digests, saved_times
 from proxy.history.history import LOST_AFTER_S, ProcessState
-from proxy.history.record import Record, id_of_time
+from proxy.history.record import TEXT_FINGERPRINT, Record, id_of_time
 from proxy.history.store import connect
 
 # Statements of one page.
@@ -29,6 +30,8 @@ _STEPS: Final = 10_000
 # Fingerprints of one list.
 DIGESTS_MAX: Final = 200
 DAY_S: Final = 86_400.0
+# Sorts behind every id.
+_LAST_ID: Final = "~"
 # Characters of a text in a list.
 EXCERPT_CHARS: Final = 300
 
@@ -137,7 +140,8 @@ NOTHING_TO_DECIDE: Final = ("NOT_A_QUERY", "NO_JOIN_IN_TEXT", "OWN_FILTERS_ALONE
 
 
 _NAMED: Final = ", ".join(f"'{reason}'" for reason in NOTHING_TO_DECIDE)
-_IS_CANDIDATE: Final = f"(s.fingerprint IS NOT NULL AND coalesce(s.skip_reason, '') NOT IN ({_NAMED}))"
+_IS_PARSED: Final = f"coalesce(s.fingerprint, '{TEXT_FINGERPRINT}') NOT LIKE '{TEXT_FINGERPRINT}%'"
+_IS_CANDIDATE: Final = f"({_IS_PARSED} AND coalesce(s.skip_reason, '') NOT IN ({_NAMED}))"
 
 
 class HistoryReader:
@@ -248,11 +252,22 @@ class HistoryReader:
                 found[reason].tables.append(table)
         return sorted(found.values(), key=lambda line: (line.reason in NOTHING_TO_DECIDE, -line.statements))
 
-    def digests(self, wanted: Filter, rows: int = DIGESTS_MAX) -> list[Digest]:
-        """One line for each fingerprint, those that took most seconds in all first."""
+    def digests(
+        self, wanted: Filter, days: tuple[date, date] | None = None, rows: int = DIGESTS_MAX
+    ) -> list[Digest]:
+        """One line for each fingerprint, those that took most seconds in all first.
+
+        Compared are an earlier and a later day, or else the last 24 hours and all before.
+        """
         where, values = _where(wanted)
         with self._connected() as connection:
-            return digests(connection, where, values, id_of_time(time.time() - DAY_S), rows)
+            return digests(connection, where, values, _compared(days), rows)
+
+    def saved_times(self, wanted: Filter, since: float) -> list[SavedTime]:
+        """The time that each fingerprint has saved since then, by its originals among the statements asked for."""
+        where, values = _where(wanted)
+        with self._connected() as connection:
+            return saved_times(connection, where, values, id_of_time(since))
 
     def others(self, process: str) -> list[ProcessState]:
         """The states of the other processes that share the file."""
@@ -308,6 +323,19 @@ def _days(count: int) -> list[float]:
     """The beginnings of the last days, today's the last one."""
     year, month, day, *_ = time.localtime()
     return [time.mktime((year, month, day - back, 0, 0, 0, 0, 0, -1)) for back in reversed(range(count))]
+
+
+def _compared(days: tuple[date, date] | None) -> tuple[Span, Span]:
+    if days is None:
+        a_day_ago = id_of_time(time.time() - DAY_S)
+        return Span("", a_day_ago), Span(a_day_ago, _LAST_ID)
+    earlier, later = (Span(*(id_of_time(midnight(one, after)) for after in (0, 1))) for one in days)
+    return earlier, later
+
+
+def midnight(day: date, days_after: int = 0) -> float:
+    """The beginning of a day, by the time zone of this machine."""
+    return time.mktime((day.year, day.month, day.day + days_after, 0, 0, 0, 0, 0, -1))
 
 
 def _sums(row: Sequence[float]) -> list[int]:

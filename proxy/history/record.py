@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from hashlib import blake2b
 from itertools import count
 from random import getrandbits
 from typing import Final
@@ -13,6 +14,7 @@ from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.session.decision import Decision
 from proxy.session.explain.text import without_files
 from proxy.session.explain.view import CountView, ScanView, view
+from proxy.session.feedback.known_texts import without_constants
 from proxy.session.shadow.compare import Comparison
 from proxy.session.timings import AskedQuery
 from rewriter import SkipReason
@@ -22,6 +24,9 @@ from rewriter import SkipReason
 TEXT_CHARS_MAX: Final = 262_144
 # Characters of a predicate, a key query or a server's message. The rewritten text has the whole predicate.
 PART_CHARS_MAX: Final = 4_000
+# The beginning of fingerprints of statements that were not parsed: the digest of a text.
+TEXT_FINGERPRINT: Final = "text-"
+_DIGEST_BYTES: Final = 8
 _order = count()
 # Scans of a statement that are kept: a text of 256 KB could name tens of thousands.
 SCANS_MAX: Final = 100
@@ -75,7 +80,7 @@ class Record(msgspec.Struct, kw_only=True):
     original: str
     # Null where the original was sent.
     rewritten: str | None = None
-    # Equal for statements whose texts differ in constants alone; null where the statement was not parsed.
+    # Equal for statements whose texts differ in constants alone; begins with "text-" for one that was not parsed.
     fingerprint: str | None = None
     # The code of the reason for which the statement as a whole stayed original.
     skip_reason: str | None = None
@@ -110,6 +115,17 @@ def new_id(now: float) -> str:
     '0000000005dc'
     """
     return f"{int(now * 1000):012x}{next(_order) & 0xFFFF:04x}{getrandbits(32):08x}"
+
+
+def text_fingerprint(text: str) -> str:
+    """The fingerprint of a text that was not parsed: equal for texts that differ in constants alone.
+
+    >>> text_fingerprint("SELECT 1") == text_fingerprint("SELECT 2")
+    True
+    """
+    like = without_constants(text)
+    digest = blake2b((text if like is None else like).encode(errors="replace"), digest_size=_DIGEST_BYTES)
+    return f"{TEXT_FINGERPRINT}{digest.hexdigest()}"
 
 
 def id_of_time(at: float) -> str:
@@ -170,7 +186,7 @@ def shadow_of(comparison: Comparison, decision: Decision) -> ShadowRecord:
 def add_verdict(record: Record, verdict: ShadowRecord) -> None:
     """Add the verdict, and the fingerprint that came with it."""
     record.shadow = verdict
-    record.fingerprint = record.fingerprint or verdict.fingerprint
+    record.fingerprint = verdict.fingerprint or record.fingerprint
 
 
 def reasons_of(record: Record) -> list[tuple[str, str]]:

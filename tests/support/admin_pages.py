@@ -104,9 +104,8 @@ def some_statements(count: int) -> list[Record]:
         elif kind == 8:
             one = record(at=when, outcome="fallback", end="recovered", user="bob", message="A partition was gone.")
         else:
-            one = left_alone(
-                "NO_EQUALITY", at=when, skip_reason="IN_SHADOW", shadow=ShadowRecord("equal", "", 3.1)
-            )
+            shadow = ShadowRecord("equal", "", 3.1)
+            one = left_alone(at=when, skip_reason="IN_SHADOW", shadow=shadow, fingerprint="f1", run_s=38.0)
         made.append(one)
     made.append(star(at + 10))
     return made

@@ -116,9 +116,45 @@ async def test_after_signing_out_nothing_is_shown(port: Port) -> None:
 async def test_the_front_page_says_what_was_saved_and_what_was_not_and_why(port: Port) -> None:
     await sign_in(port, "root")
     shown = await page(port, "/")
-    for part in ("Partitions not read", "Statements that gained most", "Slowest today that were not rewritten",
-                 "not a partition column", "spark-b:10000", "Connection refused", "10.0.0.7"):  # fmt: skip
+    for part in (
+        *("Time saved", "rewritten statements whose originals ran at least three times", "Partitions not read"),
+        *("Statements that gained most", "Slowest today that were not rewritten", "not a partition column"),
+        *("spark-b:10000", "Connection refused", "10.0.0.7"),
+    ):
         assert part in shown
+
+
+async def test_the_front_page_loads_itself_anew_for_who_wants_it(port: Port) -> None:
+    await sign_in(port, "ann")
+    assert "Refresh" not in (await port.get("/")).headers
+    answer = await port.get("/?refresh=yes")
+    assert answer.headers["Refresh"] == "10"
+    assert "Stop that" in await answer.text()
+
+
+async def test_an_administrator_drains_a_backend_by_a_button_and_nobody_else_does(port: Port) -> None:
+    drained = {"name": "spark-a:10000", "on": "yes"}
+    await sign_in(port, "ann")
+    assert "Give it no more" not in await page(port, "/")
+    got = await port.post("/backends/page", data={"token": await token(port, "/"), **drained})
+    assert got.status == HTTPStatus.FORBIDDEN
+    assert (await port.post("/backends/spark-a:10000/drain")).status == HTTPStatus.FORBIDDEN
+    await sign_in(port, "root")
+    assert "draining" not in await page(port, "/")
+    got = await port.post("/backends/page", data={"token": await token(port, "/"), **drained})
+    assert (got.status, "Give it sessions again" in await got.text()) == (HTTPStatus.OK, True)
+    got = await port.post("/backends/page", data={"token": await token(port, "/"), **drained, "on": "no"})
+    assert "Give it sessions again" not in await got.text()
+    got = await port.post("/backends/spark-a:10000/drain")
+    assert (await got.json())["backends"][0]["draining"] is True
+
+
+async def test_two_days_of_digests_are_compared(port: Port) -> None:
+    await sign_in(port, "root")
+    shown = await page(port, "/digests/page?earlier=2026-03-01&later=2026-03-02")
+    assert ">2026-03-01<" in shown
+    for query in ("earlier=2026-03-01&later=", "earlier=may&later=june"):
+        assert "The days are not understood" in await page(port, f"/digests/page?{query}")
 
 
 async def test_a_statement_has_both_texts_and_its_reasons(port: Port) -> None:

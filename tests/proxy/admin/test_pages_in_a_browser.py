@@ -9,7 +9,7 @@ import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from support.admin_pages import PASSWORD, admin_port, busy_history
@@ -34,45 +34,9 @@ VIEWS = {
 SHOWS = {"light": ("light", 1280), "dark": ("dark", 1280), "phone": ("light", 390), "dark-phone": ("dark", 390)}
 SHOTS = os.environ.get("STARPRUNER_SCREENSHOTS")
 
-# Checks of what a reader needs: a name for each control, one heading of the first order, none left out, landmarks,
-# a caption and scopes for each table, and a contrast of 4.5 to 1 for each text (WCAG 2, AA).
-CHECKS = """() => {
-  const faults = [];
-  const name = e => e.getAttribute('aria-label') || e.textContent.trim()
-    || (e.labels && e.labels.length)
-    || (e.getAttribute('aria-labelledby') || '').split(' ').some(id => document.getElementById(id));
-  for (const e of document.querySelectorAll('a, button, input:not([type=hidden]), select, textarea, summary,'
-      + ' [role=img], [role=region]')) if (!name(e)) faults.push('no name: ' + e.outerHTML.slice(0, 120));
-  const levels = [...document.querySelectorAll('h1,h2,h3,h4')].map(h => +h.tagName[1]);
-  if (levels.filter(l => l === 1).length !== 1) faults.push('headings of the first order: ' + levels);
-  levels.forEach((l, i) => { if (i && l > levels[i - 1] + 1) faults.push('a heading is left out: ' + levels); });
-  if (document.querySelectorAll('main').length !== 1) faults.push('main');
-  if (!document.documentElement.lang || !document.title) faults.push('language or title');
-  for (const t of document.querySelectorAll('table')) {
-    if (!t.caption) faults.push('a table without a caption');
-    for (const h of t.querySelectorAll('th')) if (!h.scope) faults.push('a header without scope');
-  }
-  const ids = [...document.querySelectorAll('[id]')].map(e => e.id);
-  if (new Set(ids).size !== ids.length) faults.push('an id stands twice: ' + ids);
-  if (document.documentElement.scrollWidth > document.documentElement.clientWidth)
-    faults.push('it scrolls sideways');
-  const parse = c => c.match(/[\\d.]+/g).map(Number);
-  const light = c => { const [r, g, b] = parse(c).map(v => v / 255).map(v => v <= .03928 ? v / 12.92
-    : ((v + .055) / 1.055) ** 2.4); return .2126 * r + .7152 * g + .0722 * b; };
-  const back = e => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor;
-    const p = parse(c); if (p.length < 4 || p[3] > 0) return c; } return 'rgb(255, 255, 255)'; };
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (walker.nextNode()) {
-    const e = walker.currentNode.parentElement;
-    if (!walker.currentNode.textContent.trim() || e.closest('svg, option, .hidden')
-      || !e.checkVisibility())
-      continue;
-    const [a, b] = [light(getComputedStyle(e).color), light(back(e))].sort((x, y) => y - x);
-    const ratio = (a + .05) / (b + .05);
-    if (ratio < 4.5) faults.push('contrast ' + ratio.toFixed(2) + ': ' + e.outerHTML.slice(0, 120));
-  }
-  return faults;
-}"""
+# The rules of axe-core that show a reader is shut out: WCAG 2.2, level AA, and good practice.
+AXE: Final = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
+SIDEWAYS: Final = "() => document.documentElement.scrollWidth > document.documentElement.clientWidth"
 
 
 @asynccontextmanager
@@ -112,7 +76,10 @@ async def signed_in(page: Any, base: str, user: str = "root") -> None:
 async def is_well(page: Any, name: str) -> None:
     if SHOTS:
         await page.screenshot(path=Path(SHOTS) / f"{name}.png", full_page=True)
-    assert await page.evaluate(CHECKS) == [], name
+    axe = pytest.importorskip("axe_playwright_python.async_playwright")
+    found = await axe.Axe().run(page, options=AXE)
+    assert found.response["violations"] == [], name
+    assert not await page.evaluate(SIDEWAYS), name
 
 
 def state(name: str, directory: Path) -> History:

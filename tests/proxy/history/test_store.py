@@ -4,13 +4,14 @@ import multiprocessing
 import sqlite3
 import stat
 import time
+from datetime import date
 from pathlib import Path
 
 import pytest
 from support.histories import left_alone, record, scan
 
 from proxy.history.digests import Times
-from proxy.history.queries import Filter, HistoryError, HistoryReader, today
+from proxy.history.queries import Filter, HistoryError, HistoryReader, midnight, today
 from proxy.history.record import Record, ShadowRecord
 from proxy.history.store import FILE_NAME, SCHEMA_VERSION, Store, StoreError
 
@@ -158,13 +159,48 @@ def test_a_digest_has_times_of_both_kinds_of_runs_that_were_made(tmp_path: Path)
     first, second = reader(tmp_path).digests(Filter())
     assert (first.fingerprint, first.runs, first.reasons) == ("f2", 1, ["NO_EQUALITY"])
     assert (second.runs, second.rewritten, second.failures, second.reasons) == (24, 20, 1, [])
-    assert second.times_rewritten == Times(20, 10.0, 19.0)
-    assert second.times_original == Times(3, 50.0, 50.0)
-    assert (second.times_last_day, second.times_before) == (Times(20, 10.0, 19.0), Times(3, 50.0, 50.0))
+    assert second.times_rewritten == Times(20, 10.0, 19.0, 210.0)
+    assert second.times_original == Times(3, 50.0, 50.0, 150.0)
+    assert (second.times_later, second.times_earlier) == (second.times_rewritten, second.times_original)
+    assert second.saved_s == 20 * 50.0 - 210.0
+    assert (first.saved_s, first.is_slower) == (None, False)
     assert second.partitions_spared == 20 * 2_800
     assert (second.first_seen, second.last_seen) == (trials[-1].started_at, runs[0].started_at)
     assert [one.fingerprint for one in reader(tmp_path).digests(Filter(seen_by="bob"))] == ["f2"]
     assert [one.runs for one in reader(tmp_path).digests(Filter(since=at - 3_600, outcome="rewritten"))] == [20]
+    store.close()
+
+
+def test_time_is_saved_against_the_median_of_three_originals_at_least(tmp_path: Path) -> None:
+    store, at = Store(tmp_path, bytes_max=ROOM), time.time()
+    originals = [left_alone(fingerprint="f1", scans=[], at=at - 50, run_s=run_s) for run_s in (90.0, 4.0)]
+    runs = [
+        record(at=at - age, run_s=run_s, deciding_s=0.5) for age, run_s in ((20, 1.0), (10, 6.0), (5_000, 1.0))
+    ]
+    store.add([*originals, *runs])
+    assert reader(tmp_path).saved_times(Filter(), at - 100) == [], "two originals say little"
+    store.add([left_alone(fingerprint="f1", scans=[], at=at - 50, run_s=5.0, user="bob")])
+    median_s = 5.0 + originals[0].deciding_s
+    (saved,) = reader(tmp_path).saved_times(Filter(), at - 100)
+    assert (saved.fingerprint, saved.runs) == ("f1", 2)
+    assert saved.seconds == pytest.approx((median_s - 1.5) + (median_s - 6.5)), "also where one took longer"
+    assert reader(tmp_path).saved_times(Filter(seen_by="ann"), at - 100) == [], (
+        "bob's original is not ann's to see"
+    )
+    store.close()
+
+
+def test_two_days_are_compared(tmp_path: Path) -> None:
+    store = Store(tmp_path, bytes_max=ROOM)
+    noon = 12 * 3_600.0
+    days = [date(2026, 3, day) for day in (1, 2, 3)]
+    store.add(
+        [record(at=midnight(day) + noon, run_s=run_s) for day, run_s in zip(days, (1.0, 7.0, 2.0), strict=True)]
+    )
+    (line,) = reader(tmp_path).digests(Filter(), (days[0], days[2]))
+    assert line.times_earlier is not None
+    assert line.times_later is not None
+    assert (line.times_earlier.runs, line.times_later.runs, line.is_slower) == (1, 1, True)
     store.close()
 
 
