@@ -33,6 +33,8 @@ SCANS_MAX: Final = 100
 # Queries of a decision that are kept. Most have fewer than ten.
 ASKED_MAX: Final = 50
 
+_ORIGINAL_INSTEAD: Final = "the rewritten text was too long to be sent, or too many others may have to fall back"
+
 _OUTCOMES: Final = {
     OutcomeKind.FAILED: "failed",
     OutcomeKind.FAILED_TWICE: "failed",
@@ -164,6 +166,8 @@ def end(record: Record, outcome: Outcome) -> None:
     """Add its end."""
     record.end = outcome.kind.name.lower()
     record.run_s, record.fallback_s = outcome.seconds, outcome.fallback_s
+    if outcome.original_instead:
+        record.rewritten, record.rules, record.cause = None, [], _ORIGINAL_INSTEAD
     if outcome.kind is OutcomeKind.FINISHED:
         record.outcome = "original" if record.rewritten is None else "rewritten"
     elif outcome.kind is OutcomeKind.UNKNOWN:

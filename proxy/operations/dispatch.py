@@ -39,6 +39,8 @@ class Outcome:
     seconds: float
     # The server's message of the first failure. It may quote the statement.
     message: str = field(default="", repr=False)
+    # The original was sent, although the dispatch has another text: that was too long, or could not fall back.
+    original_instead: bool = False
     # From the end of the first run until the end of the original, of a statement that fell back and was followed.
     fallback_s: float | None = None
 

@@ -67,6 +67,8 @@ class TrackedStatement:
     # The client's call, where another text was sent in its place and the original may be run if that fails. It is
     # dropped as soon as it can no longer be needed.
     original_call: Message | None
+    # The original was sent, although the dispatch has another text.
+    original_instead: bool = False
     # The operation on the backend: of a statement that fell back, the second one.
     operation: OperationHandle | None = field(default=None, repr=False)
     state: StatementState = field(init=False)
@@ -269,7 +271,8 @@ class TrackedStatement:
             first = _FirstRun(seconds, message[:MESSAGE_CHARS_MAX])
         elif seconds > first.seconds:
             fallback_s = seconds - first.seconds
-        return [StatementEnded(self.dispatch, Outcome(kind, first.seconds, first.message or "", fallback_s))]
+        outcome = Outcome(kind, first.seconds, first.message or "", self.original_instead, fallback_s)
+        return [StatementEnded(self.dispatch, outcome)]
 
     def _enter(self, state: StatementState) -> None:
         if state not in FOLLOWING[self.state]:

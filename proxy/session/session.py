@@ -281,16 +281,17 @@ class Session:
         rules = decision.rewrite.rules if decision.rewrite is not None and is_narrowed else frozenset()
 
         def ended(outcome: Outcome) -> None:
-            shared.metrics.statement_ended(outcome.kind, outcome.seconds, rewritten=is_narrowed)
+            was_rewritten = is_narrowed and not outcome.original_instead
+            shared.metrics.statement_ended(outcome.kind, outcome.seconds, rewritten=was_rewritten)
             if outcome.kind.is_fallback:
                 shared.metrics.fell_back(rules)
             # Failures that say nothing about the rewrite itself: keys had changed, a filter was too long for the
             # metastore, or a snapshot was expired as soon as another one was current.
             is_gone = SNAPSHOT_GONE in outcome.message
             expected = is_gone or any(words in outcome.message for words in (KEYS_CHANGED, FILTER_REFUSED))
-            if suspects is not None and not is_gone:
+            if suspects is not None and was_rewritten and not is_gone:
                 learn(outcome, suspects, shared.quarantine, shared.metastore, expected=KEYS_CHANGED)
-            if run is not None and not expected:
+            if run is not None and not expected and not outcome.original_instead:
                 shared.gate.ended(run, outcome)
 
         return ended

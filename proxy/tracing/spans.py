@@ -138,7 +138,7 @@ def _about(record: Record) -> Attributes:
         "starpruner.rules": tuple(record.rules),
         "starpruner.reasons": tuple(sorted({reason for reason, _ in reasons_of(record)})),
     }
-    for part in ("partitions", "files", "bytes"):
+    for part in ("partitions", "files", "bytes") if record.rewritten is not None else ():
         count = counted(record, part)
         about |= {f"starpruner.{part}.total": count.total, f"starpruner.{part}.kept": count.kept}
     return {name: value for name, value in about.items() if value not in {None, "", ()}}

@@ -69,6 +69,29 @@ def test_a_rewritten_statement_is_kept_with_what_was_decided(tmp_path: Path) -> 
     assert (fact.table, fact.reducers[0].keys) == ("f", 1)
 
 
+def test_an_original_that_was_sent_in_place_of_the_rewritten_text_is_kept_as_such(tmp_path: Path) -> None:
+    history = history_in(tmp_path)
+    dispatch = played(session(history).rewrite(SQL), [*DESCRIBE, KEYS])
+    dispatch.on_outcome(Outcome(OutcomeKind.FINISHED, 1.5, original_instead=True))
+    found = written(history)
+    assert (found.outcome, found.rewritten, found.rules) == ("original", None, [])
+    assert found.cause is not None
+    assert "too long to be sent" in found.cause
+
+
+def test_statements_that_were_not_parsed_have_a_fingerprint_of_their_text(tmp_path: Path) -> None:
+    history = history_in(tmp_path)
+    one = session(history)
+    for sql in ("SELECT a FROM t WHERE b = 1", "SELECT a FROM t WHERE b = 2", "SELECT a FROM t WHERE c = 2"):
+        one.forward_unchanged(sql).on_outcome(FINISHED)
+    history.start()
+    history.close()
+    assert history.path is not None
+    digests = HistoryReader(history.path).digests(Filter())
+    assert sorted((one.runs, one.fingerprint[:5]) for one in digests) == [(1, "text-"), (2, "text-")]
+    assert HistoryReader(history.path).sums(Filter()).candidates == 0
+
+
 def test_partitions_are_counted_where_their_list_is_at_hand(tmp_path: Path) -> None:
     history, shared_settings = history_in(tmp_path), CatalogSection()
     with open_store(shared_settings) as store:

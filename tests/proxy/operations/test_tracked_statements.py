@@ -168,7 +168,7 @@ def test_a_failed_first_run_that_had_finished_counts_as_such_no_longer(tracked: 
     tracked.finished(11.0)
     fallen_back(tracked)
     assert [told.outcome for told in tracked.stopped(20.0)] == [
-        Outcome(OutcomeKind.UNKNOWN, 2.0, "it failed", 8.0)
+        Outcome(OutcomeKind.UNKNOWN, 2.0, "it failed", fallback_s=8.0)
     ]
 
 
