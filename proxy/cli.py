@@ -74,6 +74,11 @@ def _configured(command: Callable[..., None]) -> Callable[..., None]:
         help="Set a configuration key, such as rewrite.enabled=false; may be repeated.",
     )(command)
     command = click.option(
+        "--secrets",
+        type=click.Path(path_type=Path),
+        help="A second TOML file, over the first: passwords, for the proxy's user alone.",
+    )(command)
+    command = click.option(
         "--config", "path", type=click.Path(path_type=Path), help="The configuration, a TOML file."
     )(command)
     return click.option("--backend", metavar="HOST:PORT", help="The Spark Thrift Server; sets proxy.backend.")(
@@ -81,14 +86,21 @@ def _configured(command: Callable[..., None]) -> Callable[..., None]:
     )
 
 
-def _config(path: Path | None, overrides: tuple[str, ...], *, serves: bool = False, **flags: str | None) -> Config:
+def _config(
+    path: Path | None,
+    secrets: Path | None,
+    overrides: tuple[str, ...],
+    *,
+    serves: bool = False,
+    **flags: str | None,
+) -> Config:
     """Load the configuration, overridden by the flags: `proxy_listen` is the flag of proxy.listen."""
     named = [f"{flag.replace('_', '.', 1)}={value}" for flag, value in flags.items() if value is not None]
     if flags.get("proxy_backend") is not None:
         # The flag names the only backend, whatever the file lists.
         named.append("proxy.backends=[]")
     try:
-        config = load(path, (*overrides, *named))
+        config = load(path, (*overrides, *named), secrets=secrets)
         if serves:
             config.expect_one_transport()
             if config.tracing.endpoint:
@@ -102,21 +114,29 @@ def _config(path: Path | None, overrides: tuple[str, ...], *, serves: bool = Fal
 @_configured
 @click.option("--listen", metavar="HOST:PORT", help="Where clients connect; sets proxy.listen.")
 @click.option("--admin", metavar="HOST:PORT", help="The HTTP port for explain; sets admin.listen.")
-def serve(
+@click.option(
+    "--check", is_flag=True, help="Check the settings and end. Opens no port, and no file that they name."
+)
+def serve(  # noqa: PLR0913 - one parameter per option
     *,
     path: Path | None,
+    secrets: Path | None,
     overrides: tuple[str, ...],
     backend: str | None,
     listen: str | None,
     admin: str | None,
+    check: bool,
 ) -> None:
     """Run the proxy until SIGTERM or Ctrl-C."""
 
     def read() -> Config:
         flags = {"proxy_backend": backend, "proxy_listen": listen, "admin_listen": admin}
-        return _config(path, overrides, serves=True, **flags)
+        return _config(path, secrets, overrides, serves=True, **flags)
 
     config = read()
+    if check:
+        click.echo("starpruner: the settings are valid")
+        return
     log_to_stderr(config)
     try:
         if worker_count(config.proxy.workers) == 1:
@@ -146,6 +166,7 @@ def hash_password() -> None:
 def explain(  # noqa: PLR0913 - one parameter per option
     *,
     path: Path | None,
+    secrets: Path | None,
     overrides: tuple[str, ...],
     backend: str | None,
     user: str,
@@ -156,7 +177,7 @@ def explain(  # noqa: PLR0913 - one parameter per option
     run_key_queries: bool,
 ) -> None:
     """Show what the proxy would do with SQL, and why."""
-    config = _config(path, overrides, proxy_backend=backend)
+    config = _config(path, secrets, overrides, proxy_backend=backend)
     request = ExplainRequest(sql, database, run_key_queries)
     explained = run(lambda: explain_once(config, request, user, password))
     click.echo(msgspec.json.encode(explained).decode() if as_json else text(explained))

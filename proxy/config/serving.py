@@ -42,9 +42,8 @@ class ProxySection(Section, frozen=True):
     listen: HostAndPortOrNothing = "127.0.0.1:10001"
     # The Spark Thrift Server behind the proxy.
     backend: Annotated[HostAndPort, AT_ONCE] = "127.0.0.1:10000"
-    # Several backends instead: HOST:PORT each, or dns:NAME:PORT for all addresses that a name has. One with "
-    # weight=N" behind it gets N times the connections. After SIGHUP a backend that is no longer named takes no new
-    # sessions.
+    # Several backends instead: HOST:PORT each, or dns:NAME:PORT for all addresses that a name has. "HOST:PORT
+    # weight=N" gets N times the connections. After SIGHUP a backend that is no longer named takes no new sessions.
     backends: Annotated[tuple[str, ...], Meta(max_length=MEMBERS_MAX), AT_ONCE] = ()
     # Connections of the proxy to each backend, its own queries and probes included. Below the 500 threads of Spark
     # Thrift Server (hive.server2.thrift.max.worker.threads), one per connection: the 501st would hang without a
