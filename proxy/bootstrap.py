@@ -35,6 +35,7 @@ from proxy.session.layout.partition_store import open_store
 from proxy.session.session import Session
 from proxy.session.shared_state import SharedState
 from proxy.stopping import STOP_SIGNALS, StopRequests
+from proxy.tracing.export import span_export
 from proxy.upstream.errors import BackendError
 from proxy.workers.launch import ReservedPorts, worker_count
 from proxy.workers.process_role import ProcessRole, process_role
@@ -87,9 +88,11 @@ async def serve_until_stopped(
         process_role(worker_slot) as role,
         open_store(config.catalog) as store,
         history_directory(config.history, of_workers) as directory,
+        span_export(config) as spans,
     ):
         shared = SharedState.of(config, store=store, writes=role.writes)
-        history = History(config.history, directory, shared.quarantine.sentences)
+        history = History(config.history, directory, shared.quarantine.sentences, spans.statement_ended)
+        shared.metrics.watch_tracing(spans.lost)
         await _serve_with(config, shared, history, read, role)
 
 
@@ -127,7 +130,7 @@ async def _serve_with(
         registered = zookeeper_registration(config, proxy.ports) if role.is_first else None
         shared.metrics.watch_connections(lambda: proxy.connection_count)
         shared.metrics.watch_backends(backends.views)
-        shared.metrics.watch_history(history.losses_by_reason)
+        shared.metrics.watch_history(history)
         history.start()
         site = _admin_site(runner, config, shares_port=role.process.shares_ports)
         await site.start()

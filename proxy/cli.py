@@ -29,6 +29,7 @@ from proxy.config.config import Config, load
 from proxy.config.errors import ConfigError
 from proxy.session.explain.text import text
 from proxy.terminal.commands import digests, top
+from proxy.tracing.export import sender_class
 from proxy.workers.launch import run_workers, worker_count
 from proxy.workers.supervisor import WorkersError
 
@@ -118,6 +119,8 @@ def _config(
         config = load(path, (*overrides, *named), secrets=secrets)
         if serves:
             config.expect_one_transport()
+            if config.tracing.endpoint:
+                _ = sender_class()
     except ConfigError as error:
         raise click.ClickException(str(error)) from error
     return config

@@ -9,7 +9,7 @@ from proxy.session.session_settings import SessionSettings
 from rewriter import Rule, SkipReason
 from rewriter.vocabulary.remedies import REMEDIES
 from rewriter.vocabulary.skip_reason import UnpinnedReason
-from tools import architecture_map, configuration_page
+from tools import architecture_map, configuration_page, metrics_table
 from tools.configuration_keys import tables
 
 ROOT = Path(__file__).parent.parent
@@ -26,6 +26,11 @@ def text(name: str) -> str:
 def test_the_page_of_the_configuration_is_made_from_the_code_as_it_is() -> None:
     command = configuration_page.COMMAND
     assert text("configuration.md") == configuration_page.page(), f"make it anew: {command}"
+
+
+def test_the_table_of_metrics_is_made_from_the_code_as_it_is() -> None:
+    now = text("observability.md")
+    assert now == metrics_table.page(now), f"make it anew: {metrics_table.COMMAND}"
 
 
 def test_every_key_of_the_configuration_has_a_text() -> None:

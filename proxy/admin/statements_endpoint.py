@@ -59,7 +59,7 @@ class _Wanted(msgspec.Struct, forbid_unknown_fields=True):
     ] = ""
     table: Annotated[str, Meta(description="A table that they name, as they name it.")] = ""
     fingerprint: Annotated[str, Meta(description="Statements that differ in constants alone.")] = ""
-    text: Annotated[str, Meta(description="A part of the original.")] = ""
+    text: Annotated[str, Meta(description="A part of the original, the id, or an id of Spark's UI.")] = ""
     since: Annotated[float, Meta(ge=0, le=_SINCE_MAX, description="Seconds since 1970.")] = 0.0
     before: Annotated[str, Meta(description="The id that the last page ended with.")] = ""
     limit: Annotated[int, Meta(ge=1, le=PAGE_ROWS_MAX, description="Statements of a page.")] = PAGE_ROWS

@@ -22,6 +22,7 @@ from proxy.config.serving import (
     ListenerSection,
     LogSection,
     ProxySection,
+    TracingSection,
     ZooKeeperSection,
 )
 from proxy.config.types import AFTER_RESTART, Section
@@ -39,6 +40,7 @@ class Config(Section, frozen=True):
     http: HttpSection = HttpSection()
     admin: AdminSection = AdminSection()
     history: HistorySection = HistorySection()
+    tracing: TracingSection = TracingSection()
     health: HealthSection = HealthSection()
     zookeeper: ZooKeeperSection = ZooKeeperSection()
     rewrite: RewriteSection = RewriteSection()

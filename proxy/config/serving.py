@@ -213,6 +213,21 @@ class HistorySection(Section, frozen=True):
     literals: bool = True
 
 
+class TracingSection(Section, frozen=True):
+    """Spans of statements for OpenTelemetry: see docs/observability.md. Needs the extra starpruner[tracing]."""
+
+    counts: ClassVar = Counts.AFTER_RESTART
+
+    # The address that takes OTLP over HTTP, as http://127.0.0.1:4318/v1/traces. Empty: no spans. Its headers and
+    # certificates come from OpenTelemetry's variables, as OTEL_EXPORTER_OTLP_HEADERS: no token stands here.
+    endpoint: Annotated[str, Meta(pattern=r"^(https?://\S+)?$")] = ""
+    # The name of the proxy among the services of a trace.
+    service_name: Annotated[str, Meta(min_length=1, max_length=200)] = "starpruner"
+    # Adds the client's text, as the history keeps it, without literals where history.literals is false. Off, since
+    # others may read traces than those who may read statements.
+    statement_text: bool = False
+
+
 class HealthSection(Section, frozen=True):
     """Health checks of the backends. A single backend is checked only if there is a user for that."""
 

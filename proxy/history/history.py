@@ -27,6 +27,7 @@ from proxy.history.record import (
     ShadowRecord,
     add_verdict,
     answer,
+    counted,
     cut,
     decide,
     end,
@@ -88,6 +89,7 @@ class SessionState(msgspec.Struct):
     database: str
     opened_at: float
     statements: int = 0
+    backend: str = ""
 
 
 class ProcessState(msgspec.Struct):
@@ -120,8 +122,12 @@ class History:
         settings: HistorySection,
         directory: Path | None,
         quarantine: Callable[[], tuple[Sequence[str], Sequence[str]]] = lambda: ((), ()),
+        on_end: Callable[[Record], None] = lambda _: None,
     ) -> None:
-        """`quarantine` tells what is quarantined now, in sentences: rules, and fingerprints."""
+        """`quarantine` tells what is quarantined now, in sentences: rules, and fingerprints.
+
+        `on_end` is called with each statement that has ended, on the event loop: it has to be quick.
+        """
         self.settings = settings
         self.directory = directory
         self.literals = settings.literals
@@ -131,6 +137,7 @@ class History:
         self.error: str | None = None
         self.process = f"{os.getpid()}-{new_id(now())}"
         self._quarantine = quarantine
+        self._on_end = on_end
         self._lock = threading.Lock()
         self._sessions: dict[str, SessionState] = {}
         self._running: dict[str, Record] = {}
@@ -138,6 +145,8 @@ class History:
         self._verdicts: deque[tuple[str, ShadowRecord]] = deque(maxlen=HELD_MAX)
         self._held = self._held_chars = 0
         self._lost_queue = self._lost_unwritable = 0
+        # Partitions that finished statements did not read, as far as they are known.
+        self.partitions_spared = 0
         self._logged_at = -math.inf
         self._stop = threading.Event()
         self._writer: threading.Thread | None = None
@@ -157,6 +166,16 @@ class History:
         """The statements that run, or wait for the disk."""
         return self._held
 
+    @property
+    def session_count(self) -> int:
+        """Sessions that are open."""
+        return len(self._sessions)
+
+    @property
+    def running_count(self) -> int:
+        """Statements that run."""
+        return len(self._running)
+
     def losses_by_reason(self) -> tuple[tuple[str, int], ...]:
         """The same for a counter with labels."""
         return (("queue_full", self._lost_queue), ("unwritable", self._lost_unwritable))
@@ -167,7 +186,9 @@ class History:
         """See StatementLog."""
         database = opening.configuration.get("use:database", "default")
         at = now()
-        state = SessionState(new_id(at), opening.user, opening.client, cut(database, 200), at)
+        state = SessionState(
+            new_id(at), opening.user, opening.client, cut(database, 200), at, backend=opening.backend
+        )
         with self._lock:
             self._sessions[state.id] = state
         return SessionHistory(self, state)
@@ -194,10 +215,14 @@ class History:
         with self._lock:
             if self._running.pop(record.id, None) is None:
                 return
-            if self.directory is not None:
-                self._queue.append(record)
-                return
-        self._release([record])
+        if record.outcome == "rewritten":
+            spared = counted(record, "partitions")
+            self.partitions_spared += (spared.total or 0) - (spared.kept or 0)
+        self._on_end(record)
+        if self.directory is not None:
+            self._queue.append(record)
+        else:
+            self._release([record])
 
     def dropped(self, record: Record) -> None:
         """A statement that ran is decided about again, and has another record from then on."""
@@ -374,7 +399,7 @@ class SessionHistory:
         except Exception as error:  # noqa: BLE001 - the statement goes on
             # Without its message, which may quote the statement.
             _log.error("a statement is missing from the history: %s", type(error).__name__)
-            return StatementHistory(self, None)
+            return StatementHistory(self, None, "-")
 
     def _began(self, text: str, decision: Decision | None, reason: SkipReason | None) -> StatementHistory:
         state, at = self._state, now()
@@ -386,13 +411,14 @@ class SessionHistory:
             session=state.id,
             client=state.client,
             database=state.database,
+            backend=state.backend,
             original=cut(text),
         )
         if reason is not None:
             record.skip_reason = reason.name
         if decision is not None:
             decide(record, decision)
-        return StatementHistory(self, record if self.history.began(record) else None)
+        return StatementHistory(self, record if self.history.began(record) else None, record.id)
 
     def answered(self, text: str, deciding_s: float) -> StatementHistory:
         """See SessionLog."""
@@ -426,11 +452,18 @@ class SessionHistory:
 class StatementHistory:
     """One statement; without a record nothing is kept of it."""
 
-    __slots__ = ("_record", "_session")
+    __slots__ = ("_record", "_session", "id")
 
-    def __init__(self, session: SessionHistory, record: Record | None) -> None:
+    def __init__(self, session: SessionHistory, record: Record | None, identifier: str) -> None:
         self._session = session
         self._record = record
+        # See StatementEntry.
+        self.id = identifier
+
+    def operation_opened(self, spark_id: str) -> None:
+        """See StatementEntry."""
+        if self._record is not None:
+            self._record.spark_ids.append(spark_id)
 
     def answered(self, deciding_s: float) -> None:
         """The proxy answers it itself."""

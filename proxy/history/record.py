@@ -17,6 +17,7 @@ from proxy.session.explain.view import CountView, ScanView, view
 from proxy.session.feedback.known_texts import without_constants
 from proxy.session.shadow.compare import Comparison
 from proxy.session.statement_log import LoggedStatement
+from proxy.session.timings import AskedQuery
 from rewriter import SkipReason
 
 # Characters of a text that are kept: as many as the longest statement that is rewritten by default has. Longer
@@ -32,6 +33,8 @@ _order = count()
 LAST_CHARS_MAX: Final = 300
 # Scans of a statement that are kept: a text of 256 KB could name tens of thousands.
 SCANS_MAX: Final = 100
+# Queries of a decision that are kept. Most have fewer than ten.
+ASKED_MAX: Final = 50
 
 _ORIGINAL_INSTEAD: Final = "the rewritten text was too long to be sent, or too many others may have to fall back"
 
@@ -74,6 +77,10 @@ class Record(msgspec.Struct, kw_only=True):
     session: str
     client: str
     database: str
+    # The address of the Spark Thrift Server that ran it, and the ids by which its UI shows the runs ("GroupID"):
+    # none of a statement that was not followed, two of one that fell back.
+    backend: str = ""
+    spark_ids: list[str] = []
     outcome: str = "running"
     # The end in more detail: a name of OutcomeKind, in lower case.
     end: str = ""
@@ -94,8 +101,12 @@ class Record(msgspec.Struct, kw_only=True):
     deciding_s: float = 0.0
     descriptions_s: float = 0.0
     key_queries_s: float = 0.0
+    # The queries of the decision, some of them where there are very many.
+    asked: list[AskedQuery] = []
     # From when it was sent until its end was seen; of a fallback the first run alone.
     run_s: float | None = None
+    # The second run of a fallback.
+    fallback_s: float | None = None
     # The server's message of the first failure.
     message: str | None = None
     shadow: ShadowRecord | None = None
@@ -149,6 +160,7 @@ def decide(record: Record, decision: Decision) -> None:
     record.deciding_s = timings.total_s
     record.descriptions_s = timings.catalog_s + timings.files_s
     record.key_queries_s = timings.key_queries_s
+    record.asked = timings.asked[:ASKED_MAX]
     record.started_at -= timings.total_s
     record.skip_reason = decision.skip.name if decision.skip is not None else None
     record.fingerprint = key.fingerprint if key is not None else None
@@ -174,7 +186,7 @@ def answer(record: Record, deciding_s: float) -> None:
 def end(record: Record, outcome: Outcome) -> None:
     """Add its end."""
     record.end = outcome.kind.name.lower()
-    record.run_s = outcome.seconds
+    record.run_s, record.fallback_s = outcome.seconds, outcome.fallback_s
     if outcome.original_instead:
         record.rewritten, record.rules, record.cause = None, [], _ORIGINAL_INSTEAD
     if outcome.kind is OutcomeKind.FINISHED:

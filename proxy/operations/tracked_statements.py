@@ -33,6 +33,7 @@ from proxy.wire.hs2.calls import (
     operation_id_of,
     replace_operation,
 )
+from proxy.wire.hs2.handles import public_id_of
 from proxy.wire.thrift.errors import LocalProtocolError
 from proxy.wire.thrift.messages import Message
 
@@ -145,6 +146,12 @@ class TrackedStatement:
         premises = self.dispatch.premises
         is_same_session = self.state is StatementState.COLUMNS_SHOWN or premises.is_session_unchanged()
         return not (is_same_session and premises.are_tables_unchanged())
+
+    def operation_shown(self, operation: OperationHandle) -> None:
+        """The backend runs it as this operation: its log is told the id by which Spark's UI shows that."""
+        spark_id = public_id_of(operation)
+        if spark_id is not None:
+            self.dispatch.on_operation(spark_id)
 
     # --- replies about it that reach the client
 
@@ -259,10 +266,13 @@ class TrackedStatement:
     def _report(self, kind: OutcomeKind, seconds: float, message: str = "") -> list[StatementEnded]:
         if self.is_over:
             return []
-        run = self._first_run or _FirstRun(seconds, message[:MESSAGE_CHARS_MAX])
-        return [
-            StatementEnded(self.dispatch, Outcome(kind, run.seconds, run.message or "", self.original_instead))
-        ]
+        first, fallback_s = self._first_run, None
+        if first is None:
+            first = _FirstRun(seconds, message[:MESSAGE_CHARS_MAX])
+        elif seconds > first.seconds:
+            fallback_s = seconds - first.seconds
+        outcome = Outcome(kind, first.seconds, first.message or "", self.original_instead, fallback_s)
+        return [StatementEnded(self.dispatch, outcome)]
 
     def _enter(self, state: StatementState) -> None:
         if state not in FOLLOWING[self.state]:

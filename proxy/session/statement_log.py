@@ -6,7 +6,7 @@ A session tells it nothing that it has to keep: a decision is read at once, and 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
@@ -37,6 +37,15 @@ class LoggedStatement(msgspec.Struct, frozen=True):
 
 class StatementEntry(Protocol):
     """One statement of a session in the log."""
+
+    @property
+    def id(self) -> str:
+        """Names the statement, in log lines as well."""
+        ...
+
+    def operation_opened(self, spark_id: str) -> None:
+        """The backend runs it as an operation that Spark's UI shows by this id. Called on the event loop."""
+        ...
 
     def ended(self, outcome: Outcome) -> None:
         """The statement has ended. Called on the event loop."""
@@ -80,6 +89,8 @@ class StatementLog(Protocol):
 class NoStatementLog:
     """A log that keeps nothing, and all its parts."""
 
+    id: Final = "-"
+
     def session_opened(self, _opening: SessionOpening) -> NoStatementLog:
         """See StatementLog."""
         return self
@@ -100,6 +111,9 @@ class NoStatementLog:
 
     def closed(self) -> None:
         """See SessionLog."""
+
+    def operation_opened(self, _spark_id: str) -> None:
+        """See StatementEntry."""
 
     def ended(self, _outcome: Outcome) -> None:
         """See StatementEntry."""
