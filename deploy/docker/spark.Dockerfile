@@ -1,4 +1,4 @@
-# A Spark Thrift Server to try the proxy with, of PySpark's package: not for production. No engine has built it yet.
+# A Spark Thrift Server to try the proxy with, of PySpark's package: not for production.
 #
 #   DOCKER_BUILDKIT=1 docker build -f deploy/docker/spark.Dockerfile -t starpruner-spark:0.1.0 .
 #

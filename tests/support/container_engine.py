@@ -1,6 +1,8 @@
 """A Docker engine of the tests' own, and the base image of ours: without a registry, and beside any other engine.
 
-The engine has no network of its own and leaves the machine's firewall alone: containers use the machine's network.
+The engine leaves the machine's firewall alone, in one of two ways. Without a network namespace it has no network of
+its own, and containers use the machine's: images are built so. In a network namespace it has networks as anywhere,
+from which nothing leads out.
 """
 
 import os
@@ -16,6 +18,7 @@ from demo.child import Child
 
 # The engine starts within a second.
 START_S = 30.0
+NSENTER = "/usr/bin/nsenter"
 BASE = "starpruner-test-base"
 # The Dockerfiles' base images have the same: Python with its environments, and for the build `strip`.
 BASE_PACKAGES = ("python3-venv", "binutils", "ca-certificates")
@@ -24,6 +27,8 @@ UNREAD = ("usr/share/doc", "usr/share/locale", "usr/share/man", "var/cache/apt",
 # Another client that stands first on PATH may lack BuildKit.
 DOCKER = "/usr/bin/docker"
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
+SUITE = "bookworm"
+NO_NETWORK = ("--bridge=none", "--iptables=false", "--ip-forward=false", "--ip-masq=false")
 
 
 class NoEngineError(Exception):
@@ -49,12 +54,18 @@ class Engine:
         assert done.returncode == 0, f"docker {arguments[0]}: {done.stdout}{done.stderr}"
         return done.stdout
 
-    def build(self, dockerfile: Path, root: Path, tag: str, arguments: Mapping[str, str]) -> None:
+    def build(
+        self, dockerfile: Path, root: Path, tag: str, arguments: Mapping[str, str], target: str | None = None
+    ) -> None:
         """Builds an image. Whatever names a host of this machine goes in as a secret."""
-        pip = self.directory / "pip.conf"
+        pip, apt = self.directory / "pip.conf", self.directory / "sources.list"
         pip.write_text("\n".join(["[global]", "cert = /run/secrets/ca", *package_index()]) + "\n")
+        # A mirror of the machine's own may be signed by a key that the base does not have.
+        apt.write_text(f"deb [trusted=yes] {debian_mirror()} {SUITE} main\n")
         options = [word for name, value in arguments.items() for word in ("--build-arg", f"{name}={value}")]
-        secrets = ("--secret", f"id=pip,src={pip}", "--secret", f"id=ca,src={CERTIFICATES}")
+        options += () if target is None else ("--target", target)
+        files = {"pip": pip, "apt": apt, "ca": CERTIFICATES}
+        secrets = [word for name, path in files.items() for word in ("--secret", f"id={name},src={path}")]
         self.docker(
             *("build", "--network", "host", *options, *secrets, "-f", str(dockerfile), "-t", tag, str(root)),
             DOCKER_BUILDKIT="1",
@@ -73,32 +84,52 @@ def debian_mirror() -> str:
 
 
 @contextmanager
-def engine(directory: Path) -> Iterator[Engine]:
-    """An engine with its data in a directory. Raises NoEngineError."""
+def engine(directory: Path, namespace: str | None = None) -> Iterator[Engine]:
+    """An engine with its data in a directory, in a network namespace if one is named. Raises NoEngineError."""
     if os.geteuid() != 0:
         raise NoEngineError("only root can start a Docker engine")
     missing = [tool for tool in ("dockerd", "debootstrap", DOCKER) if shutil.which(tool) is None]
     if missing:
         raise NoEngineError(f"{' and '.join(missing)} is missing: apt-get install docker.io debootstrap")
-    host = f"unix://{directory}/docker.sock"
+    socket = directory / "docker.sock"
+    # `ip netns exec` would hide the control groups.
+    inside = () if namespace is None else (NSENTER, f"--net=/var/run/netns/{namespace}")
     command = [
-        *("dockerd", "-H", host, "--data-root", str(directory / "data"), "--exec-root", str(directory / "exec")),
-        *("--pidfile", str(directory / "dockerd.pid"), "--storage-driver", "overlay2"),
-        *("--bridge=none", "--iptables=false", "--ip-forward=false", "--ip-masq=false"),
+        *(*inside, "dockerd", "-H", f"unix://{socket}", "--data-root", str(directory / "data")),
+        *("--exec-root", str(directory / "exec"), "--pidfile", str(directory / "dockerd.pid")),
+        *("--storage-driver", "overlay2", *(NO_NETWORK if namespace is None else ())),
     ]
+    socket.unlink(missing_ok=True)
     with Child.start(command, log=directory / "dockerd.log", directory=directory, environment=os.environ) as child:
         deadline = time.monotonic() + START_S
-        while not (directory / "docker.sock").exists():
+        while not socket.exists():
             if child.exit_code is not None or time.monotonic() > deadline:
                 raise NoEngineError(f"the Docker engine does not start: {child.log_tail()[-500:]}")
             time.sleep(0.05)
-        yield Engine(host, directory)
+        yield Engine(f"unix://{socket}", directory)
+
+
+@contextmanager
+def network_namespace(name: str) -> Iterator[str]:
+    """A network namespace with a loopback, from which nothing leads out. Raises NoEngineError."""
+    missing = [tool for tool in ("ip", "iptables", NSENTER) if shutil.which(tool) is None]
+    if missing:
+        raise NoEngineError(f"{' and '.join(missing)} is missing: apt-get install iproute2 iptables util-linux")
+    made = _done("ip", "netns", "add", name)
+    if made.returncode != 0:
+        raise NoEngineError(f"no network namespace can be made: {made.stderr}")
+    try:
+        raised = _done(NSENTER, f"--net=/var/run/netns/{name}", "ip", "link", "set", "lo", "up")
+        assert raised.returncode == 0, raised.stderr
+        yield name
+    finally:
+        _done("ip", "netns", "delete", name)
 
 
 def import_base(engine: Engine) -> str:
     """Makes the base image of Debian's packages, and returns its name."""
     root = engine.directory / "base"
-    command = ("debootstrap", "--variant=minbase", f"--include={','.join(BASE_PACKAGES)}", "bookworm", str(root))
+    command = ("debootstrap", "--variant=minbase", f"--include={','.join(BASE_PACKAGES)}", SUITE, str(root))
     made = _done(*command, debian_mirror())
     assert made.returncode == 0, made.stdout[-2_000:]
     for part in UNREAD:
