@@ -46,8 +46,8 @@ NO_GATE = "SET starpruner.cost_gate=false"
 SLEEP = """SELECT count(*) FROM range(0, {seconds}, 1, 1)
 WHERE coalesce(reflect('java.lang.Thread', 'sleep', 1000L), '') <> 'awake'"""
 
-# Beside the tests that need the one Thrift Server, test_proxy_image.py among them: two engines never build at once,
-# and no second process starts that server.
+# Beside the tests that need the one Thrift Server, test_proxy_image.py among them: two engines never build at
+# once, and no second process starts that server.
 pytestmark = [only_deep("builds five images and runs them"), pytest.mark.xdist_group("spark")]
 
 Rows = list[list[Any]]
@@ -141,6 +141,10 @@ except OSError as error:
         """The status of a proxy's /readyz; 0 where nobody answers."""
         return self.fetch(f"http://{host}:{ADMIN_PORT}/readyz")[0]
 
+    def wait_ready(self, host: str, status: HTTPStatus = HTTPStatus.OK) -> None:
+        """Waits until a proxy's /readyz answers so."""
+        until(lambda: self.ready(host) == status, f"{host} answers {status}")
+
     def metric(self, host: str, name: str) -> float:
         """The sum of a proxy's series of a name, labels and all."""
         lines = self.fetch(f"http://{host}:{ADMIN_PORT}/metrics")[1].splitlines()
@@ -186,7 +190,7 @@ except OSError as error:
         ]
         self.engine.docker(*command, *options, PROXY_IMAGE)
         try:
-            until(lambda: self.ready(name) == HTTPStatus.OK, f"{name} is ready")
+            self.wait_ready(name)
             yield name
         finally:
             self.engine.docker("rm", "-f", name)
@@ -249,7 +253,15 @@ def test_beeline_gets_the_answers_of_spark_through_the_balancer(stack: Stack) ->
     def beeline(address: str, *statements: str) -> list[str]:
         options = [word for statement in statements for word in ("-e", statement)]
         output = stack.engine.docker(
-            *("exec", "client", "/opt/spark/home/bin/beeline", "-u", f"jdbc:hive2://{address}/default", "-n", "demo"),
+            *(
+                "exec",
+                "client",
+                "/opt/spark/home/bin/beeline",
+                "-u",
+                f"jdbc:hive2://{address}/default",
+                "-n",
+                "demo",
+            ),
             *("--outputformat=tsv2", "--silent=true", "--showHeader=false", *options),
         )
         return [line for line in output.splitlines() if line.startswith("2024-")]
@@ -265,7 +277,7 @@ def test_beeline_gets_the_answers_of_spark_through_the_balancer(stack: Stack) ->
 
 
 def test_prometheus_sees_both_proxies_and_takes_every_alert_rule(stack: Stack) -> None:
-    def asked(path: str) -> Any:  # noqa: ANN401 - JSON
+    def asked(path: str) -> Any:
         return json.loads(stack.fetch(f"http://prometheus:9090/api/v1/{path}")[1])["data"]
 
     def targets() -> dict[str, str]:
@@ -294,7 +306,7 @@ def test_sessions_on_the_other_proxy_outlive_one_that_is_killed(stack: Stack, ex
             with stack.session(*BALANCER) as new:
                 assert new.run(STAR_JOIN) == expected
     stack.engine.docker("start", killed)
-    until(lambda: stack.ready("proxy-1") == HTTPStatus.OK, "it is ready again")
+    stack.wait_ready("proxy-1")
     takes_sessions_of_the_balancer(stack, "proxy-1")
 
 
@@ -322,7 +334,7 @@ def test_a_statement_outlives_the_roll_of_its_proxy(stack: Stack, expected: Rows
     stopping.join()
     assert stack.inspect(rolled, "{{.State.ExitCode}}") == "0"
     stack.engine.docker("start", rolled)
-    until(lambda: stack.ready("proxy-2") == HTTPStatus.OK, "it is ready again")
+    stack.wait_ready("proxy-2")
     takes_sessions_of_the_balancer(stack, "proxy-2")
 
 
@@ -331,13 +343,13 @@ def test_a_proxy_without_its_backend_says_so_and_serves_when_it_is_back(stack: S
     stack.engine.docker("network", "disconnect", NETWORK, spark)
     try:
         for proxy in PROXIES:
-            until(lambda: stack.ready(proxy) == HTTPStatus.SERVICE_UNAVAILABLE, f"{proxy} says that it is not ready")  # noqa: B023
+            stack.wait_ready(proxy, HTTPStatus.SERVICE_UNAVAILABLE)
         with pytest.raises(RefusedError), stack.session("proxy-1", PROXY_PORT, within_s=30.0):
             pytest.fail("a session without a backend")
     finally:
         stack.engine.docker("network", "connect", "--alias", "spark", NETWORK, spark)
     for proxy in PROXIES:
-        until(lambda: stack.ready(proxy) == HTTPStatus.OK, f"{proxy} is ready again")  # noqa: B023
+        stack.wait_ready(proxy)
         with stack.session(proxy, PROXY_PORT) as client:
             assert client.run(STAR_JOIN) == expected
 
@@ -356,3 +368,59 @@ def test_a_metastore_that_pauses_leads_to_no_wrong_answer(stack: Stack, expected
         assert client.answer() == expected
         assert other.answer() == [[184 * 40]]
         assert client.run(STAR_JOIN) == expected
+
+
+HISTORY = "/var/lib/starpruner"
+OF_THE_PROXY = "uid=10001,gid=10001,mode=0700"
+
+
+def test_statements_go_on_where_the_disk_of_the_history_is_full(stack: Stack, expected: Rows) -> None:
+    with (
+        stack.proxy("full", "--tmpfs", f"{HISTORY}:{OF_THE_PROXY},size=2m") as proxy,
+        stack.session(proxy, PROXY_PORT) as client,
+    ):
+        fill = f"dd if=/dev/zero of={HISTORY}/filler bs=4k || true"
+        stack.engine.docker("exec", proxy, "sh", "-c", fill)
+        # The proxy holds 64 MB of statements that wait to be written.
+        for number in range(300):
+            assert client.run(f"SELECT {number} /* {'x' * 250_000} */") == [[number]]
+        lost = stack.metric(proxy, "starpruner_history_lost_total")
+        assert lost > 0
+        assert client.run(STAR_JOIN) == expected
+        stack.engine.docker("exec", proxy, "rm", f"{HISTORY}/filler")
+        assert client.run(STAR_JOIN) == expected
+
+
+# Sessions as many as there may be and some more, each with a statement of 200 kB at once.
+MANY_SESSIONS = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from demo.hive import Endpoint, connect, run
+sessions, refused = [], []
+for _ in range(int(sys.argv[2])):
+    try:
+        sessions.append(connect(Endpoint(sys.argv[1], 10001)))
+    except Exception as error:
+        refused.append(str(error))
+sql = "SELECT 7 /* " + "x" * 200_000 + " */"
+with ThreadPoolExecutor(len(sessions)) as pool:
+    answers = list(pool.map(lambda session: run(session, sql), sessions))
+answered = sum(answer == [(7,)] for answer in answers)
+print(len(sessions), answered, sum("connections_max" in text for text in refused))
+for session in sessions:
+    session.close()
+"""
+
+
+def test_a_proxy_with_little_memory_refuses_sessions_and_lives(stack: Stack, tmp_path: Path) -> None:
+    configuration = tmp_path / "starpruner.toml"
+    # The folders above it are root's alone, which the mount does not mind.
+    text = CONFIGURATION.read_text(encoding="utf-8")
+    configuration.write_text(text.replace("[proxy]\n", "[proxy]\nconnections_max = 40\n", 1), encoding="utf-8")
+    options = ("--memory", "160m", "--memory-swap", "160m", "--tmpfs", f"{HISTORY}:{OF_THE_PROXY}")
+    with stack.proxy("small", *options, configuration=configuration) as proxy:
+        counted = stack.engine.docker("exec", "client", "python", "-c", MANY_SESSIONS, proxy, "60")
+        assert counted.split() == ["40", "40", "20"]
+        assert stack.inspect(proxy, "{{.State.Status}} {{.State.OOMKilled}}") == "running false"
+        with stack.session(proxy, PROXY_PORT) as client:
+            assert client.run("SELECT 1") == [[1]]

@@ -1,7 +1,7 @@
 """A program for tests that runs in a container: a session of PyHive that reads statements and prints answers.
 
-Its arguments are the host and the port of a HiveServer2. It prints a line when the session is open. Then each line of
-its input is a statement as a JSON string, and each line of its output what came of it: `{"rows": ..}` or
+Its arguments are the host and the port of a HiveServer2. It prints a line when the session is open. Then each line
+of its input is a statement as a JSON string, and each line of its output the result: `{"rows": ..}` or
 `{"error": ..}`. The session ends with the input.
 """
 
@@ -15,10 +15,12 @@ from thrift.transport.TTransport import TTransportException
 from demo.hive import Endpoint, connect, run
 
 with closing(connect(Endpoint(sys.argv[1], int(sys.argv[2])))) as connection:
-    print(json.dumps({"rows": []}), flush=True)
+    sys.stdout.write(json.dumps({"rows": []}) + "\n")
+    sys.stdout.flush()
     for line in sys.stdin:
         try:
-            answer = {"rows": run(connection, json.loads(line))}
+            answer: dict[str, object] = {"rows": run(connection, json.loads(line))}
         except (Error, TTransportException, OSError) as error:
             answer = {"error": repr(error)}
-        print(json.dumps(answer, default=str), flush=True)
+        sys.stdout.write(json.dumps(answer, default=str) + "\n")
+        sys.stdout.flush()

@@ -1,8 +1,8 @@
 """A Docker engine of the tests' own, and the base image of ours: without a registry, and beside any other engine.
 
-The engine leaves the machine's firewall alone, in one of two ways. Without a network namespace it has no network of
-its own, and containers use the machine's: images are built so. In a network namespace it has networks as anywhere,
-from which nothing leads out.
+The engine leaves the machine's firewall alone, in one of two ways. Without a network namespace it has no network
+of its own, and containers use the machine's: images are built so. In a network namespace it has networks as
+anywhere, from which nothing leads out.
 """
 
 import os
