@@ -51,7 +51,7 @@ class Engine:
             capture_output=True,
             text=True,
         )
-        assert done.returncode == 0, f"docker {arguments[0]}: {done.stdout}{done.stderr}"
+        assert done.returncode == 0, f"docker {arguments[0]}: {(done.stdout + done.stderr)[-2_000:]}"
         return done.stdout
 
     def build(
@@ -134,6 +134,8 @@ def import_base(engine: Engine) -> str:
     assert made.returncode == 0, made.stdout[-2_000:]
     for part in UNREAD:
         shutil.rmtree(root / part, ignore_errors=True)
+    # apt fails without it.
+    (root / "var/log/apt").mkdir(parents=True)
     # It names the mirror.
     (root / "etc/apt/sources.list").write_text("")
     archive = engine.directory / "base.tar"
