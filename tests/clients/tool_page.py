@@ -1,8 +1,8 @@
-"""The steps of docs/tools.md by tool, and the folders in which they are followed as they are written.
+"""The steps of docs/tools/ by tool, and the folders in which they are followed as they are written.
 
-A step is a fenced block behind a marker: `<!-- step: pandas query.py -->` says that the block is the file `query.py`
-of a reader who sets up pandas. The blocks `install` and `run` are lines of a shell. Each tool has a folder of its
-own with an environment of Python that is empty at first.
+A step is a fenced block behind a marker: `<!-- step: pandas query.py -->` says that the block is the file
+`query.py` of a reader who sets up pandas. The blocks `install` and `run` are lines of a shell. Each tool has a
+folder of its own, with an environment of Python that is empty at first.
 """
 
 import hashlib
@@ -21,12 +21,12 @@ from support.maven import ClientMissingError
 
 from demo.hive import Endpoint
 
-PAGE: Final = Path(__file__).parents[2] / "docs" / "tools.md"
+PAGES: Final = Path(__file__).parents[2] / "docs" / "tools"
 _STEP: Final = re.compile(
     r"^<!-- step: (?P<tool>\S+) (?P<name>\S+) -->\n```\w*\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
 )
-# The proxy as the page names it.
-_ADDRESS: Final = re.compile(r"proxy-host(?P<between>:|\W+(?:\w+\W+)?)10001\b")
+# The proxy as the pages name it.
+HOST, PORT = "proxy-host", "10001"
 SHELL_STEPS: Final = frozenset({"install", "run"})
 
 # Superset's hundred packages from a registry that is far away, or Go's compiler on a busy machine.
@@ -34,17 +34,18 @@ INSTALL_SECONDS_MAX: Final = 1800
 RUN_SECONDS_MAX: Final = 900
 
 
-def steps_of_page() -> dict[str, dict[str, str]]:
+def steps_of_pages() -> dict[str, dict[str, str]]:
     """The blocks of each tool by their name."""
     steps: dict[str, dict[str, str]] = {}
-    for found in _STEP.finditer(PAGE.read_text(encoding="utf-8")):
-        steps.setdefault(found["tool"], {})[found["name"]] = found["text"]
+    for page in sorted(PAGES.glob("*.md")):
+        for found in _STEP.finditer(page.read_text(encoding="utf-8")):
+            steps.setdefault(found["tool"], {})[found["name"]] = found["text"]
     return steps
 
 
 def addressed(text: str, endpoint: Endpoint) -> str:
-    """A block with the address of a real proxy in the place of the page's."""
-    return _ADDRESS.sub(lambda found: f"{endpoint.host}{found['between']}{endpoint.port}", text)
+    """A block with the address of a real proxy in the place of the pages'."""
+    return text.replace(HOST, endpoint.host).replace(PORT, str(endpoint.port))
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,9 @@ class ToolFolder:
 
 def installed(tool: str, *, cache: Path = CACHE) -> ToolFolder:
     """The folder of a tool, made where its page has changed; raises ClientMissingError where it cannot be had."""
-    steps = steps_of_page()[tool]
-    kept = "\0".join([sys.version, steps["install"], steps.get("pom.xml", "")])
+    steps = steps_of_pages()[tool]
+    install = steps.get("install", "")
+    kept = "\0".join([sys.version, install, steps.get("pom.xml", "")])
     folder = cache / "tools" / f"{tool}-{hashlib.sha256(kept.encode()).hexdigest()[:12]}"
     ready = folder / ".installed"
     if ready.exists():
@@ -72,9 +74,10 @@ def installed(tool: str, *, cache: Path = CACHE) -> ToolFolder:
     folder.mkdir(parents=True)
     if "pom.xml" in steps:
         (folder / "pom.xml").write_text(steps["pom.xml"], encoding="utf-8")
-    subprocess.run([sys.executable, "-m", "venv", folder / "env"], check=True)
+    if "pip install" in install:
+        subprocess.run([sys.executable, "-m", "venv", folder / "env"], check=True)
     try:
-        done = _shell(steps["install"], folder, {}, INSTALL_SECONDS_MAX)
+        done = _shell(install, folder, {}, INSTALL_SECONDS_MAX)
     except subprocess.TimeoutExpired:
         raise ClientMissingError(f"{tool} was not installed within {INSTALL_SECONDS_MAX} s") from None
     if done.returncode:
@@ -89,7 +92,7 @@ def _shell(
     own = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "VIRTUAL_ENV"}}
     path = os.pathsep.join([str(folder / "env" / "bin"), str(folder / "bin"), own.get("PATH", "")])
     return subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", script],
+        ["/bin/bash", "-euo", "pipefail", "-c", script],
         cwd=folder,
         env={**own, "PATH": path, **environment},
         check=False,
