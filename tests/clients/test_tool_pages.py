@@ -5,6 +5,8 @@ import shutil
 from pathlib import Path
 
 import pytest
+from sqlalchemy import create_engine, inspect
+from sqlalchemy.exc import DBAPIError
 from support.maven import ClientMissingError, is_required
 from support.metrics_of_proxy import rewritten_count
 from support.profile import only_deep
@@ -43,6 +45,32 @@ with create_app().app_context():
 def test_every_tool_with_steps_is_followed() -> None:
     assert steps_of_pages().keys() == {*QUICK, *DEEP}
     assert all("run" in steps for steps in steps_of_pages().values())
+
+
+def test_every_package_of_python_is_named_with_the_versions_that_it_may_have() -> None:
+    installs = [steps.get("install", "") for steps in steps_of_pages().values()]
+    words = [word for install in installs for line in _lines(install, "pip install") for word in line]
+    assert words
+    assert [word for word in words if not (">=" in word and "," in word and "<" in word)] == []
+
+
+def _lines(install: str, command: str) -> list[list[str]]:
+    """What stands behind a command in each line that begins with it."""
+    lines = install.replace("\\\n", " ").splitlines()
+    return [shlex.split(line.removeprefix(command)) for line in lines if line.startswith(command)]
+
+
+# The dialect is older than SQLAlchemy 2, which says so.
+@pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
+@pytest.mark.usefixtures("sample")
+def test_the_dialect_of_pyhive_misleads_as_the_page_says(proxy: ProxyProcess) -> None:
+    engine = create_engine(f"hive://me@{proxy.endpoint}/default")
+    inspector = inspect(engine)
+    assert set(inspector.get_table_names()) == {"default"}
+    assert inspector.has_table("SELECT ds FROM dates")
+    with pytest.raises(DBAPIError, match="TABLE_OR_VIEW_NOT_FOUND"):
+        inspector.has_table("no_such_table")
+    engine.dispose()
 
 
 @pytest.mark.usefixtures("sample")
