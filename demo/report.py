@@ -136,8 +136,10 @@ Try it: both servers stay up until Ctrl-C. The times below include whatever you 
     PyHive      {_pyhive(server)}
   The proxy's account of a query
     any client  EXPLAIN REWRITE {EXAMPLE}
+                SHOW STARPRUNER STATEMENTS
     command     starpruner explain --backend {server} "{EXAMPLE}"
     HTTP        curl -u demo:demo -d '{{"sql": "{EXAMPLE}"}}' {admin_url}/explain
+  What runs     starpruner top --user demo --admin {admin_url}
   Metrics       {admin_url}/metrics
 """
     console.print(lines, markup=False, highlight=False, soft_wrap=True)

@@ -15,7 +15,10 @@ from aiohttp import web
 from msgspec.structs import replace
 
 from proxy.admin.app import application
-from proxy.admin.explain_endpoint import ExplainRequest, explain_as_user
+from proxy.admin.explain_endpoint import ExplainRequest, explain_as_user, logged_in
+from proxy.advice.advise import AdviceRequest, advise
+from proxy.advice.recorded import HistoryMissingError
+from proxy.advice.report import Advice
 from proxy.backends.assembly import backend_maintenance, readiness, resolved_backends, zookeeper_registration
 from proxy.backends.maintenance import Maintenance
 from proxy.config.address import Address, address
@@ -26,12 +29,13 @@ from proxy.history.history import History
 from proxy.net.fd_limit import raise_fd_limit
 from proxy.operations.session_port import SessionOpening
 from proxy.server import Proxy
-from proxy.session.explain.explain_rewrite import ExplainingSession
+from proxy.session.explain.answered_statements import AnsweringSession
 from proxy.session.explain.view import ExplainView
 from proxy.session.layout.partition_store import open_store
 from proxy.session.session import Session
 from proxy.session.shared_state import SharedState
 from proxy.stopping import STOP_SIGNALS, StopRequests
+from proxy.tracing.export import span_export
 from proxy.upstream.errors import BackendError
 from proxy.workers.launch import ReservedPorts, worker_count
 from proxy.workers.process_role import ProcessRole, process_role
@@ -46,6 +50,16 @@ async def explain_once(config: Config, request: ExplainRequest, user: str, passw
     """Explain one statement in a backend session of its own."""
     backends, _ = await resolved_backends(config)
     return await explain_as_user(config, request, user, password, SharedState.of(config), backends=backends)
+
+
+async def advise_once(
+    config: Config, request: AdviceRequest, user: str, password: str, progress: Callable[[str], None]
+) -> Advice:
+    """Advise on the statements of a history, in backend sessions of its own."""
+    backends, _ = await resolved_backends(config)
+    return await advise(
+        config, request, lambda database: logged_in(config, user, password, database, backends), progress
+    )
 
 
 def run_worker(
@@ -74,9 +88,11 @@ async def serve_until_stopped(
         process_role(worker_slot) as role,
         open_store(config.catalog) as store,
         history_directory(config.history, of_workers) as directory,
+        span_export(config) as spans,
     ):
         shared = SharedState.of(config, store=store, writes=role.writes)
-        history = History(config.history, directory, shared.quarantine.sentences)
+        history = History(config.history, directory, shared.quarantine.sentences, spans.statement_ended)
+        shared.metrics.watch_tracing(spans.lost)
         await _serve_with(config, shared, history, read, role)
 
 
@@ -114,7 +130,7 @@ async def _serve_with(
         registered = zookeeper_registration(config, proxy.ports) if role.is_first else None
         shared.metrics.watch_connections(lambda: proxy.connection_count)
         shared.metrics.watch_backends(backends.views)
-        shared.metrics.watch_history(history.losses_by_reason)
+        shared.metrics.watch_history(history)
         history.start()
         site = _admin_site(runner, config, shares_port=role.process.shares_ports)
         await site.start()
@@ -150,8 +166,8 @@ def _reload(proxy: Proxy, shared: SharedState, maintenance: Maintenance, read: C
         _log.warning("changes to %s take effect after a restart only", ", ".join(restart_sections))
 
 
-def _session(shared: SharedState, history: History, opened: SessionOpening) -> ExplainingSession:
-    return ExplainingSession(Session(shared, opened, history))
+def _session(shared: SharedState, history: History, opened: SessionOpening) -> AnsweringSession:
+    return AnsweringSession(Session(shared, opened, history))
 
 
 def _admin_site(runner: web.AppRunner, config: Config, *, shares_port: bool) -> web.TCPSite:
@@ -189,7 +205,7 @@ def run(main_coroutine: Callable[[], Coroutine[Any, Any, T]]) -> T:
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             return runner.run(main_coroutine())
-    except (BackendError, ConfigError, OSError) as error:
+    except (BackendError, ConfigError, HistoryMissingError, OSError) as error:
         raise click.ClickException(str(error)) from error
 
 

@@ -1,4 +1,4 @@
-"""The command line: `starpruner serve`, `starpruner explain`, and the commands of installed extras."""
+"""The command line: `starpruner serve`, `explain`, `top`, `digests`, and the commands of installed extras."""
 
 from __future__ import annotations
 
@@ -13,10 +13,23 @@ import msgspec
 
 from proxy.admin.explain_endpoint import ANONYMOUS, ExplainRequest
 from proxy.admin.passwords import hash_of
-from proxy.bootstrap import explain_once, log_to_stderr, print_ready_line, run, run_worker, serve_until_stopped
+from proxy.advice.advise import AdviceRequest
+from proxy.advice.advisor import AdviceSettings
+from proxy.advice.report import text as advice_text
+from proxy.bootstrap import (
+    advise_once,
+    explain_once,
+    log_to_stderr,
+    print_ready_line,
+    run,
+    run_worker,
+    serve_until_stopped,
+)
 from proxy.config.config import Config, load
 from proxy.config.errors import ConfigError
 from proxy.session.explain.text import text
+from proxy.terminal.commands import digests, top
+from proxy.tracing.export import sender_class
 from proxy.workers.launch import run_workers, worker_count
 from proxy.workers.supervisor import WorkersError
 
@@ -63,6 +76,10 @@ def main() -> None:
     """Starpruner: a proxy that makes Spark Thrift Server prune partitions while it plans."""
 
 
+main.add_command(top)
+main.add_command(digests)
+
+
 def _configured(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options of every command with a configuration."""
     command = click.option(
@@ -73,6 +90,11 @@ def _configured(command: Callable[..., None]) -> Callable[..., None]:
         help="Set a configuration key, such as rewrite.enabled=false; may be repeated.",
     )(command)
     command = click.option(
+        "--secrets",
+        type=click.Path(path_type=Path),
+        help="A second TOML file, over the first: passwords, for the proxy's user alone.",
+    )(command)
+    command = click.option(
         "--config", "path", type=click.Path(path_type=Path), help="The configuration, a TOML file."
     )(command)
     return click.option("--backend", metavar="HOST:PORT", help="The Spark Thrift Server; sets proxy.backend.")(
@@ -80,16 +102,25 @@ def _configured(command: Callable[..., None]) -> Callable[..., None]:
     )
 
 
-def _config(path: Path | None, overrides: tuple[str, ...], *, serves: bool = False, **flags: str | None) -> Config:
+def _config(
+    path: Path | None,
+    secrets: Path | None,
+    overrides: tuple[str, ...],
+    *,
+    serves: bool = False,
+    **flags: str | None,
+) -> Config:
     """Load the configuration, overridden by the flags: `proxy_listen` is the flag of proxy.listen."""
     named = [f"{flag.replace('_', '.', 1)}={value}" for flag, value in flags.items() if value is not None]
     if flags.get("proxy_backend") is not None:
         # The flag names the only backend, whatever the file lists.
         named.append("proxy.backends=[]")
     try:
-        config = load(path, (*overrides, *named))
+        config = load(path, (*overrides, *named), secrets=secrets)
         if serves:
             config.expect_one_transport()
+            if config.tracing.endpoint:
+                _ = sender_class()
     except ConfigError as error:
         raise click.ClickException(str(error)) from error
     return config
@@ -99,21 +130,29 @@ def _config(path: Path | None, overrides: tuple[str, ...], *, serves: bool = Fal
 @_configured
 @click.option("--listen", metavar="HOST:PORT", help="Where clients connect; sets proxy.listen.")
 @click.option("--admin", metavar="HOST:PORT", help="The HTTP port for explain; sets admin.listen.")
-def serve(
+@click.option(
+    "--check", is_flag=True, help="Check the settings and end. Opens no port, and no file that they name."
+)
+def serve(  # noqa: PLR0913 - one parameter per option
     *,
     path: Path | None,
+    secrets: Path | None,
     overrides: tuple[str, ...],
     backend: str | None,
     listen: str | None,
     admin: str | None,
+    check: bool,
 ) -> None:
     """Run the proxy until SIGTERM or Ctrl-C."""
 
     def read() -> Config:
         flags = {"proxy_backend": backend, "proxy_listen": listen, "admin_listen": admin}
-        return _config(path, overrides, serves=True, **flags)
+        return _config(path, secrets, overrides, serves=True, **flags)
 
     config = read()
+    if check:
+        click.echo("starpruner: the settings are valid")
+        return
     log_to_stderr(config)
     try:
         if worker_count(config.proxy.workers) == 1:
@@ -143,6 +182,7 @@ def hash_password() -> None:
 def explain(  # noqa: PLR0913 - one parameter per option
     *,
     path: Path | None,
+    secrets: Path | None,
     overrides: tuple[str, ...],
     backend: str | None,
     user: str,
@@ -153,7 +193,79 @@ def explain(  # noqa: PLR0913 - one parameter per option
     run_key_queries: bool,
 ) -> None:
     """Show what the proxy would do with SQL, and why."""
-    config = _config(path, overrides, proxy_backend=backend)
+    config = _config(path, secrets, overrides, proxy_backend=backend)
     request = ExplainRequest(sql, database, run_key_queries)
     explained = run(lambda: explain_once(config, request, user, password))
     click.echo(msgspec.json.encode(explained).decode() if as_json else text(explained))
+
+
+_MIB = 1024 * 1024
+
+
+@main.command()
+@_configured
+@click.option("--history", metavar="PATH", help="The directory of the history; by default history.path.")
+@click.option("--days", type=click.FloatRange(min=0, min_open=True), default=7.0, show_default=True)
+@click.option("--database", help="Only statements of sessions in this database.")
+@click.option("--user", default=ANONYMOUS, show_default=True, help="Who reads the tables; the backend decides.")
+@click.option(
+    "--password", envvar="STARPRUNER_PASSWORD", default=ANONYMOUS, help="Better set as STARPRUNER_PASSWORD."
+)
+@click.option("--index", help="The file index that commands name; by default files.index.")
+@click.option(
+    "--file-mb",
+    type=click.FloatRange(min=0, min_open=True),
+    default=128,
+    show_default=True,
+    help="MB of a file of a layout; tables of less are left alone.",
+)
+@click.option(
+    "--sample-mb",
+    type=click.FloatRange(min=0, min_open=True),
+    default=1024,
+    show_default=True,
+    help="MB of files of each table whose values are looked at.",
+)
+@click.option("--statements", type=click.IntRange(min=1), default=200, show_default=True, help="At most.")
+@click.option("--tables", type=click.IntRange(min=1), default=20, show_default=True, help="At most.")
+@click.option(
+    "--query-seconds", type=click.FloatRange(min=1), default=120, show_default=True, help="Of each query."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+def advise(  # noqa: PLR0913 - one parameter per option
+    *,
+    path: Path | None,
+    secrets: Path | None,
+    overrides: tuple[str, ...],
+    backend: str | None,
+    history: str | None,
+    days: float,
+    database: str | None,
+    user: str,
+    password: str,
+    index: str | None,
+    file_mb: float,
+    sample_mb: float,
+    statements: int,
+    tables: int,
+    query_seconds: float,
+    as_json: bool,
+) -> None:
+    """Propose layouts of tables by which the statements of the history would read less.
+
+    Asks for the keys of the statements and for samples of the tables, and computes from these what each layout
+    would spare. Nothing is written.
+    """
+    config = _config(path, secrets, overrides, proxy_backend=backend)
+    settings = AdviceSettings(
+        days=days,
+        index=index or config.files.index or "starpruner.file_index",
+        file_bytes=int(file_mb * _MIB),
+        sample_bytes=int(sample_mb * _MIB),
+        tables_max=tables,
+        query_deadline_s=query_seconds,
+        hint_chars_max=config.files.hint_chars_max,
+    )
+    request = AdviceRequest(history, database, statements, settings)
+    found = run(lambda: advise_once(config, request, user, password, partial(click.echo, err=True)))
+    click.echo(msgspec.json.encode(found).decode() if as_json else advice_text(found))

@@ -9,7 +9,8 @@ from proxy.session.session_settings import SessionSettings
 from rewriter import Rule, SkipReason
 from rewriter.vocabulary.remedies import REMEDIES
 from rewriter.vocabulary.skip_reason import UnpinnedReason
-from tools import architecture_map, configuration_page
+from tools import architecture_map, configuration_page, metrics_table
+from tools.configuration_keys import tables
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -27,8 +28,13 @@ def test_the_page_of_the_configuration_is_made_from_the_code_as_it_is() -> None:
     assert text("configuration.md") == configuration_page.page(), f"make it anew: {command}"
 
 
+def test_the_table_of_metrics_is_made_from_the_code_as_it_is() -> None:
+    now = text("observability.md")
+    assert now == metrics_table.page(now), f"make it anew: {metrics_table.COMMAND}"
+
+
 def test_every_key_of_the_configuration_has_a_text() -> None:
-    assert [entry for _, entry in configuration_page.entries() if not entry.text] == []
+    assert [entry for table in tables() for entry in table.entries if not entry.text] == []
 
 
 def test_the_page_of_the_configuration_names_every_setting_of_a_session() -> None:
@@ -82,7 +88,7 @@ def anchors(page: Path) -> set[str]:
 @pytest.mark.parametrize("page", PAGES, ids=NAMES)
 def test_every_file_that_a_page_names_is_there(page: Path) -> None:
     named = re.findall(
-        r"`((?:rewriter|proxy|pipeline|demo|benchmarks|tests|tools|docs)/[\w/.-]+)`",
+        r"`((?:rewriter|proxy|pipeline|demo|benchmarks|tests|tools|docs|deploy)/[\w/.-]+)`",
         page.read_text(encoding="utf-8"),
     )
     assert [name for name in named if not (ROOT / name).exists() and not is_a_test_below(name)] == []

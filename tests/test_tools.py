@@ -5,9 +5,14 @@ from pathlib import Path
 import pytest
 
 from tools.architecture_figures import figures
-from tools.configuration_page import Counts, entries
+from tools.configuration_keys import Counts, tables
 
-COUNTS = {f"{heading} {key.name}": key.counts for heading, entry in entries() for key in entry.keys}
+COUNTS = {
+    f"{table.heading} {key.name}": key.counts
+    for table in tables()
+    for entry in table.entries
+    for key in entry.keys
+}
 
 
 def test_a_room_stands_one_floor_above_the_highest_that_it_imports(tmp_path: Path) -> None:

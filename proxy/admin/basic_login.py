@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from dataclasses import dataclass, field
 
 
@@ -12,6 +12,11 @@ class BasicLogin:
 
     user: str
     password: str = field(repr=False)
+
+    @property
+    def header(self) -> str:
+        """The Authorization header that brings it."""
+        return f"Basic {b64encode(f'{self.user}:{self.password}'.encode()).decode()}"
 
 
 def basic_login(header: str) -> BasicLogin:

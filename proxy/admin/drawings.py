@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Final
 
 from proxy.history.record import Record
-from proxy.session.explain.view import ScanView
+from proxy.session.explain.summary import scan_name, small_sides
+from proxy.session.explain.view import ReducerView, ScanView
 
 WIDTH: Final = 760
 # Three columns of boxes: narrowed tables, equalities with their keys, small sides.
@@ -89,7 +89,7 @@ def join_graph(record: Record) -> JoinGraph | None:
         first = place
         fact_y = _middle(first)
         for reducer in scan.reducers:
-            side = sides.setdefault(_other_side(reducer.join, scan, record.scans), len(sides))
+            side = sides.setdefault(_small_side(reducer, scan, record.scans), len(sides))
             keys = "keys not known" if reducer.keys is None else f"{reducer.keys:,} {reducer.asks_for}"
             boxes.append(Box("keys", _MIDDLE_X, place * _ROW_HEIGHT, (_short(reducer.join, _BOX_CHARS), keys)))
             lines.append(Line(_MIDDLE_X, _middle(place), _BOX_WIDTH, fact_y))
@@ -124,14 +124,11 @@ def timeline(record: Record) -> list[Span]:
 
 
 def _name(scan: ScanView) -> str:
-    return _short(scan.table if scan.alias == scan.table else f"{scan.table} AS {scan.alias}", _BOX_CHARS)
+    return _short(scan_name(scan), _BOX_CHARS)
 
 
-def _other_side(join: str, scan: ScanView, scans: list[ScanView]) -> str:
-    """The tables of the statement that the equality names, beside the narrowed one."""
-    named = set(re.findall(r"([\w`]+)\.", join.lower())) - {scan.alias.lower()}
-    found = [_name(one) for one in scans if one.alias.lower() in named]
-    return ", ".join(dict.fromkeys(found)) or "the small side"
+def _small_side(reducer: ReducerView, scan: ScanView, scans: list[ScanView]) -> str:
+    return ", ".join(dict.fromkeys(map(_name, small_sides(reducer, scan, scans)))) or "the small side"
 
 
 def _short(text: str, chars: int) -> str:

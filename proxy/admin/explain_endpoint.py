@@ -45,7 +45,7 @@ async def explain_as_user(  # noqa: PLR0913 - the request, its user, and the par
     `slots` limits the key queries that run at once, together with those of clients' statements.
     """
     session = Session(shared)
-    async with _logged_in(config, user, password, request.database, backends) as client:
+    async with logged_in(config, user, password, request.database, backends) as client:
         explaining = session.explain(request.sql, run_key_queries=request.run_key_queries)
         decision = await client.drive(explaining, slots)
     return view(decision)
@@ -53,14 +53,15 @@ async def explain_as_user(  # noqa: PLR0913 - the request, its user, and the par
 
 async def check_login(config: Config, user: str, password: str, backends: BackendPool) -> None:
     """Let the backend check a password: open a session as that user, and close it. Raises BackendError."""
-    async with _logged_in(config, user, password, None, backends):
+    async with logged_in(config, user, password, None, backends):
         pass
 
 
 @asynccontextmanager
-async def _logged_in(
+async def logged_in(
     config: Config, user: str, password: str, database: str | None, backends: BackendPool
 ) -> AsyncIterator[BackendClient]:
+    """A session of this user in a database. Raises BackendError."""
     search = backends.search(user)
     lease = search.next_lease()
     if lease is None:

@@ -24,24 +24,14 @@ class BackendsAnswer(msgspec.Struct):
 
 
 @dataclass(frozen=True)
-class Parameter:
-    """A parameter in the query of a route."""
-
-    name: str
-    text: str
-    type: str = "string"
-    enum: tuple[str, ...] = ()
-    format: str = ""
-
-
-@dataclass(frozen=True)
 class Route:
     """A GET route with an answer in JSON; 401 and 503 are among the answers of all."""
 
     path: str
     text: str
     answer: Any
-    parameters: tuple[Parameter, ...] = ()
+    # The type that its query is converted to: each field is a parameter.
+    query: type[msgspec.Struct] | None = None
     # Further statuses of errors.
     statuses: tuple[int, ...] = ()
 
@@ -87,15 +77,7 @@ def _operation(route: Route, schema: dict[str, Any], error: dict[str, Any]) -> d
         for name in ("id",)
         if f"{{{name}}}" in route.path
     ]
-    asked = [
-        {
-            "name": one.name,
-            "in": "query",
-            "description": one.text,
-            "schema": {"type": one.type} | _rest(one),
-        }
-        for one in route.parameters
-    ]
+    asked = [] if route.query is None else _parameters(route.query)
     statuses = sorted({"401", "503", *(["400"] if asked else []), *map(str, route.statuses)})
     return {
         "summary": route.text,
@@ -105,11 +87,14 @@ def _operation(route: Route, schema: dict[str, Any], error: dict[str, Any]) -> d
     }
 
 
+def _parameters(query: type[msgspec.Struct]) -> list[dict[str, Any]]:
+    (described,) = msgspec.json.schema(query)["$defs"].values()
+    return [
+        {"name": name, "in": "query", "description": schema.pop("description"), "schema": schema}
+        for name, schema in described["properties"].items()
+    ]
+
+
 def _content(text: str, schema: dict[str, Any], *, is_answer: bool = True) -> dict[str, Any]:
     content = {"content": {"application/json": {"schema": schema}}}
     return {"description": text, **content} if is_answer else content
-
-
-def _rest(parameter: Parameter) -> dict[str, Any]:
-    listed = {"enum": list(parameter.enum)} if parameter.enum else {}
-    return listed | ({"format": parameter.format} if parameter.format else {})

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from datetime import date
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from aiohttp import web
+from msgspec import Meta
 
 from proxy.admin.answers import Handler, error_answer, json_answer
-from proxy.admin.openapi import Parameter, Route, description
+from proxy.admin.openapi import Route, description
 from proxy.admin.statements_view import (
     REASON_DAYS,
     NowView,
@@ -28,10 +29,12 @@ from proxy.admin.tickets import Visitor
 from proxy.admin.visitors import SignInError, Visitors
 from proxy.history.digests import Digest
 from proxy.history.queries import PAGE_ROWS, PAGE_ROWS_MAX, Filter, HistoryError, StatementPage
-from proxy.history.record import OUTCOMES, Record
+from proxy.history.record import OutcomeName, Record
 
 # A wider look back would go through all that is kept.
 REASON_DAYS_MAX: Final = 31
+# A time that is surely a time in seconds, and none in milliseconds or without an end.
+_SINCE_MAX: Final = 1e11
 
 
 class ReasonsAnswer(msgspec.Struct):
@@ -49,40 +52,36 @@ class DigestsAnswer(msgspec.Struct):
 class _Wanted(msgspec.Struct, forbid_unknown_fields=True):
     """The query of GET /statements."""
 
-    user: str = ""
-    outcome: str = ""
-    reason: str = ""
-    table: str = ""
-    fingerprint: str = ""
-    text: str = ""
-    since: float | None = None
-    before: str = ""
-    limit: int = PAGE_ROWS
+    user: Annotated[str, Meta(description="The user who sent them.")] = ""
+    outcome: Annotated[Literal["", OutcomeName], Meta(description="Their outcome; empty for any.")] = ""
+    reason: Annotated[
+        str, Meta(description="The code of a reason for which they, or a scan of theirs, stayed as they were.")
+    ] = ""
+    table: Annotated[str, Meta(description="A table that they name, as they name it.")] = ""
+    fingerprint: Annotated[str, Meta(description="Statements that differ in constants alone.")] = ""
+    text: Annotated[str, Meta(description="A part of the original, the id, or an id of Spark's UI.")] = ""
+    since: Annotated[float, Meta(ge=0, le=_SINCE_MAX, description="Seconds since 1970.")] = 0.0
+    before: Annotated[str, Meta(description="The id that the last page ended with.")] = ""
+    limit: Annotated[int, Meta(ge=1, le=PAGE_ROWS_MAX, description="Statements of a page.")] = PAGE_ROWS
 
     def to_filter(self, visitor: Visitor) -> Filter:
         values = {name: getattr(self, name) for name in self.__struct_fields__ if name != "limit"}
-        return Filter(seen_by=visitor.seen_by, **values)
+        return Filter(seen_by=visitor.seen_by, **{**values, "since": self.since or None})
 
 
 class _WantedDays(msgspec.Struct, forbid_unknown_fields=True):
     """The query of GET /reasons."""
 
-    days: int = REASON_DAYS
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.days <= REASON_DAYS_MAX:
-            raise ValueError(f"days is from 1 to {REASON_DAYS_MAX}")
+    days: Annotated[int, Meta(ge=1, le=REASON_DAYS_MAX, description="Days that are looked back.")] = REASON_DAYS
 
 
 class WantedDigests(_WantedDays):
     """The query of GET /digests, and of the page."""
 
-    # Two days to compare.
-    earlier: date | None = None
-    later: date | None = None
+    earlier: Annotated[date | None, Meta(description="A day to compare with a later one.")] = None
+    later: Annotated[date | None, Meta(description="That later day; both, or neither.")] = None
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if (self.earlier is None) is not (self.later is None):
             raise ValueError("earlier and later come together")
 
@@ -97,17 +96,7 @@ ROUTES: Final = (
         "/statements",
         "Statements, the newest first; `next` of the answer is `before` of the next page.",
         StatementPage,
-        parameters=(
-            Parameter("user", "The user who sent them."),
-            Parameter("outcome", "Their outcome.", enum=OUTCOMES),
-            Parameter("reason", "The code of a reason for which they, or a scan of theirs, stayed as they were."),
-            Parameter("table", "A table that they name, as they name it."),
-            Parameter("fingerprint", "Statements that differ in constants alone."),
-            Parameter("text", "A part of the original."),
-            Parameter("since", "Seconds since 1970.", "number"),
-            Parameter("before", "The id that the last page ended with."),
-            Parameter("limit", f"Statements of a page, {PAGE_ROWS_MAX} at most.", "integer"),
-        ),
+        _Wanted,
     ),
     Route("/statements/{id}", "One statement, with texts, scans and times.", Record, statuses=(404,)),
     Route("/summary", "The statements since midnight: sums, those that gained most, the slowest.", TodayView),
@@ -115,17 +104,13 @@ ROUTES: Final = (
         "/reasons",
         "Reasons for which statements stayed as they were, counted by day, with advice.",
         ReasonsAnswer,
-        parameters=(Parameter("days", f"Days that are looked back, {REASON_DAYS_MAX} at most.", "integer"),),
+        _WantedDays,
     ),
     Route(
         "/digests",
         "One line for each fingerprint, those that took most seconds in all first.",
         DigestsAnswer,
-        parameters=(
-            Parameter("days", f"Days that are looked back, {REASON_DAYS_MAX} at most.", "integer"),
-            Parameter("earlier", "A day to compare with a later one, YYYY-MM-DD.", format="date"),
-            Parameter("later", "That later day.", format="date"),
-        ),
+        WantedDigests,
     ),
     Route("/now", "Statements that run, and open sessions.", NowView),
     Route("/quarantine", "Rules and fingerprints that are quarantined.", QuarantineView),
@@ -159,8 +144,6 @@ class _Statements:
 
     async def statements(self, request: web.Request, visitor: Visitor) -> web.Response:
         wanted = msgspec.convert(dict(request.query), _Wanted, strict=False)
-        if not 1 <= wanted.limit <= PAGE_ROWS_MAX:
-            return error_answer(HTTPStatus.BAD_REQUEST, f"limit is from 1 to {PAGE_ROWS_MAX}.")
         return json_answer(await self._view.statements(wanted.to_filter(visitor), wanted.limit))
 
     async def statement(self, request: web.Request, visitor: Visitor) -> web.Response:

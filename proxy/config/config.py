@@ -22,6 +22,7 @@ from proxy.config.serving import (
     ListenerSection,
     LogSection,
     ProxySection,
+    TracingSection,
     ZooKeeperSection,
 )
 from proxy.config.types import AFTER_RESTART, Section
@@ -39,6 +40,7 @@ class Config(Section, frozen=True):
     http: HttpSection = HttpSection()
     admin: AdminSection = AdminSection()
     history: HistorySection = HistorySection()
+    tracing: TracingSection = TracingSection()
     health: HealthSection = HealthSection()
     zookeeper: ZooKeeperSection = ZooKeeperSection()
     rewrite: RewriteSection = RewriteSection()
@@ -88,25 +90,36 @@ class Config(Section, frozen=True):
                 )
 
 
-def load(path: Path | None, overrides: tuple[str, ...] = ()) -> Config:
-    """The configuration from a file and overrides of the form `section.key=value`, the later ones winning.
+def load(path: Path | None, overrides: tuple[str, ...] = (), *, secrets: Path | None = None) -> Config:
+    """The configuration from files and overrides of the form `section.key=value`, the later ones winning.
 
-    Raises ConfigError with a sentence that names the file or key.
+    `secrets` is a second file, which the overrides come after: keys that not everybody may read who may read the
+    first. Raises ConfigError with a sentence that names the file or key.
     """
-    tree = _read(path) if path is not None else {}
-    _convert(tree, str(path), strict=True)
+    tree: dict[str, Any] = {}
+    for file in (path, secrets):
+        if file is not None:
+            _add(tree, _read(file))
     for override in overrides:
         _set(tree, override)
-    return _convert(tree, "--set", strict=False)
+    return _checked(_convert(tree, "--set", strict=False))
 
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        tree = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: is not TOML: {error}") from error
+    _convert(tree, str(path), strict=True)
+    return tree
+
+
+def _add(tree: dict[str, Any], other: dict[str, Any]) -> None:
+    """Put the keys of another tree, whose types were checked, over those of this one."""
+    for name, section in other.items():
+        tree[name] = {**tree.get(name, {}), **section} if isinstance(section, dict) else section
 
 
 def _set(tree: dict[str, Any], override: str) -> None:
@@ -127,9 +140,13 @@ def _list(override: str, value: str) -> list[Any]:
 
 def _convert(tree: dict[str, Any], origin: str, *, strict: bool) -> Config:
     try:
-        config = msgspec.convert(tree, Config, strict=strict)
+        return msgspec.convert(tree, Config, strict=strict)
     except msgspec.ValidationError as error:
         raise ConfigError(f"{origin}: {_sentence(str(error))}") from error
+
+
+def _checked(config: Config) -> Config:
+    """The configuration, if its keys fit one another."""
     for text in (config.proxy.backend, config.admin.listen):
         address(text)
     config.backend_entries()

@@ -42,9 +42,8 @@ class ProxySection(Section, frozen=True):
     listen: HostAndPortOrNothing = "127.0.0.1:10001"
     # The Spark Thrift Server behind the proxy.
     backend: Annotated[HostAndPort, AT_ONCE] = "127.0.0.1:10000"
-    # Several backends instead: HOST:PORT each, or dns:NAME:PORT for all addresses that a name has. One with "
-    # weight=N" behind it gets N times the connections. After SIGHUP a backend that is no longer named takes no new
-    # sessions.
+    # Several backends instead: HOST:PORT each, or dns:NAME:PORT for all addresses that a name has. "HOST:PORT
+    # weight=N" gets N times the connections. After SIGHUP a backend that is no longer named takes no new sessions.
     backends: Annotated[tuple[str, ...], Meta(max_length=MEMBERS_MAX), AT_ONCE] = ()
     # Connections of the proxy to each backend, its own queries and probes included. Below the 500 threads of Spark
     # Thrift Server (hive.server2.thrift.max.worker.threads), one per connection: the 501st would hang without a
@@ -212,6 +211,21 @@ class HistorySection(Section, frozen=True):
     bytes_max: HistoryBytes = 1_000_000_000
     # With false, texts are kept without their literals and comments. Passwords and the values of SET never are.
     literals: bool = True
+
+
+class TracingSection(Section, frozen=True):
+    """Spans of statements for OpenTelemetry: see docs/observability.md. Needs the extra starpruner[tracing]."""
+
+    counts: ClassVar = Counts.AFTER_RESTART
+
+    # The address that takes OTLP over HTTP, as http://127.0.0.1:4318/v1/traces. Empty: no spans. Its headers and
+    # certificates come from OpenTelemetry's variables, as OTEL_EXPORTER_OTLP_HEADERS: no token stands here.
+    endpoint: Annotated[str, Meta(pattern=r"^(https?://\S+)?$")] = ""
+    # The name of the proxy among the services of a trace.
+    service_name: Annotated[str, Meta(min_length=1, max_length=200)] = "starpruner"
+    # Adds the client's text, as the history keeps it, without literals where history.literals is false. Off, since
+    # others may read traces than those who may read statements.
+    statement_text: bool = False
 
 
 class HealthSection(Section, frozen=True):

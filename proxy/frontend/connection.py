@@ -331,7 +331,8 @@ class Connection:
         owner = blake2b(who, key=self._context.owner_key, digest_size=OWNER_BYTES).hexdigest()
         login = plain_user(credentials) or user or ""
         client = "" if self._client is None else peer_host(self._client)
-        return SessionOpening(configuration, owner, configuration.get(PROXY_USER, login), client)
+        user_name, backend = configuration.get(PROXY_USER, login), str(self._backend.lease.address)
+        return SessionOpening(configuration, owner, user_name, client, backend)
 
     async def _ask(self, call: Call) -> Reply:
         self._reply = self._loop.create_future()

@@ -29,7 +29,6 @@ log = logging.getLogger(__name__)
 
 # A statement of this length is looked through in microseconds; to wake a thread takes a tenth of a millisecond.
 QUICK_CHARS_MAX: Final = 2_000
-_RERUN = frozenset({OutcomeKind.RECOVERED, OutcomeKind.OVERTAKEN, OutcomeKind.FAILED_TWICE})
 
 
 class RewriteService:
@@ -112,7 +111,12 @@ class RewriteService:
     def _if_still_offered(self, handle: SessionHandle, statement: StatementClass, dispatch: Dispatch) -> Dispatch:
         """The dispatch, or the original where another process has forwarded something of the session meanwhile."""
         if not self._sessions.is_offered(handle):
-            return Dispatch(statement.text, on_outcome=dispatch.on_outcome)
+            return Dispatch(
+                statement.text,
+                on_outcome=dispatch.on_outcome,
+                on_operation=dispatch.on_operation,
+                statement_id=dispatch.statement_id,
+            )
         if not dispatch.may_fall_back:
             return dispatch
         # Until its answer is there, another process may forward something as well.
@@ -145,8 +149,9 @@ def dispatch_now(session: OpenSession, statement: StatementClass, connection: st
         if dispatch is not None:
             dispatch.text.encode()
     except Exception as error:  # noqa: BLE001 - whatever goes wrong, the original goes on
-        _log_failed_decision(connection, error)
-        return dispatch_unchanged(session.port, statement)
+        unchanged = dispatch_unchanged(session.port, statement)
+        _log_failed_decision(connection, unchanged.statement_id, error)
+        return unchanged
     return dispatch
 
 
@@ -181,8 +186,9 @@ async def dispatch_in_turn(  # noqa: PLR0913, PLR0917 - a decision, and where it
         dispatch = await drive(deciding, answer, pool, unclaimed)
         dispatch.text.encode()
     except Exception as error:  # noqa: BLE001 - whatever goes wrong, the original goes on
-        _log_failed_decision(connection, error)
-        return dispatch_unchanged(session.port, statement)
+        unchanged = dispatch_unchanged(session.port, statement)
+        _log_failed_decision(connection, unchanged.statement_id, error)
+        return unchanged
     return dispatch
 
 
@@ -197,9 +203,10 @@ def dispatch_unchanged(port: SessionPort, statement: StatementClass) -> Dispatch
 
 def tell_outcome(dispatch: Dispatch, outcome: Outcome, connection: str) -> None:
     """Tell the session the outcome. Its message may quote the statement, so it is not logged."""
-    if outcome.kind in _RERUN:
+    if outcome.kind.is_fallback:
         log.warning(
-            "%s: a statement %s; its first run took %.3f s", connection, outcome.kind.value, outcome.seconds
+            "%s: statement %s %s; its first run took %.3f s",
+            *(connection, dispatch.statement_id, outcome.kind.value, outcome.seconds),
         )
     try:
         dispatch.on_outcome(outcome)
@@ -207,13 +214,13 @@ def tell_outcome(dispatch: Dispatch, outcome: Outcome, connection: str) -> None:
         log.error("%s: noting a statement's end failed with %s", connection, type(error).__name__)  # noqa: TRY400
 
 
-def _log_failed_decision(connection: str, error: Exception) -> None:
+def _log_failed_decision(connection: str, statement_id: str, error: Exception) -> None:
     """Log where it failed, without the error's own words: they may quote the statement."""
     place = error.__traceback__
     while place is not None and place.tb_next is not None:
         place = place.tb_next
     where = "" if place is None else f" in {place.tb_frame.f_code.co_qualname}, line {place.tb_lineno}"
     log.error(
-        "%s: a decision failed with %s%s; the original goes on",
-        *(connection, type(error).__name__, where),
+        "%s: the decision about statement %s failed with %s%s; the original goes on",
+        *(connection, statement_id, type(error).__name__, where),
     )

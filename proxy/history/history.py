@@ -26,20 +26,24 @@ from proxy.history.record import (
     Record,
     ShadowRecord,
     add_verdict,
+    answer,
+    counted,
     cut,
     decide,
     end,
+    logged,
     new_id,
     now,
     shadow_of,
     text_fingerprint,
 )
-from proxy.history.redaction import kept
+from proxy.history.redaction import kept, kept_text
 from proxy.history.store import FILE_NAME, Store, StoreError
 from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.operations.session_port import SessionOpening
 from proxy.session.decision import Decision
 from proxy.session.shadow.compare import Comparison
+from proxy.session.statement_log import LoggedStatement
 from rewriter import SkipReason
 
 _log = logging.getLogger(__name__)
@@ -67,6 +71,8 @@ _LOG_EVERY_S: Final = 60.0
 CLOSE_S: Final = 3.0
 # Without a path: what a directory of temporary files bears, which may be memory.
 TEMPORARY_BYTES_MAX: Final = 64_000_000
+# Statements that a session can be shown of its own: with proxy.connections_max sessions that is 60 MB.
+LAST_STATEMENTS_MAX: Final = 20
 # Running statements and sessions that other processes are told of.
 _PUBLISHED_MAX: Final = 200
 
@@ -83,6 +89,7 @@ class SessionState(msgspec.Struct):
     database: str
     opened_at: float
     statements: int = 0
+    backend: str = ""
 
 
 class ProcessState(msgspec.Struct):
@@ -115,8 +122,12 @@ class History:
         settings: HistorySection,
         directory: Path | None,
         quarantine: Callable[[], tuple[Sequence[str], Sequence[str]]] = lambda: ((), ()),
+        on_end: Callable[[Record], None] = lambda _: None,
     ) -> None:
-        """`quarantine` tells what is quarantined now, in sentences: rules, and fingerprints."""
+        """`quarantine` tells what is quarantined now, in sentences: rules, and fingerprints.
+
+        `on_end` is called with each statement that has ended, on the event loop: it has to be quick.
+        """
         self.settings = settings
         self.directory = directory
         self.literals = settings.literals
@@ -126,6 +137,7 @@ class History:
         self.error: str | None = None
         self.process = f"{os.getpid()}-{new_id(now())}"
         self._quarantine = quarantine
+        self._on_end = on_end
         self._lock = threading.Lock()
         self._sessions: dict[str, SessionState] = {}
         self._running: dict[str, Record] = {}
@@ -133,6 +145,8 @@ class History:
         self._verdicts: deque[tuple[str, ShadowRecord]] = deque(maxlen=HELD_MAX)
         self._held = self._held_chars = 0
         self._lost_queue = self._lost_unwritable = 0
+        # Partitions that finished statements did not read, as far as they are known.
+        self.partitions_spared = 0
         self._logged_at = -math.inf
         self._stop = threading.Event()
         self._writer: threading.Thread | None = None
@@ -152,6 +166,16 @@ class History:
         """The statements that run, or wait for the disk."""
         return self._held
 
+    @property
+    def session_count(self) -> int:
+        """Sessions that are open."""
+        return len(self._sessions)
+
+    @property
+    def running_count(self) -> int:
+        """Statements that run."""
+        return len(self._running)
+
     def losses_by_reason(self) -> tuple[tuple[str, int], ...]:
         """The same for a counter with labels."""
         return (("queue_full", self._lost_queue), ("unwritable", self._lost_unwritable))
@@ -162,7 +186,9 @@ class History:
         """See StatementLog."""
         database = opening.configuration.get("use:database", "default")
         at = now()
-        state = SessionState(new_id(at), opening.user, opening.client, cut(database, 200), at)
+        state = SessionState(
+            new_id(at), opening.user, opening.client, cut(database, 200), at, backend=opening.backend
+        )
         with self._lock:
             self._sessions[state.id] = state
         return SessionHistory(self, state)
@@ -189,10 +215,14 @@ class History:
         with self._lock:
             if self._running.pop(record.id, None) is None:
                 return
-            if self.directory is not None:
-                self._queue.append(record)
-                return
-        self._release([record])
+        if record.outcome == "rewritten":
+            spared = counted(record, "partitions")
+            self.partitions_spared += (spared.total or 0) - (spared.kept or 0)
+        self._on_end(record)
+        if self.directory is not None:
+            self._queue.append(record)
+        else:
+            self._release([record])
 
     def dropped(self, record: Record) -> None:
         """A statement that ran is decided about again, and has another record from then on."""
@@ -205,7 +235,12 @@ class History:
         """A shadow run of a statement has ended; mostly, but not always, after the statement itself."""
         self._verdicts.append((identifier, verdict))
 
-    # --- shown on the page
+    # --- shown on the page, and to the session itself
+
+    def running_in(self, session: str) -> list[Record]:
+        """The statements of a session that run."""
+        with self._lock:
+            return [record for record in self._running.values() if record.session == session]
 
     def state(self) -> ProcessState:
         """This process now, with the texts as they may be shown."""
@@ -352,6 +387,8 @@ class SessionHistory:
     def __init__(self, history: History, state: SessionState) -> None:
         self.history = history
         self._state = state
+        # Those that have ended. In memory, so that they are there at once, and where nothing is written.
+        self._last: deque[LoggedStatement] = deque(maxlen=LAST_STATEMENTS_MAX)
 
     def began(
         self, text: str, decision: Decision | None = None, reason: SkipReason | None = None
@@ -362,7 +399,7 @@ class SessionHistory:
         except Exception as error:  # noqa: BLE001 - the statement goes on
             # Without its message, which may quote the statement.
             _log.error("a statement is missing from the history: %s", type(error).__name__)
-            return StatementHistory(self, None)
+            return StatementHistory(self, None, "-")
 
     def _began(self, text: str, decision: Decision | None, reason: SkipReason | None) -> StatementHistory:
         state, at = self._state, now()
@@ -374,19 +411,38 @@ class SessionHistory:
             session=state.id,
             client=state.client,
             database=state.database,
+            backend=state.backend,
             original=cut(text),
         )
         if reason is not None:
             record.skip_reason = reason.name
         if decision is not None:
             decide(record, decision)
-        return StatementHistory(self, record if self.history.began(record) else None)
+        return StatementHistory(self, record if self.history.began(record) else None, record.id)
 
-    def finished(self, text: str) -> None:
-        """Follow the session's database."""
-        used = _USE.fullmatch(text) if len(text) <= _PUBLISHED_MAX else None
+    def answered(self, text: str, deciding_s: float) -> StatementHistory:
+        """See SessionLog."""
+        entry = self.began(text)
+        entry.answered(deciding_s)
+        return entry
+
+    def last_statements(self) -> list[LoggedStatement]:
+        """See SessionLog."""
+        running = map(logged, self.history.running_in(self._state.id))
+        newest = sorted([*running, *tuple(self._last)], key=lambda one: one.id, reverse=True)
+        literals = self.history.literals
+        return [
+            msgspec.structs.replace(one, statement=kept_text(one.statement, literals=literals)) for one in newest
+        ]
+
+    def ended(self, record: Record) -> None:
+        """A statement has ended. USE changes the session's database."""
+        text = record.original
+        used = _USE.fullmatch(text) if record.outcome == "original" and len(text) <= _PUBLISHED_MAX else None
         if used is not None:
             self._state.database = used[1].replace("`", "")
+        self.history.ended(record)
+        self._last.append(logged(record))
 
     def closed(self) -> None:
         """See SessionLog."""
@@ -396,11 +452,23 @@ class SessionHistory:
 class StatementHistory:
     """One statement; without a record nothing is kept of it."""
 
-    __slots__ = ("_record", "_session")
+    __slots__ = ("_record", "_session", "id")
 
-    def __init__(self, session: SessionHistory, record: Record | None) -> None:
+    def __init__(self, session: SessionHistory, record: Record | None, identifier: str) -> None:
         self._session = session
         self._record = record
+        # See StatementEntry.
+        self.id = identifier
+
+    def operation_opened(self, spark_id: str) -> None:
+        """See StatementEntry."""
+        if self._record is not None:
+            self._record.spark_ids.append(spark_id)
+
+    def answered(self, deciding_s: float) -> None:
+        """The proxy answers it itself."""
+        if self._record is not None:
+            answer(self._record, deciding_s)
 
     def ended(self, outcome: Outcome) -> None:
         """See StatementEntry."""
@@ -411,9 +479,7 @@ class StatementHistory:
             self._session.history.dropped(record)
             return
         end(record, outcome)
-        if record.outcome == "original":
-            self._session.finished(record.original)
-        self._session.history.ended(record)
+        self._session.ended(record)
 
     def compared(self, comparison: Comparison, decision: Decision) -> None:
         """See StatementEntry."""

@@ -5,6 +5,7 @@ Each opens the file for itself, and gives up after a while: a search through a g
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
@@ -35,6 +36,8 @@ _LAST_ID: Final = "~"
 EXCERPT_CHARS: Final = 300
 
 
+_ID: Final = re.compile("[0-9a-f]{24}")
+_SPARK_ID: Final = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NOTHING_YET: Final = "No statement has been kept yet."
 
 
@@ -52,6 +55,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     table: str = ""
     fingerprint: str = ""
+    # A part of the original, the statement's id, or an id by which Spark's UI shows it.
     text: str = ""
     # Seconds since 1970.
     since: float | None = None
@@ -349,7 +353,7 @@ def _where(wanted: Filter) -> tuple[str, list[object]]:
         ("s.id >= ?", None if wanted.since is None else id_of_time(wanted.since)),
         ("EXISTS (SELECT 1 FROM reasons AS r WHERE r.id = s.id AND r.reason = ?)", wanted.reason or None),
         ("EXISTS (SELECT 1 FROM tables AS t WHERE t.id = s.id AND t.name = ?)", wanted.table.lower() or None),
-        ("s.original LIKE ? ESCAPE '\\'", _contains(wanted.text)),
+        _text_term(wanted.text),
     ):
         if value is not None:
             terms.append((column, value))
@@ -357,8 +361,15 @@ def _where(wanted: Filter) -> tuple[str, list[object]]:
     return " AND ".join(conditions) or "1", [value for _, value in terms]
 
 
-def _contains(text: str) -> str | None:
-    if not text:
-        return None
+def _text_term(text: str) -> tuple[str, str | None]:
+    """The condition of a search: for a statement's id, for an id of Spark's, or for a part of the text."""
+    if _ID.fullmatch(text):
+        return "s.id = ?", text
+    if _SPARK_ID.fullmatch(text):
+        return "EXISTS (SELECT 1 FROM spark_ids AS i WHERE i.id = s.id AND i.spark_id = ?)", text
+    return "s.original LIKE ? ESCAPE '\\'", _contains(text) if text else None
+
+
+def _contains(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return f"%{escaped}%"

@@ -6,7 +6,7 @@ import time
 from hashlib import blake2b
 from itertools import count
 from random import getrandbits
-from typing import Final
+from typing import Final, Literal, TypeAlias, get_args
 
 import msgspec
 
@@ -16,6 +16,8 @@ from proxy.session.explain.text import without_files
 from proxy.session.explain.view import CountView, ScanView, view
 from proxy.session.feedback.known_texts import without_constants
 from proxy.session.shadow.compare import Comparison
+from proxy.session.statement_log import LoggedStatement
+from proxy.session.timings import AskedQuery
 from rewriter import SkipReason
 
 # Characters of a text that are kept: as many as the longest statement that is rewritten by default has. Longer
@@ -27,8 +29,14 @@ PART_CHARS_MAX: Final = 4_000
 TEXT_FINGERPRINT: Final = "text-"
 _DIGEST_BYTES: Final = 8
 _order = count()
+# Characters of a statement that its own session is shown.
+LAST_CHARS_MAX: Final = 300
 # Scans of a statement that are kept: a text of 256 KB could name tens of thousands.
 SCANS_MAX: Final = 100
+# Queries of a decision that are kept. Most have fewer than ten.
+ASKED_MAX: Final = 50
+
+_ORIGINAL_INSTEAD: Final = "the rewritten text was too long to be sent, or too many others may have to fall back"
 
 _OUTCOMES: Final = {
     OutcomeKind.FAILED: "failed",
@@ -38,7 +46,8 @@ _OUTCOMES: Final = {
     OutcomeKind.NOT_SENT: "cancelled",
     OutcomeKind.LOST: "unseen",
 }
-OUTCOMES: Final = ("rewritten", "original", "fallback", "failed", "cancelled", "unseen")
+OutcomeName: TypeAlias = Literal["rewritten", "original", "answered", "fallback", "failed", "cancelled", "unseen"]
+OUTCOMES: Final[tuple[str, ...]] = get_args(OutcomeName)
 
 
 class ShadowRecord(msgspec.Struct):
@@ -55,9 +64,10 @@ class ShadowRecord(msgspec.Struct):
 class Record(msgspec.Struct, kw_only=True):
     """A statement in the history. Seconds are null until they are known; `outcome` is "running" until its end.
 
-    The outcome is "rewritten" or "original" for a statement that finished, by the text that was sent; "fallback"
-    where the original was run after the rewritten text failed or was out of date; "failed"; "cancelled" where the
-    client cancelled or left; "unseen" where nobody saw its end, as of a statement that is not waited for.
+    The outcome is "rewritten" or "original" for a statement that finished, by the text that was sent; "answered"
+    for one that the proxy answered itself, such as EXPLAIN REWRITE; "fallback" where the original was run after
+    the rewritten text failed or was out of date; "failed"; "cancelled" where the client cancelled or left;
+    "unseen" where nobody saw its end, as of a statement that is not waited for.
     """
 
     id: str
@@ -67,10 +77,16 @@ class Record(msgspec.Struct, kw_only=True):
     session: str
     client: str
     database: str
+    # The address of the Spark Thrift Server that ran it, and the ids by which its UI shows the runs ("GroupID"):
+    # none of a statement that was not followed, two of one that fell back.
+    backend: str = ""
+    spark_ids: list[str] = []
     outcome: str = "running"
     # The end in more detail: a name of OutcomeKind, in lower case.
     end: str = ""
     original: str
+    # Whether the proxy answers it itself.
+    is_answered: bool = False
     # Null where the original was sent.
     rewritten: str | None = None
     # Equal for statements whose texts differ in constants alone; begins with "text-" for one that was not parsed.
@@ -85,11 +101,22 @@ class Record(msgspec.Struct, kw_only=True):
     deciding_s: float = 0.0
     descriptions_s: float = 0.0
     key_queries_s: float = 0.0
+    # The queries of the decision, some of them where there are very many.
+    asked: list[AskedQuery] = []
     # From when it was sent until its end was seen; of a fallback the first run alone.
     run_s: float | None = None
+    # The second run of a fallback.
+    fallback_s: float | None = None
     # The server's message of the first failure.
     message: str | None = None
     shadow: ShadowRecord | None = None
+
+    @property
+    def sent_as(self) -> str:
+        """The text that is sent: also its outcome, if it finishes."""
+        if self.is_answered:
+            return "answered"
+        return "original" if self.rewritten is None else "rewritten"
 
     @property
     def chars(self) -> int:
@@ -133,6 +160,7 @@ def decide(record: Record, decision: Decision) -> None:
     record.deciding_s = timings.total_s
     record.descriptions_s = timings.catalog_s + timings.files_s
     record.key_queries_s = timings.key_queries_s
+    record.asked = timings.asked[:ASKED_MAX]
     record.started_at -= timings.total_s
     record.skip_reason = decision.skip.name if decision.skip is not None else None
     record.fingerprint = key.fingerprint if key is not None else None
@@ -148,12 +176,21 @@ def decide(record: Record, decision: Decision) -> None:
         record.rules = sorted(rule.value for rule in decision.rewrite.rules)
 
 
+def answer(record: Record, deciding_s: float) -> None:
+    """Add that the proxy answers it itself, and how long it took to find the answer."""
+    record.is_answered = True
+    record.deciding_s = deciding_s
+    record.started_at -= deciding_s
+
+
 def end(record: Record, outcome: Outcome) -> None:
     """Add its end."""
     record.end = outcome.kind.name.lower()
-    record.run_s = outcome.seconds
+    record.run_s, record.fallback_s = outcome.seconds, outcome.fallback_s
+    if outcome.original_instead:
+        record.rewritten, record.rules, record.cause = None, [], _ORIGINAL_INSTEAD
     if outcome.kind is OutcomeKind.FINISHED:
-        record.outcome = "original" if record.rewritten is None else "rewritten"
+        record.outcome = record.sent_as
     elif outcome.kind is OutcomeKind.UNKNOWN:
         # One that is not tracked has no time at all.
         record.outcome = "cancelled" if outcome.seconds else "unseen"
@@ -201,6 +238,22 @@ def counted(record: Record, part: str) -> CountView:
     if not known:
         return CountView()
     return CountView(sum(total for total, _ in known), sum(kept for _, kept in known))
+
+
+def logged(record: Record) -> LoggedStatement:
+    """The statement as its own session is shown it, its literals included."""
+    partitions = counted(record, "partitions")
+    return LoggedStatement(
+        id=record.id,
+        started_at=record.started_at,
+        outcome=record.outcome,
+        seconds=None if record.run_s is None else record.deciding_s + record.run_s,
+        deciding_s=record.deciding_s,
+        partitions_kept=partitions.kept,
+        partitions_total=partitions.total,
+        reasons=", ".join(dict.fromkeys(reason for reason, _ in reasons_of(record))),
+        statement=cut(record.original, LAST_CHARS_MAX),
+    )
 
 
 def now() -> float:

@@ -102,16 +102,15 @@ def _end_of_comment(text: str, start: int) -> int:
 
 def kept(record: Record, *, literals: bool) -> Record:
     """The record as it may be kept and shown."""
-    if literals:
-        return msgspec.structs.replace(
-            record,
-            original=without_secrets(record.original),
-            rewritten=None if record.rewritten is None else without_secrets(record.rewritten),
-        )
-    return msgspec.structs.replace(
+    shown = msgspec.structs.replace(
         record,
-        original=_text(record.original),
-        rewritten=None if record.rewritten is None else _text(record.rewritten),
+        original=kept_text(record.original, literals=literals),
+        rewritten=None if record.rewritten is None else kept_text(record.rewritten, literals=literals),
+    )
+    if literals:
+        return shown
+    return msgspec.structs.replace(
+        shown,
         cause=_sentence(record.cause),
         scans=[_scan(scan) for scan in record.scans],
         # It quotes the statement, and values of rows.
@@ -119,8 +118,10 @@ def kept(record: Record, *, literals: bool) -> Record:
     )
 
 
-def _text(text: str) -> str:
-    return without_literals(without_secrets(text))
+def kept_text(text: str, *, literals: bool) -> str:
+    """The text as it may be kept and shown."""
+    text = without_secrets(text)
+    return text if literals else without_literals(text)
 
 
 def _sentence(sentence: str | None) -> str | None:

@@ -19,7 +19,7 @@ from proxy.history.record import Record, ShadowRecord, add_verdict, counted, id_
 
 FILE_NAME: Final = "history.sqlite"
 # The layout of the file, kept in its header. A file of a newer one is left alone.
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 # Waits for another process, whose transactions are short.
 BUSY_S: Final = 5.0
 # The oldest go in steps, so that each transaction is short.
@@ -47,6 +47,15 @@ CREATE INDEX tables_name ON tables (name, id);
 CREATE INDEX tables_id ON tables (id);
 CREATE TABLE processes (process TEXT PRIMARY KEY, seen_at REAL NOT NULL, state BLOB NOT NULL);
 """
+# Version 2 adds the ids by which Spark's UI shows the runs of statements.
+_SCHEMA_2: Final = """
+CREATE TABLE spark_ids (spark_id TEXT NOT NULL, id TEXT NOT NULL);
+CREATE INDEX spark_ids_spark_id ON spark_ids (spark_id);
+CREATE INDEX spark_ids_id ON spark_ids (id);
+"""
+_SCHEMAS: Final = (_SCHEMA, _SCHEMA_2)
+# The tables with a row or more for each statement.
+_TABLES: Final = ("statements", "reasons", "tables", "spark_ids")
 
 
 class StoreError(Exception):
@@ -127,6 +136,8 @@ class Store:
             execute(
                 "INSERT INTO reasons VALUES (?, ?, ?, ?)", (reason, record.id, _text(table), _text(record.user))
             )
+        for spark_id in record.spark_ids:
+            execute("INSERT INTO spark_ids VALUES (?, ?)", (spark_id, record.id))
         for table in tables_of(record):
             execute("INSERT INTO tables VALUES (?, ?)", (_text(table).lower(), record.id))
 
@@ -157,7 +168,7 @@ class Store:
             oldest = self._connection.execute(
                 "SELECT id FROM statements WHERE id < ? ORDER BY id LIMIT ?", (before, at_once)
             ).fetchall()
-            for table in ("statements", "reasons", "tables"):
+            for table in _TABLES:
                 self._connection.executemany(f"DELETE FROM {table} WHERE id = ?", oldest)  # noqa: S608 - our names
         return bool(oldest)
 
@@ -214,9 +225,10 @@ def _checked(path: Path) -> sqlite3.Connection:
         # A crash of the machine may lose the last seconds, and damages nothing.
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES_MAX}")
-        if version == 0:
-            connection.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
-        else:
+        if version < SCHEMA_VERSION:
+            added = " ".join(_SCHEMAS[version:])
+            connection.executescript(f"BEGIN; {added} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
+        if version > 0:
             connection.execute("SELECT id FROM statements ORDER BY id DESC LIMIT 1").fetchone()
     except BaseException:
         connection.close()

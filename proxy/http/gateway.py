@@ -291,7 +291,8 @@ def _opened(
     # A client whose cookie may name another user than its login is nobody in particular.
     is_clear = upstream.names == frozenset((upstream.login,))
     login = (upstream.login or "") if is_clear else ""
-    return SessionOpening(configuration, owner, configuration.get(PROXY_USER, login), "HTTP")
+    user_name, backend = configuration.get(PROXY_USER, login), upstream.backend.member.name
+    return SessionOpening(configuration, owner, user_name, "HTTP", backend)
 
 
 def _drop_answer(running: asyncio.Task[ExchangeReply]) -> None:

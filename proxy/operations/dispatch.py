@@ -24,6 +24,11 @@ class OutcomeKind(Enum):
     UNKNOWN = "cancelled or closed before its end, or its connection was closed"
     LOST = "its connection was closed while the server ran it within the call: it goes on there unseen"
 
+    @property
+    def is_fallback(self) -> bool:
+        """True if the original was run after the rewritten text."""
+        return self in {OutcomeKind.RECOVERED, OutcomeKind.OVERTAKEN, OutcomeKind.FAILED_TWICE}
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -34,6 +39,14 @@ class Outcome:
     seconds: float
     # The server's message of the first failure. It may quote the statement.
     message: str = field(default="", repr=False)
+    # The original was sent, although the dispatch has another text: that was too long, or could not fall back.
+    original_instead: bool = False
+    # From the end of the first run until the end of the original, of a statement that fell back and was followed.
+    fallback_s: float | None = None
+
+
+def ignore_operation(_: str) -> None:
+    """An operation listener that does nothing."""
 
 
 def ignore_outcome(_: Outcome) -> None:
@@ -89,5 +102,10 @@ class Dispatch:
     write: WriteUnderWay | None = None
     # Called once with the outcome, on the event loop: it has to be quick, and must not raise.
     on_outcome: Callable[[Outcome], None] = ignore_outcome
+    # Called with the id by which Spark's UI shows an operation of the statement, as soon as it has one; of a
+    # statement that falls back, with two. On the event loop, as `on_outcome`.
+    on_operation: Callable[[str], None] = ignore_operation
+    # Names the statement in log lines and in the history.
+    statement_id: str = "-"
     # Queries of a shadow run, asked meanwhile in the same session on a connection of our own, if there is room.
     shadow: Generator[Query, QueryResult, object] | None = None

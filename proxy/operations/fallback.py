@@ -198,6 +198,7 @@ class Fallback:
         if not self._tracked_statements.sent_again(tracked, reply.operation):
             yield _call(CLOSE_OPERATION, reply.operation)
             return self._end(tracked, OutcomeKind.FAILED, refused)
+        tracked.operation_shown(reply.operation)
         # Only now: somebody who cancels it from another connection meanwhile finds an operation that exists.
         yield _call(CLOSE_OPERATION, first)
         if tracked.is_stopped:

@@ -38,8 +38,12 @@ class HeldStatement:
         back although its dispatch rests on that.
         """
         sent = self._call_to_make(dispatch, message_bytes_max, tracked_statements)
-        original_call = self.message if dispatch.may_fall_back and sent is not self.message else None
-        return sent, TrackedStatement(dispatch, self.call.session, now, self.call.run_async, original_call)
+        is_original = sent is self.message
+        original_call = self.message if dispatch.may_fall_back and not is_original else None
+        instead = is_original and dispatch.text != self.call.statement
+        return sent, TrackedStatement(
+            dispatch, self.call.session, now, self.call.run_async, original_call, original_instead=instead
+        )
 
     def _call_to_make(
         self, dispatch: Dispatch, message_bytes_max: int, tracked_statements: TrackedStatements

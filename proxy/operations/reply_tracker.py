@@ -185,6 +185,8 @@ class ReplyTracker:
         now = self._clock()
         if not reply.status.ok:
             return [*tracked.failed(now, reply.status.message or "")]
+        if reply.operation is not None:
+            tracked.operation_shown(reply.operation)
         ended: list[Event] = [] if tracked.run_async else [*tracked.finished(now)]
         if tracked.is_over:
             return ended

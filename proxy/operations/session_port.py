@@ -24,6 +24,8 @@ class SessionOpening:
     user: str = ""
     # The host that the client connects from, and the program, where it says which one it is.
     client: str = ""
+    # The address of the backend that has the session.
+    backend: str = ""
 
 
 class SessionPort(Protocol):

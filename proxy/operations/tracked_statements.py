@@ -33,6 +33,7 @@ from proxy.wire.hs2.calls import (
     operation_id_of,
     replace_operation,
 )
+from proxy.wire.hs2.handles import public_id_of
 from proxy.wire.thrift.errors import LocalProtocolError
 from proxy.wire.thrift.messages import Message
 
@@ -66,6 +67,8 @@ class TrackedStatement:
     # The client's call, where another text was sent in its place and the original may be run if that fails. It is
     # dropped as soon as it can no longer be needed.
     original_call: Message | None
+    # The original was sent, although the dispatch has another text.
+    original_instead: bool = False
     # The operation on the backend: of a statement that fell back, the second one.
     operation: OperationHandle | None = field(default=None, repr=False)
     state: StatementState = field(init=False)
@@ -143,6 +146,12 @@ class TrackedStatement:
         premises = self.dispatch.premises
         is_same_session = self.state is StatementState.COLUMNS_SHOWN or premises.is_session_unchanged()
         return not (is_same_session and premises.are_tables_unchanged())
+
+    def operation_shown(self, operation: OperationHandle) -> None:
+        """The backend runs it as this operation: its log is told the id by which Spark's UI shows that."""
+        spark_id = public_id_of(operation)
+        if spark_id is not None:
+            self.dispatch.on_operation(spark_id)
 
     # --- replies about it that reach the client
 
@@ -257,8 +266,13 @@ class TrackedStatement:
     def _report(self, kind: OutcomeKind, seconds: float, message: str = "") -> list[StatementEnded]:
         if self.is_over:
             return []
-        run = self._first_run or _FirstRun(seconds, message[:MESSAGE_CHARS_MAX])
-        return [StatementEnded(self.dispatch, Outcome(kind, run.seconds, run.message or ""))]
+        first, fallback_s = self._first_run, None
+        if first is None:
+            first = _FirstRun(seconds, message[:MESSAGE_CHARS_MAX])
+        elif seconds > first.seconds:
+            fallback_s = seconds - first.seconds
+        outcome = Outcome(kind, first.seconds, first.message or "", self.original_instead, fallback_s)
+        return [StatementEnded(self.dispatch, outcome)]
 
     def _enter(self, state: StatementState) -> None:
         if state not in FOLLOWING[self.state]:

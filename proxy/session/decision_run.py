@@ -93,7 +93,7 @@ class DecisionRun:
     def decision(self) -> Queries[Decision]:
         """Run the stages, and return the decision."""
         self._start = start = self._shared.clock()
-        yield from self._stages()
+        yield from self._timings.noted(self._stages(), self._shared.clock)
         if self._terms.is_explained:
             yield from self._look_up_for_explain(start)
         elif self._rewrite is not None:

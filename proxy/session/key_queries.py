@@ -158,6 +158,11 @@ class KeyQueries:
 def _keys(question: KeyQuery, answer: QueryResult) -> Keys | SkipReason:
     """The keys in an answer, or why there are none that can be used."""
     if isinstance(answer, QueryFailed):
-        error = SkipReason.SCALAR_SUBQUERY_ROWS if question.may_fail else SkipReason.KEY_QUERY_FAILED
-        return _FAILURES.get(answer.kind, error)
+        return failure_of(question, answer)
     return question.read(answer.rows)
+
+
+def failure_of(question: KeyQuery, failed: QueryFailed) -> SkipReason:
+    """The reason for which a question that failed has no keys."""
+    error = SkipReason.SCALAR_SUBQUERY_ROWS if question.may_fail else SkipReason.KEY_QUERY_FAILED
+    return _FAILURES.get(failed.kind, error)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -30,7 +30,7 @@ from proxy.operations.query import QueryFailed, QueryResult
 from proxy.session.feedback.metastore_limits import MetastoreLimits
 from proxy.session.feedback.quarantine import Quarantine
 from proxy.session.feedback.quarantine_list import QuarantineKind
-from rewriter import Rewrite, SkipReason
+from rewriter import Rewrite, Rule, ScanOutcome, SkipReason
 
 CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
 
@@ -40,6 +40,29 @@ _KEY_QUERY_S: Final = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 5.0, 10.0)
 _DECISION_S: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 # Statements run from a tenth of a second to hours.
 _STATEMENT_S: Final = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1_800.0)
+
+
+class StatementCounts(Protocol):
+    """The history, as far as it is counted."""
+
+    @property
+    def session_count(self) -> int:
+        """Sessions that are open."""
+        ...
+
+    @property
+    def running_count(self) -> int:
+        """Statements that run."""
+        ...
+
+    @property
+    def partitions_spared(self) -> int:
+        """Partitions that finished statements did not read."""
+        ...
+
+    def losses_by_reason(self) -> tuple[tuple[str, int], ...]:
+        """Statements that are missing from the history."""
+        ...
 
 
 class Metrics:
@@ -55,6 +78,8 @@ class Metrics:
             ["outcome"],
             registry=registry,
         )
+        for text in ("rewritten", "original"):
+            self._statements.labels(text)
         self._decisions = Histogram(
             "starpruner_decision_seconds",
             "Time from a statement's arrival until it went on, key queries included.",
@@ -73,6 +98,24 @@ class Metrics:
             ["reason"],
             registry=registry,
         )
+        self._rules = Counter(
+            "starpruner_rule_statements",
+            "Statements by the rules that their scans could be narrowed by (tried), those that went out narrowed"
+            " by them (applied), and those of which then the original was run (fell_back).",
+            ["rule", "result"],
+            registry=registry,
+        )
+        self._rules_s = Counter(
+            "starpruner_rule_decision_seconds",
+            "Time of deciding of the statements that tried a rule, all of it for each of their rules.",
+            ["rule"],
+            registry=registry,
+        )
+        for rule in Rule:
+            # All at zero, so that the first fallback is an increase.
+            self._rules_s.labels(rule.value)
+            for result in ("tried", "applied", "fell_back"):
+                self._rules.labels(rule.value, result)
         self._ends = Histogram(
             "starpruner_statement_seconds",
             "Time from when a statement went to the backend until its end was seen, by its outcome.",
@@ -123,9 +166,22 @@ class Metrics:
         for files in (scan.files for scan in scans if skip is None and scan.files is not None):
             self._files.inc(files.total - files.kept)
             self._bytes.inc(files.total_bytes - files.kept_bytes)
+        tried = {rule for scan in scans for rule in _rules_tried(scan)}
+        self._count_rules(tried, "tried")
+        self._count_rules(rewrite.rules if rewrite is not None and narrowed else (), "applied")
+        for rule in tried:
+            self._rules_s.labels(rule.value).inc(seconds)
         for reason in (skip, *(scan.skip for scan in scans)):
             if reason is not None:
                 self._skips.labels(_label(reason)).inc()
+
+    def fell_back(self, rules: Iterable[Rule]) -> None:
+        """The original of a statement was run after all, which had gone out narrowed by these rules."""
+        self._count_rules(rules, "fell_back")
+
+    def _count_rules(self, rules: Iterable[Rule], result: str) -> None:
+        for rule in rules:
+            self._rules.labels(rule.value, result).inc()
 
     def write_overtaken(self) -> None:
         """A rewritten statement wrote while a table was written that its keys came from."""
@@ -165,9 +221,19 @@ class Metrics:
         text = "Tables of which the metastore is sent less now, because it refused a filter."
         self._watch("starpruner_metastore_tables_lowered", text, lambda: len(metastore().lowered))
 
-    def watch_history(self, losses: Callable[[], tuple[tuple[str, int], ...]]) -> None:
-        """From now on, `losses` tells by reason how many statements are missing from the history."""
-        self._registry.register(_HistorySeries(losses))
+    def watch_history(self, history: StatementCounts) -> None:
+        """From now on, the history tells how many statements and sessions there are."""
+        self._watch("starpruner_sessions_open", "Sessions that are open.", lambda: history.session_count)
+        self._watch("starpruner_statements_running", "Statements that run.", lambda: history.running_count)
+        text = "Partitions that finished statements did not read, where their list was at hand."
+        self._watch_counter("starpruner_skipped_partitions", text, lambda: [("", history.partitions_spared)])
+        text = "Statements that are missing from the history, by the reason."
+        self._watch_counter("starpruner_history_lost", text, history.losses_by_reason, "reason")
+
+    def watch_tracing(self, lost: Callable[[], float]) -> None:
+        """From now on, `lost` tells of how many statements the spans did not reach the collector."""
+        text = "Statements whose spans did not reach the collector of [tracing]."
+        self._watch_counter("starpruner_traces_lost", text, lambda: [("", lost())])
 
     def watch_quarantine(self, quarantine: Quarantine) -> None:
         """From now on, the quarantine tells how many entries of each kind it has."""
@@ -178,6 +244,11 @@ class Metrics:
 
     def _watch(self, name: str, text: str, value: Callable[[], float]) -> None:
         Gauge(name, text, registry=self._registry).set_function(value)
+
+    def _watch_counter(
+        self, name: str, text: str, counts: Callable[[], Iterable[tuple[str, float]]], label: str = ""
+    ) -> None:
+        self._registry.register(_WatchedCounter(name, text, label, counts))
 
     def exposition(self) -> bytes:
         """Everything, in the text format of `CONTENT_TYPE`."""
@@ -215,18 +286,26 @@ class _BackendSeries(Collector):
         yield failures
 
 
-class _HistorySeries(Collector):
-    """The statements that are missing from the history."""
+class _WatchedCounter(Collector):
+    """A counter that something else counts, by one label or none."""
 
-    def __init__(self, losses: Callable[[], tuple[tuple[str, int], ...]]) -> None:
-        self._losses = losses
+    def __init__(
+        self, name: str, text: str, label: str, counts: Callable[[], Iterable[tuple[str, float]]]
+    ) -> None:
+        self._name = name
+        self._text = text
+        self._labels = [label] if label else []
+        self._counts = counts
 
     def collect(self) -> Iterator[Metric]:
-        text = "Statements that are missing from the history, by the reason."
-        lost = CounterMetricFamily("starpruner_history_lost", text, labels=["reason"])
-        for reason, count in self._losses():
-            lost.add_metric([reason], count)
-        yield lost
+        counter = CounterMetricFamily(self._name, self._text, labels=self._labels)
+        for value, count in self._counts():
+            counter.add_metric([value] if self._labels else [], count)
+        yield counter
+
+
+def _rules_tried(scan: ScanOutcome) -> Iterable[Rule]:
+    return scan.parts.union(*(reducer.rules for reducer, _ in scan.reducers))
 
 
 def _label(code: Enum) -> str:

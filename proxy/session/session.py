@@ -35,7 +35,7 @@ from proxy.session.session_settings import (
 from proxy.session.shadow.compare import Comparison, Pair, ShadowLimits, ShadowVerdict
 from proxy.session.shadow.mismatches import watch
 from proxy.session.shared_state import SharedState
-from proxy.session.statement_log import NoStatementLog, StatementEntry, StatementLog
+from proxy.session.statement_log import LoggedStatement, NoStatementLog, StatementEntry, StatementLog
 from proxy.statements.statement_class import StatementClass
 from rewriter import SkipReason, TableName
 from rewriter.domains.literals import literal
@@ -44,8 +44,8 @@ from rewriter.predicates.strict_check import KEYS_CHANGED
 _log = logging.getLogger(__name__)
 
 _WRITE_OVERTAKEN = (
-    "a statement that writes read %s by keys, and a table that the keys came from was written while it ran: it may"
-    " lack rows of keys that were added then"
+    "statement %s, which writes, read %s by keys, and a table that the keys came from was written while it ran:"
+    " it may lack rows of keys that were added then"
 )
 
 
@@ -104,10 +104,11 @@ class Session:
         if self._state.changes != changes:
             # A statement on another connection changed the session.
             return self.forward_unchanged(statement)
-        self._note(decision)
         premises = self._premises(decision, settings, changes)
         entry = self._log.began(statement.text, decision)
-        return self._dispatch(decision, settings, premises, self._begin(statement, entry))
+        self._note(decision, entry.id)
+        dispatch = self._dispatch(decision, settings, premises, self._begin(statement, entry), entry.id)
+        return replace(dispatch, on_operation=entry.operation_opened, statement_id=entry.id)
 
     def is_quick(self, statement: StatementClass) -> bool:
         """Whether a decision takes no more than a look at the text."""
@@ -135,13 +136,27 @@ class Session:
         decision = yield from self._decider.decide(StatementClass(sql), terms)
         return replace(decision, skip=_switched_off(settings) or decision.skip)
 
+    def last_statements(self) -> Sequence[LoggedStatement]:
+        """The last statements of the session, the newest first."""
+        return self._log.last_statements()
+
+    def answer(self, statement: StatementClass, query: str, deciding_s: float = 0.0) -> Dispatch:
+        """Dispatch a query that holds the proxy's own answer to a statement."""
+        entry = self._log.answered(statement.text, deciding_s)
+        return Dispatch(query, on_outcome=entry.ended, on_operation=entry.operation_opened, statement_id=entry.id)
+
     def closed(self) -> None:
         """The session has ended."""
         self._writes.closed()
         self._log.closed()
 
     def _original(self, statement: StatementClass, entry: StatementEntry) -> Dispatch:
-        return Dispatch(statement.text, on_outcome=_Listeners(self._begin(statement, entry)))
+        return Dispatch(
+            statement.text,
+            on_outcome=_Listeners(self._begin(statement, entry)),
+            on_operation=entry.operation_opened,
+            statement_id=entry.id,
+        )
 
     def _look_up_written(self, statement: StatementClass) -> Queries[None]:
         """Ask about the target of a write, for other sessions, also where this one is to be left alone."""
@@ -197,13 +212,14 @@ class Session:
         settings: SessionSettings,
         premises: Premises,
         told: tuple[Callable[[Outcome], None], ...],
+        statement_id: str,
     ) -> Dispatch:
         sql, rewrite = decision.original, decision.rewrite
         ended = self._learning(decision)
         if not decision.is_narrowed or rewrite is None:
             return Dispatch(sql, on_outcome=_Listeners((*told, ended)))
         if not decision.only_reads:
-            return self._write(decision, premises, (*told, ended))
+            return self._write(decision, premises, (*told, ended), statement_id)
         return Dispatch(
             decision.text,
             may_fall_back=True,
@@ -224,7 +240,11 @@ class Session:
         return KeyCheck(unchecked.queries, unchecked.began_at, deadline_s, on_settled=told)
 
     def _write(
-        self, decision: Decision, premises: Premises, told: tuple[Callable[[Outcome], None], ...]
+        self,
+        decision: Decision,
+        premises: Premises,
+        told: tuple[Callable[[Outcome], None], ...],
+        statement_id: str,
     ) -> Dispatch:
         """The dispatch of a rewritten statement that writes: changes of the session wait for its end."""
         write = WriteUnderWay()
@@ -235,7 +255,7 @@ class Session:
             self._rewritten_writes.discard(write)
             if outcome.kind is OutcomeKind.FINISHED and not premises.are_tables_unchanged():
                 self._shared.metrics.write_overtaken()
-                _log.warning(_WRITE_OVERTAKEN, facts)
+                _log.warning(_WRITE_OVERTAKEN, statement_id, facts)
 
         self._rewritten_writes.add(write)
         return Dispatch(decision.text, write=write, on_outcome=_Listeners((*told, over)))
@@ -253,9 +273,9 @@ class Session:
         """Whether nothing has changed the session since so many changes."""
         return self._state.changes == changes
 
-    def _note(self, decision: Decision) -> None:
+    def _note(self, decision: Decision, statement_id: str) -> None:
         self._shared.metrics.decided(decision.rewrite, decision.skip, decision.timings.total_s)
-        _log_decision(decision)
+        _log_decision(decision, statement_id)
 
     # --- what is learned from a statement's end
 
@@ -267,16 +287,20 @@ class Session:
         """
         shared, suspects, is_narrowed = self._shared, _suspects(decision), decision.is_narrowed
         run = decision.run(self._decider.listings)
+        rules = decision.rewrite.rules if decision.rewrite is not None and is_narrowed else frozenset()
 
         def ended(outcome: Outcome) -> None:
-            shared.metrics.statement_ended(outcome.kind, outcome.seconds, rewritten=is_narrowed)
+            was_rewritten = is_narrowed and not outcome.original_instead
+            shared.metrics.statement_ended(outcome.kind, outcome.seconds, rewritten=was_rewritten)
+            if outcome.kind.is_fallback:
+                shared.metrics.fell_back(rules)
             # Failures that say nothing about the rewrite itself: keys had changed, a filter was too long for the
             # metastore, or a snapshot was expired as soon as another one was current.
             is_gone = SNAPSHOT_GONE in outcome.message
             expected = is_gone or any(words in outcome.message for words in (KEYS_CHANGED, FILTER_REFUSED))
-            if suspects is not None and not is_gone:
+            if suspects is not None and was_rewritten and not is_gone:
                 learn(outcome, suspects, shared.quarantine, shared.metastore, expected=KEYS_CHANGED)
-            if run is not None and not expected:
+            if run is not None and not expected and not outcome.original_instead:
                 shared.gate.ended(run, outcome)
 
         return ended
@@ -316,9 +340,8 @@ class Session:
                 shared.quarantine.blame(rules, key, cause)
 
         bounds = ShadowLimits(limits.statement_s, limits.total_s, shared.config.rewrite.key_query_bytes_max)
-        yield from watch(
-            Pair.of(statement.text, rewrite, decision.snapshots), bounds, shared.clock, shared.mismatches, told
-        )
+        pair = replace(Pair.of(statement.text, rewrite, decision.snapshots), statement_id=entry.id)
+        yield from watch(pair, bounds, shared.clock, shared.mismatches, told)
 
     # --- settings of the session
 
@@ -329,12 +352,12 @@ class Session:
             # It may reset the settings of Spark too.
             self._decider.forget_changed(statement, self._state.digest)
         if setting.error:
-            return Dispatch(f"SELECT raise_error({literal('string', setting.error)})")
+            return self.answer(statement, f"SELECT raise_error({literal('string', setting.error)})")
         if setting.verb != "show":
             return self.forward_unchanged(statement)
         key = literal("string", f"starpruner.{setting.name}")
         value = literal("string", _shown(getattr(self._settings, setting.name)))
-        return Dispatch(f"SELECT {key} AS key, {value} AS value")
+        return self.answer(statement, f"SELECT {key} AS key, {value} AS value")
 
 
 @dataclass(frozen=True)
@@ -367,13 +390,15 @@ def _shown(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _log_decision(decision: Decision) -> None:
+def _log_decision(decision: Decision, statement_id: str) -> None:
     if decision.rewrite is None:
         reason = decision.skip.name if decision.skip is not None else "none"
-        _log.debug("an original of %d characters goes on: %s", len(decision.original), reason)
+        characters = len(decision.original)
+        _log.debug("statement %s: an original of %d characters goes on: %s", statement_id, characters, reason)
         return
     _log.info(
-        "narrowed %d of %d scans; key queries took %.3f s, table descriptions %.3f s",
+        "statement %s: narrowed %d of %d scans; key queries took %.3f s, table descriptions %.3f s",
+        statement_id,
         sum(outcome.predicate is not None for outcome in decision.rewrite.scans) if decision.is_narrowed else 0,
         len(decision.rewrite.scans),
         decision.timings.key_queries_s,

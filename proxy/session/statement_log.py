@@ -5,7 +5,10 @@ A session tells it nothing that it has to keep: a decision is read at once, and 
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+import msgspec
 
 from proxy.operations.dispatch import Outcome
 from proxy.operations.session_port import SessionOpening
@@ -14,8 +17,35 @@ from proxy.session.shadow.compare import Comparison
 from rewriter import SkipReason
 
 
+class LoggedStatement(msgspec.Struct, frozen=True):
+    """A statement as its own session is shown it; null is a time before its end, or a count that is not known."""
+
+    id: str
+    # Seconds since 1970.
+    started_at: float
+    outcome: str
+    # From its arrival to its end, deciding included.
+    seconds: float | None
+    deciding_s: float
+    partitions_kept: int | None
+    partitions_total: int | None
+    # Codes, separated by commas.
+    reasons: str
+    # The beginning of the original.
+    statement: str
+
+
 class StatementEntry(Protocol):
     """One statement of a session in the log."""
+
+    @property
+    def id(self) -> str:
+        """Names the statement, in log lines as well."""
+        ...
+
+    def operation_opened(self, spark_id: str) -> None:
+        """The backend runs it as an operation that Spark's UI shows by this id. Called on the event loop."""
+        ...
 
     def ended(self, outcome: Outcome) -> None:
         """The statement has ended. Called on the event loop."""
@@ -35,6 +65,14 @@ class SessionLog(Protocol):
         """A statement is about to be released; without a decision `reason` says why, where that is known."""
         ...
 
+    def answered(self, text: str, deciding_s: float) -> StatementEntry:
+        """A statement that the proxy answers itself is about to be released."""
+        ...
+
+    def last_statements(self) -> Sequence[LoggedStatement]:
+        """The last statements of the session, the newest first."""
+        ...
+
     def closed(self) -> None:
         """The session has ended."""
         ...
@@ -51,6 +89,8 @@ class StatementLog(Protocol):
 class NoStatementLog:
     """A log that keeps nothing, and all its parts."""
 
+    id: Final = "-"
+
     def session_opened(self, _opening: SessionOpening) -> NoStatementLog:
         """See StatementLog."""
         return self
@@ -61,8 +101,19 @@ class NoStatementLog:
         """See SessionLog."""
         return self
 
+    def answered(self, _text: str, _deciding_s: float) -> NoStatementLog:
+        """See SessionLog."""
+        return self
+
+    def last_statements(self) -> Sequence[LoggedStatement]:
+        """See SessionLog."""
+        return ()
+
     def closed(self) -> None:
         """See SessionLog."""
+
+    def operation_opened(self, _spark_id: str) -> None:
+        """See StatementEntry."""
 
     def ended(self, _outcome: Outcome) -> None:
         """See StatementEntry."""

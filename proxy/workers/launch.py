@@ -22,7 +22,7 @@ from proxy.workers.supervisor import Supervisor
 from proxy.workers.worker_slot import WorkerSlot
 
 # The time that a worker may take to end after it has drained: it cancels its queries for up to eight seconds.
-_CLOSE_S: Final = 15.0
+CLOSE_S: Final = 15.0
 
 
 def worker_count(configured: int) -> int:
@@ -73,7 +73,7 @@ def run_workers(
             worker_count(config.proxy.workers),
             partial(run, reserved_ports),
             lambda: on_ready(reserved_ports.applied_to(config)),
-            stop_within_s=config.proxy.drain_s + _CLOSE_S,
+            stop_within_s=config.proxy.drain_s + CLOSE_S,
         ).supervise()
 
 

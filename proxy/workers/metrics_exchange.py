@@ -20,7 +20,7 @@ from proxy.workers.worker_slot import WorkerSlot
 
 # A worker answers within milliseconds unless it is overloaded; then its counters are left out of this sum.
 _ANSWER_WITHIN_S: Final = 2.0
-# The counters of one worker take 30 KB.
+# The counters of one worker take 20 KB, and 70 KB once everything has happened.
 _ANSWER_BYTES_MAX: Final = 4 * 1024 * 1024
 # Metrics to take the minimum of: the start of the first process, and the open files that each may have.
 _LEAST_OF: Final = ("_created", "process_start_time_seconds", "process_max_fds")

@@ -61,7 +61,7 @@ REMEDIES: Final[dict[SkipReason, str]] = {
     SkipReason.COLUMNS_DIFFER_BY_CASE: "rename one",
     SkipReason.TABLE_OFF: "take it out of there",
     SkipReason.OUTER_JOIN: "a filter that is false or null where the other side is null",
-    SkipReason.NOT_A_PARTITION_COLUMN: "partition by it, or a file index",
+    SkipReason.NOT_A_PARTITION_COLUMN: "partition by it, or a file index; starpruner advise measures which",
     SkipReason.TYPES_DIFFER: "give both columns one type",
     SkipReason.TYPE_REFUSED: "a column of another type, such as a date",
     SkipReason.NULL_SAFE_OVER_NULLS: "`=`, if nulls need not match",

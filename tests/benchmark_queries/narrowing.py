@@ -55,7 +55,7 @@ def fact_scans(benchmark: StarBenchmark, query: str) -> list[FactScan]:
     found = planned(benchmark, statement_of(benchmark.queries[query]))
     answers: dict[KeyQuery, Keys | SkipReason] = {}
     while pending := found.pending(answers):
-        answers |= {asked: _answer(benchmark, asked) for asked in pending}
+        answers |= {asked: answer(benchmark, asked) for asked in pending}
     partitions = {name: partition_costs(_index(benchmark, name)) for name in found.wants_partitions(answers)}
     rewrite = apply(found, answers, LIMITS, partitions)
     outcomes = sorted(rewrite.scans, key=lambda outcome: outcome.scan.reference.start)
@@ -88,7 +88,7 @@ def _index(benchmark: StarBenchmark, name: TableName) -> PartitionIndex:
     return PartitionIndex.of((known.name,), (known.type_name,), benchmark.partitions[table])
 
 
-def _answer(benchmark: StarBenchmark, asked: KeyQuery) -> Keys | SkipReason:
+def answer(benchmark: StarBenchmark, asked: KeyQuery) -> Keys | SkipReason:
     """The keys, as DuckDB finds them in the same data."""
     tree = parse_one(asked.sql, read="spark")
     for node in list(tree.find_all(exp.Typeof)):

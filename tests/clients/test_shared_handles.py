@@ -1,14 +1,16 @@
 """Hue's way: one connection opens the session or starts the statement, another of its user goes on with it."""
 
 import time
+from pathlib import Path
 
 import pytest
 from dialogue import POLL_SECONDS, Dialogue, dialogue
 from support.metrics_of_proxy import rewritten_count
+from support.proxies import patient
 from TCLIService.ttypes import TProtocolVersion
 
 from demo.hive import Endpoint
-from demo.proxy_process import ProxyProcess
+from demo.proxy_process import ProxyProcess, proxy_process
 from demo.thrift_server import ThriftServer
 
 pytestmark = pytest.mark.usefixtures("small_star")
@@ -81,3 +83,24 @@ def test_a_statement_from_the_other_connection_is_narrowed_too(proxy: ProxyProce
         before = rewritten_count(proxy)
         other.read(other.execute(session, STAR_JOIN, run_async=False))
         assert rewritten_count(proxy) == before + 1
+
+
+def test_another_replica_refuses_a_session_or_passes_it_unchanged(
+    spark: ThriftServer, proxy: ProxyProcess, tmp_path: Path
+) -> None:
+    answers = []
+    for unknown in ("refuse", "pass"):
+        options = patient(f"proxy.unknown_handles={unknown}")
+        with (
+            proxy_process(spark.endpoint, tmp_path / unknown, options=options) as other_replica,
+            dialogue(proxy.endpoint) as one,
+            dialogue(other_replica.endpoint) as other,
+        ):
+            session = one.open_session(V10)
+            operation = other.execute(session, STAR_JOIN, run_async=False)
+            if operation is not None:
+                other.read(operation)
+            answers.append(repr(other.answers))
+            assert rewritten_count(other_replica) == 0
+    assert "Invalid SessionHandle" in answers[0]
+    assert "Invalid SessionHandle" not in answers[1]

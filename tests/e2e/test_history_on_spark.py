@@ -13,6 +13,7 @@ from urllib.request import HTTPCookieProcessor, Request, build_opener, urlopen
 
 import pytest
 from pyhive import exc
+from support.otlp_receiver import Receiver, attributes, otlp_receiver
 from support.proxies import DEADLINE_S, options
 
 from demo.hive import connect, run
@@ -27,11 +28,18 @@ USER, OTHER = "hist_ann", "hist_bob"
 
 
 @pytest.fixture(scope="module")
+def collector() -> Iterator[Receiver]:
+    with otlp_receiver() as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
 def recorded(
-    spark: ThriftServer, sample: Sample, tmp_path_factory: pytest.TempPathFactory
+    spark: ThriftServer, sample: Sample, collector: Receiver, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ProxyProcess]:
     directory = tmp_path_factory.mktemp("history")
     settings = (
+        f"tracing.endpoint={collector.url}",
         *(f"history.path={directory / 'kept'}", "proxy.workers=2", "rewrite.cost_gate=false"),
         *(f"rewrite.key_query_deadline_s={DEADLINE_S}", f"catalog.query_deadline_s={DEADLINE_S}"),
     )
@@ -70,9 +78,9 @@ def until(is_so: Callable[[], bool]) -> None:
 
 
 def test_a_rewritten_statement_is_found_with_its_partitions(recorded: ProxyProcess, sample: Sample) -> None:
-    until(lambda: len(statements(recorded, text="Christmas")) == 2)
-    newest = statements(recorded, text="Christmas")[0]
-    assert newest["outcome"] == "rewritten"
+    until(lambda: len(statements(recorded, text="Christmas")) == 3)
+    newest, _, explained = statements(recorded, text="Christmas")
+    assert (newest["outcome"], explained["outcome"]) == ("rewritten", "answered")
     found = get(recorded, f"/statements/{newest['id']}")
     assert found["original"] == STAR_JOIN
     assert "'2024-12-24'" in found["rewritten"]
@@ -82,9 +90,46 @@ def test_a_rewritten_statement_is_found_with_its_partitions(recorded: ProxyProce
     assert found["run_s"] > 0
 
 
+def test_a_statement_is_found_in_the_user_interface_of_spark_and_from_there(
+    recorded: ProxyProcess, spark: ThriftServer
+) -> None:
+    until(lambda: len(statements(recorded, text="Christmas")) == 2)
+    found = get(recorded, f"/statements/{statements(recorded, text='Christmas')[0]['id']}")
+    (spark_id,) = found["spark_ids"]
+    assert found["backend"] == str(spark.endpoint)
+    until(lambda: spark_id in groups_of_jobs(spark))
+    assert groups_of_jobs(spark)[spark_id] == found["rewritten"]
+    assert [one["id"] for one in statements(recorded, text=spark_id)] == [found["id"]]
+    assert [one["id"] for one in statements(recorded, text=found["id"])] == [found["id"]]
+    assert spark_id in urlopen(f"{spark.ui_url}/sqlserver/", timeout=DEADLINE_S).read().decode()
+
+
+def test_its_trace_and_its_lines_in_the_log_have_the_same_id(recorded: ProxyProcess, collector: Receiver) -> None:
+    until(lambda: len(statements(recorded, text="Christmas")) == 2)
+    found = get(recorded, f"/statements/{statements(recorded, text='Christmas')[0]['id']}")
+    trace = bytes.fromhex(found["id"] + found["id"][-8:])
+    until(lambda: any(span.trace_id == trace for span in collector.spans))
+    spans = {span.name: span for span in collector.spans if span.trace_id == trace}
+    assert {"deciding", "run"} < spans.keys()
+    (whole,) = [span for span in spans.values() if not span.parent_span_id]
+    about = attributes(whole.attributes)
+    assert about["starpruner.statement.id"] == found["id"]
+    assert about["starpruner.spark.ids"] == found["spark_ids"]
+    assert (about["user.name"], about["starpruner.partitions.kept"]) == (USER, len(REGIONS))
+    assert f"statement {found['id']}: narrowed 1 of 2 scans" in recorded.child.log.read_text()
+
+
+def groups_of_jobs(spark: ThriftServer) -> dict[str, str]:
+    """The descriptions of Spark's jobs by their groups."""
+    api = f"{spark.ui_url}/api/v1/applications"
+    (application,) = json.load(urlopen(api, timeout=DEADLINE_S))
+    jobs = json.load(urlopen(f"{api}/{application['id']}/jobs", timeout=DEADLINE_S))
+    return {job["jobGroup"]: job["description"] for job in jobs if "jobGroup" in job}
+
+
 def test_a_plain_and_a_failed_one_have_their_outcome(recorded: ProxyProcess) -> None:
     until(lambda: bool(statements(recorded, text="no_such_column")))
-    (plain,) = statements(recorded, text="plain")
+    (plain,) = statements(recorded, text="a plain one")
     assert (plain["outcome"], plain["skip_reason"]) == ("original", "NO_JOIN_IN_TEXT")
     (failed,) = statements(recorded, text="no_such_column")
     assert failed["outcome"] == "failed"
@@ -92,7 +137,7 @@ def test_a_plain_and_a_failed_one_have_their_outcome(recorded: ProxyProcess) -> 
 
 
 def test_a_user_sees_no_statement_of_another(recorded: ProxyProcess) -> None:
-    until(lambda: bool(statements(recorded, text="plain", seen_by=OTHER)))
+    until(lambda: bool(statements(recorded, text="a plain one", seen_by=OTHER)))
     assert {one["user"] for one in statements(recorded, seen_by=OTHER)} == {OTHER}
     foreign = statements(recorded)[0]["id"]
     with pytest.raises(HTTPError, match="404"):

@@ -563,6 +563,19 @@ async def test_a_slot_is_free_again_when_its_query_has_ended_or_its_client_has_g
     assert [type(result) for result in rewriter.results] == [Rows, Rows]
 
 
+async def test_an_original_that_is_sent_since_the_rewritten_text_is_too_long_is_told_as_such() -> None:
+    rewriter = Rewriter(f"SELECT {'2' * 1000}")
+    async with stage(rewriter, request_bytes_max=1000) as on:
+        client, backend = await on.open_session()
+        client.send(execute_and_wait("SELECT 1", 2))
+        await backend.expect(execute_and_wait("SELECT 1", 2))
+        backend.send(executed(2))
+        await client.expect(executed(2))
+        client.close()
+        await eventually(lambda: bool(rewriter.outcomes))
+    assert rewriter.outcomes[0].original_instead
+
+
 # --- sessions that were opened elsewhere
 
 

@@ -1,12 +1,11 @@
 """The fact scans of a statement as the proxy explains them."""
 
 import json
-import re
 import urllib.request
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from pyhive import hive
 from reach_corpus import DATABASE, FACTS, ReachStatement
@@ -17,10 +16,6 @@ from rewriter import SkipReason
 
 _SECONDS_MAX: Final = 120
 _LOGIN: Final = b64encode(b"demo:secret").decode()
-_SCAN: Final = re.compile(r"^Scan of (\S+)")
-_LEFT_ALONE: Final = "  left alone   "
-_PREDICATE: Final = "  predicate    "
-_CODES: Final = {reason.sentence: reason.name for reason in SkipReason}
 
 
 @dataclass(frozen=True)
@@ -55,34 +50,21 @@ def explained(proxy: ProxyProcess, session: hive.Connection, statement: ReachSta
     """The explanation; of a statement over temporary views, in the session that has them."""
     sql = statement.sql(target)
     if statement.temporary_views:
-        return _of_lines([str(line) for (line,) in run(session, f"EXPLAIN REWRITE {sql}")])
+        ((answer,),) = run(session, f"EXPLAIN REWRITE JSON {sql}")
+        return _explained(json.loads(answer))
     body = json.dumps({"sql": sql, "database": DATABASE}).encode()
     headers = {"Content-Type": "application/json", "Authorization": f"Basic {_LOGIN}"}
     request = urllib.request.Request(f"{proxy.admin_url}/explain", data=body, headers=headers)
     with urllib.request.urlopen(request, timeout=_SECONDS_MAX) as response:
-        answer = json.load(response)
+        return _explained(json.load(response))
+
+
+def _explained(answer: Any) -> Explained:
     scans = [
         ExplainedScan(scan["table"], scan["predicate"] is not None, scan["skip_reason"])
         for scan in answer["scans"]
     ]
     return Explained(scans, answer["skip_reason"])
-
-
-def _of_lines(lines: Sequence[str]) -> Explained:
-    """The explanation of EXPLAIN REWRITE, whose reasons are sentences."""
-    scans = list(_scans(lines))
-    whole = (line.strip() for line in lines if not line.startswith(_LEFT_ALONE))
-    return Explained(scans, next((_CODES[line] for line in whole if line in _CODES), None))
-
-
-def _scans(lines: Sequence[str]) -> Iterator[ExplainedScan]:
-    starts = [at for at, line in enumerate(lines) if _SCAN.match(line)]
-    for at, end in zip(starts, [*starts[1:], len(lines)], strict=True):
-        found, block = _SCAN.match(lines[at]), lines[at + 1 : end]
-        assert found is not None
-        sentences = [line.removeprefix(_LEFT_ALONE) for line in block if line.startswith(_LEFT_ALONE)]
-        narrowed = any(line.startswith(_PREDICATE) for line in block)
-        yield ExplainedScan(found[1], narrowed, _CODES[sentences[0]] if sentences else None)
 
 
 def _is_fact(scan: ExplainedScan) -> bool:

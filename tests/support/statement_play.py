@@ -50,6 +50,8 @@ class Play:
 
     dialogue: Dialogue
     outcomes: list[Outcome] = field(default_factory=list)
+    # The ids by which Spark's UI shows its operations.
+    spark_ids: list[str] = field(default_factory=list)
 
     def tell(self, commands: list[Command]) -> list[Command]:
         """Tell the ends that are among the commands, and return the rest."""
@@ -84,7 +86,11 @@ class Play:
         premises: Premises = PREMISES,
     ) -> None:
         self.dialogue.client(call)
-        dispatch = Dispatch(text, may_fall_back, fall_back_on, premises, on_outcome=self.outcomes.append)
+        dispatch = Dispatch(
+            *(text, may_fall_back, fall_back_on, premises),
+            on_outcome=self.outcomes.append,
+            on_operation=self.spark_ids.append,
+        )
         self.dialogue.now = 10.0
         self.dialogue.carry_out(self.dialogue.relay.release(dispatch))
         assert self.dialogue.backend_got() == sent

@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from proxy.session.explain.summary import because, scan_name, summary
 from proxy.session.explain.view import ExplainView, IcebergView, NarrowingView, ReducerView, ScanView, SnapshotView
 
 
 def text(explained: ExplainView) -> str:
-    """The view as lines for a terminal."""
+    """The view as lines for a terminal: the result, and behind it the steps."""
     changed = "Rewritten:" if explained.changed else "Left as it is:"
-    lines = [changed, f"  {without_files(explained.rewritten)}"]
+    lines = [*summary(explained), "", changed, f"  {without_files(explained.rewritten)}"]
     if explained.skip_sentence is not None:
         lines.append(f"  {explained.skip_sentence}")
     if explained.cause is not None:
@@ -26,7 +27,7 @@ def text(explained: ExplainView) -> str:
             lines += ["", *_scan_lines(scan)]
     others = [scan for scan in explained.scans if not scan.is_fact]
     if others:
-        lines += ["", "No facts:", *(f"  {_name(scan)}: {_because(scan)}" for scan in others)]
+        lines += ["", "No facts:", *(f"  {scan_name(scan)}: {because(scan)}" for scan in others)]
     timings = ", ".join(f"{name.replace('_', ' ')} {ms:g} ms" for name, ms in explained.timings_ms.items())
     return "\n".join([*lines, "", f"Time: {timings}"])
 
@@ -38,7 +39,7 @@ def _snapshot_line(one: SnapshotView) -> str:
 
 
 def _scan_lines(scan: ScanView) -> list[str]:
-    lines = [f"Scan of {_name(scan)}"]
+    lines = [f"Scan of {scan_name(scan)}"]
     for reducer in scan.reducers:
         lines += [
             f"  reduced by   {reducer.join}",
@@ -55,14 +56,6 @@ def _scan_lines(scan: ScanView) -> list[str]:
     if scan.would is not None:
         lines += _narrowing_lines(scan.would, "would insert", "would be kept")
     return lines
-
-
-def _name(scan: ScanView) -> str:
-    return scan.table if scan.alias == scan.table else f"{scan.table} AS {scan.alias}"
-
-
-def _because(scan: ScanView) -> str:
-    return " ".join(filter(None, (scan.skip_sentence, scan.cause)))
 
 
 def _answered(reducer: ReducerView) -> str:

@@ -71,6 +71,8 @@ class Pair:
     keys: Mapping[KeyQuery, Keys] = field(default_factory=dict, repr=False)
     # The scans of the names that the rewritten text reads at a snapshot.
     reads: Mapping[TableName, SnapshotRead] = field(default_factory=dict, repr=False)
+    # Names the statement in log lines and in the history.
+    statement_id: str = "-"
 
     @classmethod
     def of(cls, original: str, rewrite: Rewrite, reads: Mapping[TableName, SnapshotRead] | None = None) -> Pair:

@@ -34,6 +34,8 @@ class Mismatch:
     original_checksum: Checksum | None
     # None where the rewritten text fails.
     rewritten_checksum: Checksum | None
+    # As in log lines and in the history.
+    statement_id: str = "-"
 
 
 class MismatchLog:
@@ -58,11 +60,13 @@ class MismatchLog:
             rewritten=pair.rewritten,
             original_checksum=comparison.original,
             rewritten_checksum=comparison.rewritten,
+            statement_id=pair.statement_id,
         )
         self._kept.append(difference)
         log.error(
-            "shadow: a rewrite is wrong: %s; %s rows, not %s; its original of %d characters was sent%s",
-            comparison.verdict.value,
+            "shadow: statement %s: its rewrite is wrong: %s; %s rows, not %s; its original of %d characters was"
+            " sent%s",
+            *(pair.statement_id, comparison.verdict.value),
             *(_rows(comparison.rewritten), _rows(comparison.original), len(pair.original)),
             self._write(difference),
         )
@@ -98,7 +102,7 @@ def watch(
     if comparison.blames_us:
         differences.add(pair, comparison)
     elif comparison.verdict is not ShadowVerdict.EQUAL:
-        log.info("shadow: %s: %s", comparison.verdict.value, comparison.why)
+        log.info("shadow: statement %s: %s: %s", pair.statement_id, comparison.verdict.value, comparison.why)
     told(comparison)
 
 

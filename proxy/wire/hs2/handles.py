@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from typing import Final, NewType
+from uuid import UUID
 
 from proxy.wire.thrift.errors import RemoteProtocolError
 from proxy.wire.thrift.messages import Message
@@ -78,6 +79,15 @@ def handle_id_of(handle: bytes) -> HandleId | None:
         return HandleId(usual["first"] + usual["second"])
     found = _handle(handle, 0)
     return None if found is None else found.identifier
+
+
+def public_id_of(handle: bytes) -> str | None:
+    """Return the half of a handle's identifier that is no secret: Spark's UI shows an operation by it.
+
+    None for a handle that is not encoded as usual.
+    """
+    usual = _USUAL_HANDLE.fullmatch(handle)
+    return None if usual is None else str(UUID(bytes=usual["first"]))
 
 
 def usual_identifier_of_call(message: Message) -> tuple[int, int] | None:

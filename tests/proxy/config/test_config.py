@@ -137,6 +137,12 @@ def test_proxy_listen_speaks_sasl_and_is_refused_before_another_backend(backend:
     assert str(refused.value) == f"{keys}: {RULE}. {advice}"
 
 
+def test_a_check_of_the_settings_ends_without_serving(tmp_path: Path) -> None:
+    path = written(tmp_path, '[proxy]\nlisten = "127.0.0.1:1"\n')
+    checked = CliRunner().invoke(main, ["serve", "--check", "--config", str(path)])
+    assert (checked.exit_code, checked.output) == (0, "starpruner: the settings are valid\n")
+
+
 def test_the_proxy_does_not_start_where_transports_disagree() -> None:
     started = CliRunner().invoke(main, ["serve", "--set", "backend.transport=http", "--listen", "127.0.0.1:0"])
     assert started.exit_code == 1
@@ -178,6 +184,30 @@ def test_a_wrong_override_is_refused_with_a_sentence_that_names_it(override: str
     with pytest.raises(ConfigError) as refused:
         load(None, (override,))
     assert sentence in str(refused.value)
+
+
+def test_secrets_are_a_second_file_over_the_first(tmp_path: Path) -> None:
+    path = written(tmp_path, '[health]\nuser = "probe"\npassword = "known"\n')
+    secrets = tmp_path / "secrets.toml"
+    secrets.write_text('[health]\npassword = "hidden"\n[zookeeper]\npassword = "too"\n', encoding="utf-8")
+    config = load(path, ("zookeeper.password=set",), secrets=secrets)
+    assert (config.health.user, config.health.password, config.zookeeper.password) == ("probe", "hidden", "set")
+
+
+def test_wrong_secrets_are_refused_with_the_name_of_their_file(tmp_path: Path) -> None:
+    secrets = tmp_path / "secrets.toml"
+    secrets.write_text('[health]\npass = "hidden"\n', encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"secrets\.toml: health: Object contains unknown field `pass`"):
+        load(None, secrets=secrets)
+
+
+def test_keys_are_held_to_one_another_across_both_files(tmp_path: Path) -> None:
+    path = written(tmp_path, "[backend]\ntls = true\n")
+    secrets = tmp_path / "secrets.toml"
+    secrets.write_text('[backend]\ntls_certificate = "c"\ntls_key = "k"\n', encoding="utf-8")
+    assert load(path, secrets=secrets).backend.to_upstream().tls == UpstreamTls(
+        certificate=Path("c"), key=Path("k")
+    )
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from proxy.history.queries import Filter, HistoryError, HistoryReader
 from proxy.history.record import Record
 from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.operations.session_port import SessionOpening
+from proxy.session.explain.answered_statements import AnsweringSession
 from proxy.session.layout.partition_store import open_store
 from proxy.session.session import Session
 from proxy.session.shared_state import SharedState
@@ -67,6 +68,29 @@ def test_a_rewritten_statement_is_kept_with_what_was_decided(tmp_path: Path) -> 
     assert "not seen before" in found.cost_report
     fact = next(scan for scan in found.scans if scan.is_fact)
     assert (fact.table, fact.reducers[0].keys) == ("f", 1)
+
+
+def test_an_original_that_was_sent_in_place_of_the_rewritten_text_is_kept_as_such(tmp_path: Path) -> None:
+    history = history_in(tmp_path)
+    dispatch = played(session(history).rewrite(SQL), [*DESCRIBE, KEYS])
+    dispatch.on_outcome(Outcome(OutcomeKind.FINISHED, 1.5, original_instead=True))
+    found = written(history)
+    assert (found.outcome, found.rewritten, found.rules) == ("original", None, [])
+    assert found.cause is not None
+    assert "too long to be sent" in found.cause
+
+
+def test_statements_that_were_not_parsed_have_a_fingerprint_of_their_text(tmp_path: Path) -> None:
+    history = history_in(tmp_path)
+    one = session(history)
+    for sql in ("SELECT a FROM t WHERE b = 1", "SELECT a FROM t WHERE b = 2", "SELECT a FROM t WHERE c = 2"):
+        one.forward_unchanged(sql).on_outcome(FINISHED)
+    history.start()
+    history.close()
+    assert history.path is not None
+    digests = HistoryReader(history.path).digests(Filter())
+    assert sorted((one.runs, one.fingerprint[:5]) for one in digests) == [(1, "text-"), (2, "text-")]
+    assert HistoryReader(history.path).sums(Filter()).candidates == 0
 
 
 def test_partitions_are_counted_where_their_list_is_at_hand(tmp_path: Path) -> None:
@@ -141,6 +165,69 @@ def test_the_database_follows_use(tmp_path: Path) -> None:
     assert history.state().session_count == 0
 
 
+# --- shown to the session itself
+
+
+def test_a_session_is_shown_its_own_last_statements_while_they_run_and_afterwards(tmp_path: Path) -> None:
+    history = history_in(tmp_path)
+    one, other = session(history), session(history)
+    other.forward_unchanged("SELECT 'of another session'")
+    played(one.rewrite(SQL), [*DESCRIBE, KEYS]).on_outcome(FINISHED)
+    one.forward_unchanged("SELECT 2")
+    running, ended = one.inner.last_statements()
+    assert (running.statement, running.outcome, running.seconds) == ("SELECT 2", "running", None)
+    assert (ended.statement, ended.outcome, ended.reasons) == (SQL, "rewritten", "")
+    assert ended.seconds is not None
+    assert ended.seconds >= 1.5
+    assert written(history).id == ended.id
+
+
+def test_they_are_there_without_a_history_and_bounded() -> None:
+    one = session(history_in(None))
+    for number in range(history_module.LAST_STATEMENTS_MAX + 5):
+        one.forward_unchanged(f"SELECT {number} -- {'x' * 1_000}").on_outcome(FINISHED)
+    shown = one.inner.last_statements()
+    assert len(shown) == history_module.LAST_STATEMENTS_MAX
+    assert [statement.statement[:9] for statement in shown[:2]] == ["SELECT 24", "SELECT 23"]
+    assert len(shown[0].statement) < 400
+
+
+def test_they_hold_no_secrets_and_no_literals_where_none_are_kept() -> None:
+    for literals, told in ((True, "SELECT 'private'"), (False, "SELECT ?")):
+        one = session(history_in(None, literals=literals))
+        one.forward_unchanged("SELECT 'private'").on_outcome(FINISHED)
+        one.forward_unchanged("SET fs.key=hunter2").on_outcome(FINISHED)
+        assert [statement.statement for statement in one.inner.last_statements()] == ["SET fs.key=?", told]
+
+
+def test_a_statement_that_is_decided_about_again_is_shown_once() -> None:
+    one = session(history_in(None))
+    played(one.rewrite(SQL), [*DESCRIBE, KEYS]).on_outcome(Outcome(OutcomeKind.DECIDED_AGAIN, 0.2))
+    assert one.inner.last_statements() == []
+
+
+def test_statements_that_the_proxy_answers_itself_are_kept_as_answered(tmp_path: Path) -> None:
+    history = history_in(tmp_path)
+    one = session(history)
+    statement = StatementClass(f"EXPLAIN REWRITE {SQL}")
+    dispatch = played(AnsweringSession(one.inner).rewrite(statement), [*DESCRIBE, KEYS, OWNER, LISTED])
+    (running,) = history.state().running
+    assert running.is_answered
+    dispatch.on_outcome(FINISHED)
+    found = written(history)
+    assert (found.outcome, found.original, found.rewritten) == ("answered", statement.text, None)
+    assert (found.skip_reason, found.scans) == (None, [])
+
+
+@pytest.mark.parametrize(
+    ("sql", "outcome"), [("SET starpruner.enabled", "answered"), ("SET starpruner.enabled=true", "original")]
+)
+def test_statements_about_settings_of_ours_are_kept(tmp_path: Path, sql: str, outcome: str) -> None:
+    history = history_in(tmp_path)
+    played(session(history).rewrite(sql), []).on_outcome(FINISHED)
+    assert written(history).outcome == outcome
+
+
 def test_secrets_of_set_are_shown_nowhere(tmp_path: Path) -> None:
     history = history_in(tmp_path)
     dispatch = session(history).forward_unchanged("SET fs.key=hunter2")
@@ -211,6 +298,7 @@ def test_many_long_statements_are_written_in_the_smallest_room(tmp_path: Path) -
     for number in range(60):
         one.forward_unchanged(f"SELECT {number:03} '{'x' * 250_000}'").on_outcome(FINISHED)
     history.start()
+    until(lambda: history.held == 0)
     history.close()
     assert history.error is None
     assert history.held == 0

@@ -37,6 +37,33 @@ def test_a_statement_is_found_after_a_restart(tmp_path: Path) -> None:
     assert reader(tmp_path).statement("nothing", None) is None
 
 
+def test_a_statement_is_found_by_its_id_and_by_those_of_spark(tmp_path: Path) -> None:
+    first, second = "5f0c0a52-1111-4222-8333-0123456789ab", "5f0c0a52-1111-4222-8333-0123456789ac"
+    fallen_back = record(spark_ids=[first, second])
+    store = Store(tmp_path, bytes_max=ROOM)
+    store.add([record(), fallen_back])
+    for wanted in (first, second, fallen_back.id):
+        (line,) = reader(tmp_path).statements(Filter(text=wanted)).statements
+        assert line.id == fallen_back.id
+    assert reader(tmp_path).statements(Filter(text=second, seen_by="bob")).statements == []
+    store.delete_before(time.time() + 60)
+    assert reader(tmp_path).statements(Filter(text=second)).statements == []
+    store.close()
+
+
+def test_a_file_of_the_first_version_goes_on(tmp_path: Path) -> None:
+    Store(tmp_path, bytes_max=ROOM).close()
+    with sqlite3.connect(tmp_path / FILE_NAME) as connection:
+        connection.executescript("DROP TABLE spark_ids; PRAGMA user_version = 1")
+    connection.close()
+    one = record(spark_ids=["5f0c0a52-1111-4222-8333-0123456789ab"])
+    for kept in (one, record()):
+        store = Store(tmp_path, bytes_max=ROOM)
+        store.add([kept])
+        store.close()
+    assert [line.id for line in reader(tmp_path).statements(Filter(text=one.spark_ids[0])).statements] == [one.id]
+
+
 def test_nobody_else_may_read_the_file(tmp_path: Path) -> None:
     store = Store(tmp_path / "new", bytes_max=ROOM)
     store.add([record()])
@@ -215,7 +242,7 @@ def test_a_file_of_a_newer_version_is_left_as_it_is(tmp_path: Path) -> None:
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
     connection.close()
     with pytest.raises(
-        StoreError, match=r"written by a newer Starpruner \(schema 2, this one knows 1\).*history\.path"
+        StoreError, match=r"written by a newer Starpruner \(schema 3, this one knows 2\).*history\.path"
     ):
         Store(tmp_path, bytes_max=ROOM)
 

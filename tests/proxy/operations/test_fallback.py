@@ -45,7 +45,14 @@ from proxy.operations.tracked_statements import KEPT_CALL_BYTES_MAX, TRACKED_STA
 from proxy.relay.client_buffer import WAITING_BYTES_MAX
 from proxy.relay.commands import BackendReply, Close, TurnedTransparent
 from proxy.relay.phases import Phase
-from proxy.wire.hs2.calls import OperationId, OperationState, SessionHandle, encode_failure, encode_still_running
+from proxy.wire.hs2.calls import (
+    OperationHandle,
+    OperationId,
+    OperationState,
+    SessionHandle,
+    encode_failure,
+    encode_still_running,
+)
 from proxy.wire.thrift.frames import frame
 from proxy.wire.thrift.reader import read_header
 from proxy.wire.thrift.types import MessageType
@@ -97,6 +104,23 @@ def test_a_statement_that_fails_in_the_background_falls_back_behind_its_own_hand
     assert play.outcomes == [Outcome(OutcomeKind.RECOVERED, 2.5, OURS)]
     play.says(fetch(8), to_backend=fetch(8, AGAIN))
     play.answers(reply("FetchResults", 8), to_client=reply("FetchResults", 8))
+
+
+def test_the_log_is_told_both_operations_as_they_come(play: Play) -> None:
+    first, second = spark_handle(b"\x01"), spark_handle(b"\x02")
+    play.executes(execute("SELECT 1", 5), execute("SELECT 2", 5))
+    play.answers(executed(5, first), to_client=executed(5, first))
+    assert play.spark_ids == ["01010101-0101-0101-0101-010101010101"]
+    play.says(get_status(6, first), to_backend=get_status(6, first))
+    play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
+    play.answers(executed(5, second), back=own_close(first))
+    assert play.spark_ids[1:] == ["02020202-0202-0202-0202-020202020202"]
+
+
+def spark_handle(byte: bytes) -> OperationHandle:
+    """An operation's handle as Spark has it, with halves of sixteen bytes."""
+    identifier = Writer().struct(1).binary(1, byte * 16).binary(2, bytes(16)).stop().stop()
+    return OperationHandle(identifier.to_bytes())
 
 
 @pytest.mark.parametrize("name", ["GetResultSetMetadata", "CancelOperation", "GetQueryId", "CloseImpalaOperation"])

@@ -1,6 +1,7 @@
 """One statement on its way by itself: its states, and how it ends. Then the statements of a process."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from support.relay_dialogue import AGAIN, OPERATION, SESSION, THIRD, execute, get_status, operation_call
@@ -119,9 +120,8 @@ def test_nothing_is_judged_any_more_once_rows_are_there(
     else:
         tracked.finished(11.0)
     [told] = tracked.rows_came(20.0)
-    assert told.outcome == (
-        Outcome(OutcomeKind.RECOVERED, 2.0, "it failed") if has_fallen_back else Outcome(OutcomeKind.FINISHED, 1.0)
-    )
+    recovered = Outcome(OutcomeKind.RECOVERED, 2.0, "it failed", fallback_s=8.0)
+    assert told.outcome == (recovered if has_fallen_back else Outcome(OutcomeKind.FINISHED, 1.0))
     assert not tracked.is_judged
     assert not tracked.ends_with_rows
     assert tracked.rows_came(21.0) == tracked.stopped(21.0) == tracked.failed(21.0, "") == []
@@ -167,12 +167,14 @@ def test_a_statement_is_lost_where_the_server_runs_it_within_a_call_that_has_end
 def test_a_failed_first_run_that_had_finished_counts_as_such_no_longer(tracked: TrackedStatement) -> None:
     tracked.finished(11.0)
     fallen_back(tracked)
-    assert [told.outcome for told in tracked.stopped(20.0)] == [Outcome(OutcomeKind.UNKNOWN, 2.0, "it failed")]
+    assert [told.outcome for told in tracked.stopped(20.0)] == [
+        Outcome(OutcomeKind.UNKNOWN, 2.0, "it failed", fallback_s=8.0)
+    ]
 
 
 def test_an_overtaken_run_has_no_message(tracked: TrackedStatement) -> None:
     assert [told.outcome for told in fallen_back(tracked, None).finished(20.0)] == [
-        Outcome(OutcomeKind.OVERTAKEN, 2.0)
+        Outcome(OutcomeKind.OVERTAKEN, 2.0, fallback_s=8.0)
     ]
 
 
@@ -286,3 +288,19 @@ def test_a_close_by_the_old_operation_ends_the_record_of_the_new_one(world: Worl
     assert tracked.is_closed
     assert statement_of(tracked_statements, OPERATION) is None
     assert statement_of(tracked_statements, AGAIN) is None
+
+
+def test_the_log_is_told_the_id_of_each_operation_and_none_of_a_handle_of_another_form(world: World) -> None:
+    told: list[str] = []
+    tracked = of(world)
+    tracked.dispatch = replace(tracked.dispatch, on_operation=told.append)
+    public, secret = bytes(range(16)), bytes(16)
+    tracked.operation_shown(OperationHandle(usual_handle(public, secret)))
+    tracked.operation_shown(OPERATION)
+    assert told == ["00010203-0405-0607-0809-0a0b0c0d0e0f"]
+
+
+def usual_handle(public: bytes, secret: bytes) -> bytes:
+    """The handle as Spark encodes it: both halves of its identifier, its kind and whether it has rows."""
+    halves = b"\x0b\0\x01\0\0\0\x10" + public + b"\x0b\0\x02\0\0\0\x10" + secret + b"\0"
+    return b"\x0c\0\x01" + halves + b"\x08\0\x02\0\0\0\0\x02\0\x03\x01\0"

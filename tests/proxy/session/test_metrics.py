@@ -96,7 +96,7 @@ def test_a_statement_that_is_left_alone_counts_with_the_reasons(metrics: Metrics
     metrics.decided(rewrite(UNFILTERED), None, 0.01)
     metrics.decided(None, SkipReason.DOES_NOT_PARSE, 0.01)
     assert value("statements_total", "original") == 2
-    assert value("statements_total", "rewritten") is None
+    assert value("statements_total", "rewritten") == 0
     assert value("skips_total", "reducer_unfiltered") == 1
     assert value("skips_total", "does_not_parse") == 1
 
@@ -116,6 +116,18 @@ def test_what_hints_skip_counts_in_files_and_bytes(metrics: Metrics, value: Valu
     metrics.decided(hinted, SkipReason.NOT_VERIFIED, 0.2)
     assert value("skipped_files_total") == 3
     assert value("skipped_bytes_total") == 90
+
+
+def test_rules_count_as_tried_as_applied_and_as_fallen_back(metrics: Metrics, value: Value) -> None:
+    assert value("rule_statements_total", "inner_join", "fell_back") == 0
+    metrics.decided(rewrite(NARROWED), None, 0.2)
+    metrics.decided(rewrite(NARROWED), SkipReason.NOT_VERIFIED, 0.3)
+    metrics.decided(None, SkipReason.DOES_NOT_PARSE, 0.1)
+    metrics.fell_back(rewrite(NARROWED).rules)
+    counted = [value("rule_statements_total", "inner_join", one) for one in ("tried", "applied", "fell_back")]
+    assert counted == [2, 1, 1]
+    assert value("rule_decision_seconds_total", "inner_join") == pytest.approx(0.5)
+    assert value("rule_statements_total", "exists", "tried") == 0
 
 
 def test_ends_are_told_apart_by_what_was_sent(metrics: Metrics, value: Value) -> None:

@@ -1,0 +1,130 @@
+"""Statements that the proxy answers itself: EXPLAIN REWRITE and SHOW STARPRUNER STATEMENTS.
+
+Spark makes the result set, so that any client can read it: the proxy sends a query that holds the rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Sequence
+from typing import Final, Protocol
+
+import msgspec
+
+from proxy.operations.dispatch import Dispatch, WriteUnderWay
+from proxy.operations.key_check import ASK_FIRST, KeyTerms
+from proxy.operations.query import Query, QueryResult
+from proxy.operations.session_port import SessionPort
+from proxy.session.decision import Decision
+from proxy.session.explain.text import text
+from proxy.session.explain.view import view
+from proxy.session.statement_log import LoggedStatement
+from proxy.statements.statement_class import StatementClass
+from rewriter.domains.literals import literal
+from rewriter.sql.classify import COMMENT_OR_SPACE
+
+# Comments may stand in front, as clients put them there.
+_EXPLAIN_REWRITE: Final = re.compile(
+    rf"(?:{COMMENT_OR_SPACE})*+EXPLAIN\s++REWRITE\s++(?P<json>JSON\s++)?(?=\S)", re.IGNORECASE | re.DOTALL
+)
+_SHOW_STATEMENTS: Final = re.compile(
+    rf"(?:{COMMENT_OR_SPACE})*+SHOW\s++STARPRUNER\s++STATEMENTS(?:\s++LIMIT\s++(?P<rows>\d{{1,9}}))?\s*+;?\s*+",
+    re.IGNORECASE | re.DOTALL,
+)
+# The columns of SHOW STARPRUNER STATEMENTS, as the fields of LoggedStatement. Seconds since 1970 become a time of
+# the session's zone.
+_COLUMNS: Final = {
+    "id": "STRING",
+    "started_at": "TIMESTAMP_LTZ",
+    "outcome": "STRING",
+    "seconds": "DOUBLE",
+    "deciding_s": "DOUBLE",
+    "partitions_kept": "BIGINT",
+    "partitions_total": "BIGINT",
+    "reasons": "STRING",
+    "statement": "STRING",
+}
+
+
+class Deciding(SessionPort, Protocol):
+    """A session that decides about statements, explains its decisions, and knows its last statements."""
+
+    def explain(self, sql: str, *, run_key_queries: bool) -> Generator[Query, QueryResult, Decision]:
+        """Decide as `rewrite` does, and tell everything."""
+        ...
+
+    def last_statements(self) -> Sequence[LoggedStatement]:
+        """The last statements, the newest first."""
+        ...
+
+    def answer(self, statement: StatementClass, query: str, deciding_s: float = 0.0) -> Dispatch:
+        """Dispatch a query that holds the answer."""
+        ...
+
+
+class AnsweringSession:
+    """A session that answers these statements itself, and leaves every other one to the session inside."""
+
+    def __init__(self, session: Deciding) -> None:
+        self._session = session
+
+    def rewrite(
+        self, statement: StatementClass, keys: KeyTerms = ASK_FIRST
+    ) -> Generator[Query, QueryResult, Dispatch]:
+        """Decide as the session inside; a statement that is answered here becomes a query for the answer."""
+        explain = _EXPLAIN_REWRITE.match(statement.text)
+        if explain is not None:
+            decision = yield from self._session.explain(statement.text[explain.end() :], run_key_queries=True)
+            explained = view(decision)
+            lines = [msgspec.json.encode(explained).decode()] if explain["json"] else text(explained).splitlines()
+            return self._session.answer(statement, lines_query(lines), decision.timings.total_s)
+        show = _SHOW_STATEMENTS.fullmatch(statement.text)
+        if show is not None:
+            found = self._session.last_statements()
+            rows = found if show["rows"] is None else found[: int(show["rows"])]
+            return self._session.answer(statement, statements_query(rows))
+        return (yield from self._session.rewrite(statement, keys))
+
+    def is_quick(self, statement: StatementClass) -> bool:
+        """See SessionPort."""
+        return self._session.is_quick(statement)
+
+    def forward_unchanged(self, statement: StatementClass) -> Dispatch:
+        """See SessionPort."""
+        return self._session.forward_unchanged(statement)
+
+    def writes_before(self, statement: StatementClass) -> Sequence[WriteUnderWay]:
+        """See SessionPort."""
+        return self._session.writes_before(statement)
+
+    def closed(self) -> None:
+        """The session has ended."""
+        self._session.closed()
+
+
+def lines_query(lines: list[str]) -> str:
+    """A query that answers the lines, one a row and in order: Spark hands on a list of values as it stands.
+
+    >>> lines_query(["a", "it's"])
+    "SELECT rewrite FROM VALUES ('a'), (CAST(X'69742773' AS STRING)) AS explained(rewrite)"
+    """
+    rows = ", ".join(f"({literal('string', line)})" for line in lines)
+    return f"SELECT rewrite FROM VALUES {rows} AS explained(rewrite)"  # noqa: S608 - literals without a quote
+
+
+def statements_query(statements: Sequence[LoggedStatement]) -> str:
+    """A query that answers the statements, one a row. The types of its columns do not depend on the rows."""
+    casts = ", ".join(f"CAST({name} AS {type_name}) AS {name}" for name, type_name in _COLUMNS.items())
+    rows = [[_value(value) for value in msgspec.structs.astuple(one)] for one in statements]
+    limit = "" if rows else " LIMIT 0"
+    values = ", ".join(f"({', '.join(row)})" for row in rows or [["NULL"] * len(_COLUMNS)])
+    return f"SELECT {casts} FROM VALUES {values} AS statements({', '.join(_COLUMNS)}){limit}"  # noqa: S608 - as above
+
+
+def _value(value: str | float | None) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, str):
+        return literal("string", value)
+    # A decimal, which becomes a time or a double alike.
+    return str(value) if isinstance(value, int) else f"{value:.6f}"

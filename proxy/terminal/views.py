@@ -1,0 +1,95 @@
+"""Views of the admin port's answers as lines: Now, and Digests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from proxy.admin.formats import UNKNOWN, clock, code, count, now, percent, plural, seconds
+from proxy.admin.statements_view import NowView
+from proxy.backends.backend import BackendView
+from proxy.history.digests import Digest, Times
+from proxy.history.record import Record
+from proxy.terminal.tables import table
+
+# Characters of a statement in a list that is not cut to a terminal.
+_TEXT_CHARS_MAX: Final = 1_000
+
+
+def now_lines(found: NowView, backends: Sequence[BackendView], chars_max: int | None) -> list[str]:
+    """What runs, the backends, and the open sessions."""
+    healthy = sum(backend.healthy for backend in backends)
+    running = plural(found.running_count, "statement runs", "statements run")
+    sessions = plural(found.session_count, "session is open", "sessions are open")
+    lines = [f"{clock(now())}: {running}, {sessions}, {healthy} of {plural(len(backends), 'backend')} healthy"]
+    if found.running:
+        headers = ["SINCE", "FOR>", "USER", "CLIENT", "SENT AS", "STATEMENT"]
+        lines += ["", *table(headers, [_running(record) for record in found.running], chars_max)]
+    headers = ["BACKEND", "STATE", "BREAKER", "PROBES", "CONNECTIONS>", "FAILURES>", "LAST FAILURE"]
+    lines += ["", *table(headers, [_backend(backend) for backend in backends], chars_max)]
+    if found.sessions:
+        headers = ["OPEN SINCE", "USER", "CLIENT", "STATEMENTS>", "DATABASE"]
+        rows = [
+            [clock(one.opened_at), one.user or "-", one.client or "-", count(one.statements), one.database]
+            for one in found.sessions
+        ]
+        lines += ["", *table(headers, rows, chars_max)]
+    return lines
+
+
+def digest_lines(digests: Sequence[Digest], compared: tuple[str, str], chars_max: int | None) -> list[str]:
+    """One line for each fingerprint, those that took most seconds in all first; `compared` names the two times."""
+    if not digests:
+        return ["No statement with something to decide has been kept yet."]
+    headers = [
+        *("RUNS>", "IN ALL>", "REWRITTEN>", "AS REWRITTEN>", "AS ORIGINAL>", "SAVED>"),
+        *(f"{time}>" for time in compared),
+        *("NOT READ>", "LEFT ALONE BECAUSE", "STATEMENT"),
+    ]
+    return table(headers, [_digest(one) for one in digests], chars_max)
+
+
+def _running(record: Record) -> list[str]:
+    return [
+        clock(record.started_at),
+        # Two machines may differ in their clocks.
+        seconds(max(0.0, now() - record.started_at)),
+        record.user or "-",
+        record.client or "-",
+        record.sent_as,
+        record.original[:_TEXT_CHARS_MAX],
+    ]
+
+
+def _backend(backend: BackendView) -> list[str]:
+    state = "draining" if backend.draining else "healthy" if backend.healthy else "not healthy"
+    connections = f"{count(backend.connections)} of {count(backend.connections_max)}"
+    failure = backend.last_failures[-1].reason if backend.last_failures else "-"
+    return [backend.name, state, backend.breaker, backend.probes, connections, count(backend.failures), failure]
+
+
+def _digest(one: Digest) -> list[str]:
+    return [
+        count(one.runs),
+        seconds(one.seconds),
+        percent(one.rewritten, one.runs),
+        _median(one.times_rewritten),
+        _median(one.times_original),
+        UNKNOWN if one.saved_s is None else seconds(one.saved_s),
+        f"{'slower, ' if one.is_slower else ''}{_median(one.times_later)}",
+        _median(one.times_earlier),
+        percent(one.partitions_spared, one.partitions_total),
+        _shortened(one.reasons),
+        one.excerpt,
+    ]
+
+
+def _shortened(reasons: Sequence[str]) -> str:
+    if not reasons:
+        return "-"
+    more = f" +{len(reasons) - 1}" if len(reasons) > 1 else ""
+    return f"{code(reasons[0])}{more}"
+
+
+def _median(times: Times | None) -> str:
+    return seconds(None if times is None else times.median_s)

@@ -1,0 +1,132 @@
+"""The image of the proxy: small, without a word about the machine that built it, and it serves."""
+
+import json
+import os
+import tarfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from http import HTTPStatus
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import urlopen
+
+import pytest
+from support.container_engine import (
+    BASE,
+    Engine,
+    NoEngineError,
+    debian_mirror,
+    engine,
+    import_base,
+    package_index,
+)
+from testcontainers.core.container import DockerContainer
+
+from demo.hive import Endpoint, connect, free_port, run
+from demo.thrift_server import ThriftServer
+
+ROOT = Path(__file__).parents[2]
+IMAGE = "starpruner:test"
+PATIENCE_S = 60.0
+# Of the proxy and all that it needs; python:3.12-slim-bookworm has some 125 MB below it.
+OWN_BYTES_MAX = 30_000_000
+STAR_JOIN = """SELECT count(*) FROM small_star.visits v JOIN small_star.days d ON v.ds = d.ds
+WHERE d.weekday = 'Sunday'"""
+
+
+@pytest.fixture(scope="session")
+def docker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    """An engine of the session's own; required where STARPRUNER_CONTAINERS_REQUIRED is set."""
+    # A socket's path has 108 characters at most.
+    directory = tmp_path_factory.mktemp("docker")
+    try:
+        with engine(directory) as running:
+            yield running
+    except NoEngineError as error:
+        if os.environ.get("STARPRUNER_CONTAINERS_REQUIRED"):
+            raise
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def image(docker: Engine) -> str:
+    """The proxy's image, as its Dockerfile builds it on a base of Debian's packages."""
+    base = import_base(docker)
+    bases = {"BUILD_IMAGE": base, "BASE_IMAGE": base}
+    docker.build(ROOT / "deploy/docker/proxy.Dockerfile", ROOT, IMAGE, bases)
+    return IMAGE
+
+
+def until(holds: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.1)
+
+
+def files_with(archive: tarfile.TarFile, words: list[bytes]) -> list[str]:
+    """The files that have one of the words in them, in the layers of an image too."""
+    found = []
+    for member in archive:
+        content = archive.extractfile(member) if member.isfile() else None
+        if content is None:
+            continue
+        if member.name.endswith("layer.tar"):
+            with tarfile.open(fileobj=content) as layer:
+                found += files_with(layer, words)
+        elif any(word in content.read() for word in words):
+            found.append(member.name)
+    return found
+
+
+def test_the_image_is_small_and_names_no_host_and_no_secret(docker: Engine, image: str, tmp_path: Path) -> None:
+    sizes = [json.loads(docker.docker("image", "inspect", name))[0]["Size"] for name in (image, BASE)]
+    assert sizes[0] - sizes[1] < OWN_BYTES_MAX
+    hosts = {urlsplit(line.split()[-1]).hostname for line in (debian_mirror(), *package_index())}
+    words = [host.encode() for host in hosts if host and host not in {"deb.debian.org", "pypi.org"}]
+    archive = tmp_path / "image.tar"
+    docker.docker("save", image, "-o", str(archive))
+    with tarfile.open(archive) as saved:
+        assert files_with(saved, words) == []
+
+
+@contextmanager
+def serving(docker: Engine, image: str, backend: Endpoint) -> Iterator[tuple[DockerContainer, Endpoint, Endpoint]]:
+    """The image as deploy/compose runs it: as nobody, its root read-only, without any right."""
+    endpoint, admin = Endpoint("127.0.0.1", free_port()), Endpoint("127.0.0.1", 10_080)
+    command = f"serve --backend {backend} --listen {endpoint} --admin {admin}"
+    container = DockerContainer(
+        image, docker_client_kw={"environment": {"DOCKER_HOST": docker.host}}
+    ).with_command(command)
+    container = container.with_kwargs(
+        network_mode="host",
+        read_only=True,
+        cap_drop=["ALL"],
+        security_opt=["no-new-privileges:true"],
+        mem_limit="512m",
+    )
+    container.with_tmpfs_mount("/tmp")  # noqa: S108 - in the container
+    container.with_tmpfs_mount("/var/lib/starpruner", "uid=10001,gid=10001,mode=0700")
+    with container:
+        yield container, endpoint, admin
+
+
+@pytest.mark.usefixtures("small_star")
+def test_it_serves_as_nobody_with_a_root_that_is_read_only(
+    docker: Engine, image: str, spark: ThriftServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TESTCONTAINERS_RYUK_DISABLED", "true")
+    with serving(docker, image, spark.endpoint) as (container, endpoint, admin):
+        until(endpoint.listens, "the proxy listens")
+        with closing(connect(endpoint)) as through, closing(connect(spark.endpoint)) as direct:
+            assert run(through, STAR_JOIN) == run(direct, STAR_JOIN)
+        with urlopen(f"http://{admin}/readyz") as answer:
+            assert answer.status == HTTPStatus.OK
+        identifier = container.get_wrapped_container().id
+        health = ("inspect", identifier, "-f", "{{.State.Health.Status}}")
+        until(lambda: docker.docker(*health) == "healthy\n", "it is healthy")
+        assert docker.docker("exec", identifier, "id", "-u") == "10001\n"
+        # Longer than proxy.drain_s; its sessions have ended, so it ends at once.
+        docker.docker("stop", "-t", "40", identifier)
+        assert docker.docker("inspect", identifier, "-f", "{{.State.ExitCode}}") == "0\n"

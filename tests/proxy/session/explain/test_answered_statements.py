@@ -1,0 +1,187 @@
+"""EXPLAIN REWRITE and SHOW STARPRUNER STATEMENTS as statements of the client."""
+
+import time
+from collections.abc import Generator, Sequence
+
+import msgspec
+import pytest
+
+from proxy.operations.dispatch import Dispatch, WriteUnderWay
+from proxy.operations.key_check import ASK_FIRST, KeyTerms
+from proxy.operations.query import Query, QueryResult
+from proxy.session.decision import Decision
+from proxy.session.explain.answered_statements import AnsweringSession, lines_query, statements_query
+from proxy.session.explain.view import ExplainView, view
+from proxy.session.statement_log import LoggedStatement
+from proxy.statements.statement_class import StatementClass
+
+# Far above the microseconds that a look at a statement takes.
+PATIENCE_S = 5.0
+# Two statements as a session remembers them, the newest first.
+STATEMENTS = (
+    LoggedStatement("2", 1_700_000_000.25, "running", None, 0.5, None, None, "", "SELECT 'a'"),
+    LoggedStatement("1", 1_699_999_999.0, "original", 2.0, 0.0, 3, 9, "NO_EQUALITY, OUTER_JOIN", "SELECT 1"),
+)
+
+
+class Inner:
+    """A session that remembers what it was given."""
+
+    def __init__(self) -> None:
+        self.rewritten: list[str] = []
+        self.explained: list[str] = []
+        self.answered: list[str] = []
+        self.has_closed = False
+
+    def rewrite(
+        self, statement: StatementClass, _keys: KeyTerms = ASK_FIRST
+    ) -> Generator[Query, QueryResult, Dispatch]:
+        self.rewritten.append(statement.text)
+        yield from ()
+        return Dispatch(f"rewritten {statement.text}")
+
+    def explain(self, sql: str, *, run_key_queries: bool) -> Generator[Query, QueryResult, Decision]:
+        assert run_key_queries
+        self.explained.append(sql)
+        yield from ()
+        return Decision(sql)
+
+    def last_statements(self) -> Sequence[LoggedStatement]:
+        return STATEMENTS
+
+    def answer(self, statement: StatementClass, query: str, _deciding_s: float = 0.0) -> Dispatch:
+        self.answered.append(statement.text)
+        return Dispatch(query)
+
+    def is_quick(self, statement: StatementClass) -> bool:
+        return statement.text == "SELECT 1"
+
+    def forward_unchanged(self, statement: StatementClass) -> Dispatch:
+        return Dispatch(statement.text)
+
+    def writes_before(self, statement: StatementClass) -> Sequence[WriteUnderWay]:
+        return () if statement.text == "SELECT 1" else (WriteUnderWay(),)
+
+    def closed(self) -> None:
+        self.has_closed = True
+
+
+def sent(inner: Inner, sql: str) -> str:
+    generator = AnsweringSession(inner).rewrite(StatementClass(sql))
+    with pytest.raises(StopIteration) as end:
+        next(generator)
+    dispatch = end.value.value
+    assert isinstance(dispatch, Dispatch)
+    return dispatch.text
+
+
+def test_comments_without_a_statement_are_passed_in_one_go() -> None:
+    started = time.process_time()
+    assert sent(Inner(), "/**/ " * 500 + "1").startswith("rewritten /**/")
+    assert time.process_time() - started < PATIENCE_S
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    ["EXPLAIN REWRITE ", "explain\n\trewrite\n", "-- a\n/* b */ Explain Rewrite "],
+)
+def test_explain_rewrite_is_answered_by_the_lines_of_the_explanation(prefix: str) -> None:
+    inner = Inner()
+    text = sent(inner, f"{prefix}SELECT 'it''s'")
+    assert inner.explained == ["SELECT 'it''s'"]
+    assert inner.answered == [f"{prefix}SELECT 'it''s'"]
+    assert text.startswith("SELECT rewrite FROM VALUES ('Not rewritten: ")
+    assert "('Left as it is:'), (CAST(X'" in text
+
+
+@pytest.mark.parametrize(
+    "prefix", ["EXPLAIN REWRITE JSON ", "explain rewrite\njson\t", "-- a\nExplain Rewrite Json "]
+)
+def test_explain_rewrite_json_is_answered_by_one_row_with_the_document(prefix: str) -> None:
+    inner = Inner()
+    text = sent(inner, f"{prefix}SELECT 1")
+    assert inner.explained == ["SELECT 1"]
+    document = bytes.fromhex(text.removeprefix("SELECT rewrite FROM VALUES (CAST(X'").partition("'")[0])
+    assert msgspec.json.decode(document, type=ExplainView) == view(Decision("SELECT 1"))
+    assert text.endswith("' AS STRING)) AS explained(rewrite)")
+
+
+def test_json_alone_is_a_statement_that_is_explained() -> None:
+    inner = Inner()
+    _ = sent(inner, "EXPLAIN REWRITE JSON")
+    assert inner.explained == ["JSON"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "shown"),
+    [
+        ("SHOW STARPRUNER STATEMENTS", 2),
+        ("show\n starpruner\tstatements ;\n", 2),
+        ("/* a tool */ SHOW STARPRUNER STATEMENTS LIMIT 1", 1),
+        ("SHOW STARPRUNER STATEMENTS LIMIT 0", 0),
+        ("SHOW STARPRUNER STATEMENTS LIMIT 999999999;", 2),
+    ],
+)
+def test_the_last_statements_of_the_session_are_shown(sql: str, shown: int) -> None:
+    inner = Inner()
+    assert sent(inner, sql) == statements_query(STATEMENTS[:shown])
+    assert (inner.answered, inner.rewritten) == ([sql], [])
+
+
+def test_statements_are_rows_of_typed_columns() -> None:
+    text = statements_query(STATEMENTS)
+    assert text.startswith("SELECT CAST(id AS STRING) AS id, CAST(started_at AS TIMESTAMP_LTZ) AS started_at, ")
+    assert (
+        "('1', 1699999999.000000, 'original', 2.000000, 0.000000, 3, 9, 'NO_EQUALITY, OUTER_JOIN', 'SELECT 1')"
+    ) in text
+    assert "('2', 1700000000.250000, 'running', NULL, 0.500000, NULL, NULL, '', CAST(X'" in text
+    assert statements_query([]).endswith(" LIMIT 0")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT 1",
+        "EXPLAIN SELECT 1",
+        "EXPLAIN EXTENDED SELECT 1",
+        "EXPLAIN REWRITE",
+        "EXPLAIN REWRITES SELECT 1",
+        "",
+        "SHOW STARPRUNER STATEMENT",
+        "SHOW STARPRUNER STATEMENTS LIMIT",
+        "SHOW STARPRUNER STATEMENTS LIMIT 1 OFFSET 1",
+        "SHOW STARPRUNER STATEMENTS LIMIT -1",
+        "SHOW STARPRUNER STATEMENTS LIMIT 9999999999",
+        "SHOW STARPRUNER STATEMENTS /* now */",
+        "SHOW `STARPRUNER` STATEMENTS",
+        "SHOW STARPRUNERSTATEMENTS",
+        "SHOW TABLES; SHOW STARPRUNER STATEMENTS",
+    ],
+)
+def test_every_other_statement_is_left_to_the_session(sql: str) -> None:
+    inner = Inner()
+    assert sent(inner, sql) == f"rewritten {sql}"
+    assert inner.rewritten == [sql]
+
+
+@pytest.mark.parametrize(("sql", "count"), [("SELECT 1", 0), ("USE other", 1)])
+def test_the_session_inside_says_what_has_to_end_before(sql: str, count: int) -> None:
+    assert len(AnsweringSession(Inner()).writes_before(StatementClass(sql))) == count
+
+
+def test_the_sessions_end_is_passed_on() -> None:
+    inner = Inner()
+    AnsweringSession(inner).closed()
+    assert inner.has_closed
+
+
+def test_lines_of_any_kind_are_one_row_each() -> None:
+    assert (
+        lines_query(["", "a\\b"])
+        == "SELECT rewrite FROM VALUES (''), (CAST(X'615C62' AS STRING)) AS explained(rewrite)"
+    )
+
+
+@pytest.mark.parametrize(("sql", "is_quick"), [("SELECT 1", True), ("SELECT 2", False)])
+def test_what_is_quick_says_the_session_inside(sql: str, is_quick: bool) -> None:  # noqa: FBT001
+    assert AnsweringSession(Inner()).is_quick(StatementClass(sql)) is is_quick
