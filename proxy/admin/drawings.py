@@ -18,6 +18,8 @@ _MIDDLE_X: Final = (WIDTH - _BOX_WIDTH) // 2
 _RIGHT_X: Final = WIDTH - _BOX_WIDTH
 # Scans that are drawn; more would be a page of lines that nobody follows.
 _DRAWN_MAX: Final = 12
+# The purposes of queries, as AskedQuery has them.
+_QUERIES: Final = {"keys": "Key query", "descriptions": "Description"}
 # Characters that fit into a box.
 _BOX_CHARS: Final = 28
 
@@ -72,6 +74,8 @@ class Span:
     label: str
     kind: str
     seconds: float
+    # From the statement's arrival.
+    after_s: float
     x: float
     width: float
 
@@ -106,21 +110,27 @@ def _middle(row: int) -> int:
 
 
 def timeline(record: Record) -> list[Span]:
-    """The parts of its time, one after the other."""
+    """Its time as bars, later ones over earlier ones: its decision with each query of that, and its run."""
+    run_s = record.run_s or 0.0
+    scale = WIDTH / ((record.deciding_s + run_s) or 1.0)
+
+    def bar(label: str, kind: str, seconds: float, after_s: float) -> Span:
+        return Span(label, kind, seconds, after_s, round(scale * after_s, 1), round(scale * seconds, 1))
+
+    queries = [bar(_QUERIES[one.purpose], one.purpose, one.seconds, one.after_s) for one in record.asked]
+    decision = bar("Parsing and planning", "planning", record.deciding_s, 0.0)
+    return [decision, *queries, bar("Run by Spark", "run", run_s, record.deciding_s)]
+
+
+def parts(record: Record) -> list[tuple[str, str, float | None]]:
+    """The parts of its time, each with its kind and its seconds."""
     planning_s = max(0.0, record.deciding_s - record.descriptions_s - record.key_queries_s)
-    parts = [
+    return [
         ("Parsing and planning", "planning", planning_s),
         ("Descriptions of tables", "descriptions", record.descriptions_s),
         ("Key queries", "keys", record.key_queries_s),
-        ("Run by Spark", "run", record.run_s or 0.0),
+        ("Run by Spark", "run", record.run_s),
     ]
-    total_s = sum(seconds for _, _, seconds in parts) or 1.0
-    spans, x = [], 0.0
-    for label, kind, seconds in parts:
-        width = WIDTH * seconds / total_s
-        spans.append(Span(label, kind, seconds, round(x, 1), round(width, 1)))
-        x += width
-    return spans
 
 
 def _name(scan: ScanView) -> str:

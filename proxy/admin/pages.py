@@ -19,7 +19,7 @@ from aiohttp import web
 from proxy.admin import formats
 from proxy.admin.answers import Handler
 from proxy.admin.backends_endpoint import NOT_ALONE
-from proxy.admin.drawings import join_graph, timeline
+from proxy.admin.drawings import join_graph, parts, timeline
 from proxy.admin.explain_endpoint import ANONYMOUS, ExplainRequest
 from proxy.admin.insertions import compared
 from proxy.admin.statements_endpoint import WantedDigests
@@ -179,6 +179,7 @@ class Pages:
             others=[scan for scan in record.scans if not scan.is_fact],
             graph=join_graph(record),
             spans=timeline(record),
+            parts_of_time=parts(record),
         )
 
     async def _digests(self, request: web.Request, visitor: Visitor) -> web.Response:

@@ -78,23 +78,23 @@ class Gateway:
         """The number of sessions that clients have opened and not closed."""
         return len(self._sessions)
 
-    async def carry(self, message: Message, client: Client) -> ExchangeReply:
-        """Make a client's call, on the first backend that can be reached. Raises BackendError."""
+    async def carry(self, message: Message, client: Client, host: str) -> ExchangeReply:
+        """Make a call of a client on this host, on the first backend that can be reached. Raises BackendError."""
         route = self._routes.of(message, client.marks)
         while (backend := route.next()) is not None:
             try:
-                return await self._carry(message, client.at(backend))
+                return await self._carry(message, client.at(backend), host)
             except UnsentError as error:
                 route.failed(backend, str(error))
         raise UnsentError(route.reason)
 
-    async def _carry(self, message: Message, upstream: Upstream) -> ExchangeReply:
+    async def _carry(self, message: Message, upstream: Upstream, host: str) -> ExchangeReply:
         memory = self._memory(upstream)
         remembered = memory.reply_to(message.raw)
         if remembered is not None:
             return ExchangeReply(remembered, None)
         self.last_activity = _now()
-        note = partial(self._note, upstream)
+        note = partial(self._note, upstream, host)
         exchange = Exchange(memory, self._policy, note)
         replacement = _admitted(memory, message)
         if replacement is not None:
@@ -219,12 +219,12 @@ class Gateway:
 
     # --- notes
 
-    def _note(self, upstream: Upstream, events: list[Event]) -> None:
+    def _note(self, upstream: Upstream, host: str, events: list[Event]) -> None:
         for event in events:
             match event:
                 case SessionOpened(session, version, configuration, user):
                     self._opened(session, upstream)
-                    self._context.sessions.opened(session, version, _opened(configuration, user, upstream))
+                    self._context.sessions.opened(session, version, _opened(configuration, user, upstream, host))
                 case SessionClosed(session):
                     upstream.closed(session)
                     self.forget([session])
@@ -282,7 +282,7 @@ def _now() -> float:
 
 
 def _opened(
-    configuration: Mapping[str, str] | None, user: str | None, upstream: Upstream
+    configuration: Mapping[str, str] | None, user: str | None, upstream: Upstream, host: str
 ) -> SessionOpening | None:
     if configuration is None or upstream.owner is None:
         return None
@@ -292,7 +292,7 @@ def _opened(
     is_clear = upstream.names == frozenset((upstream.login,))
     login = (upstream.login or "") if is_clear else ""
     user_name, backend = configuration.get(PROXY_USER, login), upstream.backend.member.name
-    return SessionOpening(configuration, owner, user_name, "HTTP", backend)
+    return SessionOpening(configuration, owner, user_name, host, backend)
 
 
 def _drop_answer(running: asyncio.Task[ExchangeReply]) -> None:

@@ -174,7 +174,8 @@ class HttpListener:
         message = message_of(body)
         if self.is_draining and message.header.name == OPEN_SESSION:
             return _sentence(HTTPStatus.SERVICE_UNAVAILABLE, "Starpruner is shutting down.")
-        return await _forward(call, await self._gateway.carry(message, self._clients(query, headers)))
+        client, host = self._clients(query, headers), request.remote or "HTTP"
+        return await _forward(call, await self._gateway.carry(message, client, host))
 
 
 async def _forward(call: _CallUnderWay, answered: ExchangeReply) -> web.StreamResponse:

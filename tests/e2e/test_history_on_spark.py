@@ -93,7 +93,7 @@ def test_a_rewritten_statement_is_found_with_its_partitions(recorded: ProxyProce
 def test_a_statement_is_found_in_the_user_interface_of_spark_and_from_there(
     recorded: ProxyProcess, spark: ThriftServer
 ) -> None:
-    until(lambda: len(statements(recorded, text="Christmas")) == 2)
+    until(lambda: len(statements(recorded, text="Christmas")) == 3)
     found = get(recorded, f"/statements/{statements(recorded, text='Christmas')[0]['id']}")
     (spark_id,) = found["spark_ids"]
     assert found["backend"] == str(spark.endpoint)
@@ -105,7 +105,7 @@ def test_a_statement_is_found_in_the_user_interface_of_spark_and_from_there(
 
 
 def test_its_trace_and_its_lines_in_the_log_have_the_same_id(recorded: ProxyProcess, collector: Receiver) -> None:
-    until(lambda: len(statements(recorded, text="Christmas")) == 2)
+    until(lambda: len(statements(recorded, text="Christmas")) == 3)
     found = get(recorded, f"/statements/{statements(recorded, text='Christmas')[0]['id']}")
     trace = bytes.fromhex(found["id"] + found["id"][-8:])
     until(lambda: any(span.trace_id == trace for span in collector.spans))

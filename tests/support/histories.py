@@ -9,6 +9,7 @@ from proxy.config.serving import HistorySection
 from proxy.history.history import History
 from proxy.history.record import Record, new_id
 from proxy.session.explain.view import CountView, ReducerView, ScanView, SplitsView
+from proxy.session.timings import AskedQuery
 
 PATIENCE_S = 20.0
 SQL = "SELECT sum(s.amount) FROM sales s JOIN dates d ON s.ds = d.ds WHERE d.month = 'may'"
@@ -65,6 +66,7 @@ def record(**changes: Any) -> Record:
         "descriptions_s": 0.01,
         "key_queries_s": 0.072,
         "run_s": 1.5,
+        "asked": [AskedQuery("descriptions", 0.002, 0.01), AskedQuery("keys", 0.015, 0.072)],
     }
     return Record(**{**values, **changes})
 

@@ -24,6 +24,7 @@ from proxy.admin.tickets import COOKIE_S, Tickets, Visitor
 from proxy.cli import main
 from proxy.config.config import Config
 from proxy.history.store import Store
+from proxy.session.timings import AskedQuery
 from proxy.upstream.errors import BackendError
 
 VIEWS = ["/", "/history", "/digests/page", "/why-not", "/explain"]
@@ -298,7 +299,12 @@ def test_a_statement_without_keys_has_no_graph_and_one_with_many_a_bounded_one()
     many = join_graph(record(scans=record().scans * 50))
     assert many is not None
     assert many.height < 1_000
-    assert sum(span.width for span in timeline(record())) == pytest.approx(760, abs=1)
-    assert [
-        span.width for span in timeline(record(deciding_s=0, descriptions_s=0, key_queries_s=0, run_s=None))
-    ] == [0] * 4
+
+
+def test_the_timeline_has_each_query_at_its_place() -> None:
+    asked = [AskedQuery("descriptions", 0.01, 0.02), AskedQuery("keys", 0.05, 0.03)]
+    decision, description, keys, run = timeline(record(deciding_s=0.1, run_s=0.66, asked=asked))
+    assert (decision.x, decision.width, run.x, run.width) == (0.0, 100.0, 100.0, 660.0)
+    assert (description.kind, description.x, description.width) == ("descriptions", 10.0, 20.0)
+    assert (keys.label, keys.x, keys.width) == ("Key query", 50.0, 30.0)
+    assert [span.width for span in timeline(record(deciding_s=0, run_s=None, asked=[]))] == [0] * 2

@@ -259,9 +259,11 @@ async def test_a_session_that_was_opened_elsewhere_is_not_rewritten() -> None:
 
 async def test_sessions_belong_to_whoever_sent_the_same_headers() -> None:
     owners: list[str] = []
+    hosts: set[str] = set()
 
     def open_port(opened: SessionOpening) -> Rewriter:
         owners.append(opened.owner)
+        hosts.add(opened.client)
         return Rewriter()
 
     async with stage(open_port=open_port) as on:
@@ -275,6 +277,7 @@ async def test_sessions_belong_to_whoever_sent_the_same_headers() -> None:
             await open_one(on, headers)
     assert owners[0] == owners[1]
     assert len(set(owners)) == 4
+    assert hosts == {"127.0.0.1"}
 
 
 async def test_a_cancel_waits_for_no_statement_that_is_held() -> None:
