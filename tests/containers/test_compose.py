@@ -63,13 +63,27 @@ class Client:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
         self._lines: queue.Queue[str] = queue.Queue()
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
 
     def _read(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             self._lines.put(line)
         self._lines.put("")
+
+    def close(self) -> None:
+        """Ends the session."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._reader.join()
+        self._process.stdout.close()
 
     def send(self, sql: str) -> None:
         """Sends a statement, without waiting for its answer."""
@@ -161,18 +175,12 @@ except OSError as error:
             stderr=subprocess.DEVNULL,
             text=True,
         )
+        client = Client(process)
         try:
-            client = Client(process)
             client.answer(within_s)
             yield client
         finally:
-            assert process.stdin is not None
-            process.stdin.close()
-            try:
-                process.wait(PATIENCE_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            client.close()
 
     def start_client(self) -> None:
         """Starts the client's container."""
