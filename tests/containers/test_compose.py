@@ -19,7 +19,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.container_engine import DOCKER, Engine, NoEngineError, engine, import_base, network_namespace
+from support.container_engine import (
+    DOCKER,
+    Engine,
+    NoEngineError,
+    engine,
+    engine_directory,
+    import_base,
+    network_namespace,
+)
 from support.profile import only_deep
 
 ROOT = Path(__file__).parents[2]
@@ -223,25 +231,28 @@ def build_all(docker: Engine) -> None:
 
 
 @pytest.fixture(scope="module")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+def stack() -> Iterator[Stack]:
     """Everything up, and the sample loaded; required where STARPRUNER_CONTAINERS_REQUIRED is set."""
-    directory = tmp_path_factory.mktemp("compose")
     try:
         if shutil.which(COMPOSE) is None:
             raise NoEngineError("docker-compose is missing: apt-get install docker-compose")  # noqa: TRY301
-        with engine(directory) as docker:
-            build_all(docker)
-        # Only an engine in the machine's network can build, and only one in a namespace has networks to serve in.
-        with network_namespace(f"starpruner-{os.getpid()}") as namespace, engine(directory, namespace) as docker:
-            running = Stack(docker)
-            try:
-                running.compose("up", "-d", "--no-build", *SERVICES)
-                running.start_client()
-                assert docker.docker("wait", running.container("sample")) == "0\n"
-                yield running
-            finally:
-                docker.docker("rm", "-f", "client")
-                running.compose("down", "-v", "-t", "1")
+        with engine_directory() as directory:
+            with engine(directory) as docker:
+                build_all(docker)
+            # Only an engine in the machine's network can build, and only one in a namespace has networks.
+            with (
+                network_namespace(f"starpruner-{os.getpid()}") as namespace,
+                engine(directory, namespace) as docker,
+            ):
+                running = Stack(docker)
+                try:
+                    running.compose("up", "-d", "--no-build", *SERVICES)
+                    running.start_client()
+                    assert docker.docker("wait", running.container("sample")) == "0\n"
+                    yield running
+                finally:
+                    docker.docker("rm", "-f", "client")
+                    running.compose("down", "-v", "-t", "1")
     except NoEngineError as error:
         if os.environ.get("STARPRUNER_CONTAINERS_REQUIRED"):
             raise

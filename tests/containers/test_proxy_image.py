@@ -18,6 +18,7 @@ from support.container_engine import (
     NoEngineError,
     debian_mirror,
     engine,
+    engine_directory,
     import_base,
     package_index,
 )
@@ -36,12 +37,10 @@ WHERE d.weekday = 'Sunday'"""
 
 
 @pytest.fixture(scope="session")
-def docker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+def docker() -> Iterator[Engine]:
     """An engine of the session's own; required where STARPRUNER_CONTAINERS_REQUIRED is set."""
-    # A socket's path has 108 characters at most.
-    directory = tmp_path_factory.mktemp("docker")
     try:
-        with engine(directory) as running:
+        with engine_directory() as directory, engine(directory) as running:
             yield running
     except NoEngineError as error:
         if os.environ.get("STARPRUNER_CONTAINERS_REQUIRED"):

@@ -8,6 +8,7 @@ anywhere, from which nothing leads out.
 import os
 import shutil
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -81,6 +82,19 @@ def package_index() -> list[str]:
 def debian_mirror() -> str:
     """The mirror that this machine's packages come from."""
     return _done("apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages").stdout.split()[0]
+
+
+@contextmanager
+def engine_directory() -> Iterator[Path]:
+    """A directory for an engine's data, of gigabytes, which goes with the context."""
+    # None of pytest's, which keeps them: an engine leaves mounts in it. And a socket's path is short.
+    directory = Path(tempfile.mkdtemp(prefix="starpruner-engine-"))
+    try:
+        yield directory
+    finally:
+        for mounted in (directory / "exec/netns/default", directory / "data"):
+            _done("umount", "--lazy", str(mounted))
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 @contextmanager
