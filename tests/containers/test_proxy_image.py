@@ -41,6 +41,7 @@ def docker() -> Iterator[Engine]:
     """An engine of the session's own; required where STARPRUNER_CONTAINERS_REQUIRED is set."""
     try:
         with engine_directory() as directory, engine(directory) as running:
+            import_base(running)
             yield running
     except NoEngineError as error:
         if os.environ.get("STARPRUNER_CONTAINERS_REQUIRED"):
@@ -51,8 +52,7 @@ def docker() -> Iterator[Engine]:
 @pytest.fixture(scope="session")
 def image(docker: Engine) -> str:
     """The proxy's image, as its Dockerfile builds it on a base of Debian's packages."""
-    base = import_base(docker)
-    bases = {"BUILD_IMAGE": base, "BASE_IMAGE": base}
+    bases = {"BUILD_IMAGE": BASE, "BASE_IMAGE": BASE}
     docker.build(ROOT / "deploy/docker/proxy.Dockerfile", ROOT, IMAGE, bases)
     return IMAGE
 

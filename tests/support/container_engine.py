@@ -141,11 +141,12 @@ def network_namespace(name: str) -> Iterator[str]:
 
 
 def import_base(engine: Engine) -> str:
-    """Makes the base image of Debian's packages, and returns its name."""
+    """Makes the base image of Debian's packages, and returns its name. Raises NoEngineError if it does not run."""
     root = engine.directory / "base"
     command = ("debootstrap", "--variant=minbase", f"--include={','.join(BASE_PACKAGES)}", SUITE, str(root))
     made = _done(*command, debian_mirror())
-    assert made.returncode == 0, made.stdout[-2_000:]
+    if made.returncode != 0:
+        raise NoEngineError(f"no base image can be made of Debian's packages: {made.stdout[-500:]}")
     for part in UNREAD:
         shutil.rmtree(root / part, ignore_errors=True)
     # apt fails without it.
@@ -155,6 +156,16 @@ def import_base(engine: Engine) -> str:
     archive = engine.directory / "base.tar"
     assert _done("tar", "-C", str(root), "-cf", str(archive), ".").returncode == 0
     engine.docker("import", str(archive), BASE)
+    host = {**os.environ, "DOCKER_HOST": engine.host}
+    tried = subprocess.run(
+        [DOCKER, "run", "--rm", "--network", "host", BASE, "true"],
+        env=host,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    if tried.returncode != 0:
+        raise NoEngineError(f"the engine runs no container here: {tried.stderr[-500:]}")
     return BASE
 
 
