@@ -102,6 +102,11 @@ def _configured(command: Callable[..., None]) -> Callable[..., None]:
     )
 
 
+_password = click.option(
+    "--password", envvar="STARPRUNER_PASSWORD", default=ANONYMOUS, help="Better set as STARPRUNER_PASSWORD."
+)
+
+
 def _config(
     path: Path | None,
     secrets: Path | None,
@@ -172,9 +177,7 @@ def hash_password() -> None:
 @main.command()
 @_configured
 @click.option("--user", default=ANONYMOUS, show_default=True, help="Who asks; the backend decides.")
-@click.option(
-    "--password", envvar="STARPRUNER_PASSWORD", default=ANONYMOUS, help="Better set as STARPRUNER_PASSWORD."
-)
+@_password
 @click.option("--database", help="The database that names without one are looked up in.")
 @click.option("--json", "as_json", is_flag=True, help="Print what POST /explain answers.")
 @click.option("--run-key-queries/--no-run-key-queries", default=True, show_default=True)
@@ -208,9 +211,7 @@ _MIB = 1024 * 1024
 @click.option("--days", type=click.FloatRange(min=0, min_open=True), default=7.0, show_default=True)
 @click.option("--database", help="Only statements of sessions in this database.")
 @click.option("--user", default=ANONYMOUS, show_default=True, help="Who reads the tables; the backend decides.")
-@click.option(
-    "--password", envvar="STARPRUNER_PASSWORD", default=ANONYMOUS, help="Better set as STARPRUNER_PASSWORD."
-)
+@_password
 @click.option("--index", help="The file index that commands name; by default files.index.")
 @click.option(
     "--file-mb",

@@ -184,7 +184,7 @@ class Proxy:
             await asyncio.sleep(DRAIN_LOOK_S)
 
     def _is_awaited(self, stop: StopRequests) -> bool:
-        """Whether there is still something to wait for while draining."""
+        """True if sessions or statements are left that the drain waits for."""
         return bool(self._count_in_flight() or (stop.waits_for_sessions and self._count_sessions()))
 
     def _count_sessions(self) -> int:

@@ -30,7 +30,7 @@ class StopRequests:
         self.at_once = asyncio.Event()
 
     def request(self, number: signal.Signals = signal.SIGTERM) -> None:
-        """Take a signal. One within a second of the first is the same request."""
+        """Take a signal. A signal within a second of the first one is the same request, passed on."""
         if not self.stopping.is_set():
             self._requested_at = self._clock()
             self.waits_for_sessions = number == signal.SIGTERM

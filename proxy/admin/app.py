@@ -65,9 +65,10 @@ def application(  # noqa: PLR0913 - the parts that the routes show
         return json_answer({"status": "ok"})
 
     async def readyz(_: web.Request) -> web.Response:
-        why_not = await (readiness or Readiness(backends)).why_not_ready()
+        why_not = await ready.why_not_ready()
         return json_answer({"status": "ok"}) if why_not is None else error_answer(_NOT_READY, why_not)
 
+    ready = readiness or Readiness(backends)
     view = StatementsView(history or History(HistorySection(enabled=False), None))
     visitors = Visitors(config, key or os.urandom(32), check_at_backend)
     is_alone = config.proxy.workers == 1

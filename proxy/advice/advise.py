@@ -17,13 +17,12 @@ from proxy.advice.proposals import advice
 from proxy.advice.recorded import HistoryMissingError, recorded
 from proxy.advice.report import Advice
 from proxy.config.config import Config
+from proxy.history.queries import DAY_S
 from proxy.session.shared_state import SharedState
 from proxy.upstream.client import BackendClient
 
 # Opens a session in a database; None is the user's own.
 OpenSession: TypeAlias = Callable[[str | None], AbstractAsyncContextManager[BackendClient]]
-
-_DAY_S = 86_400.0
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ async def advise(
     """Advise on the statements of a history. Raises HistoryMissingError and BackendError."""
     settings = request.settings
     progress("Reading the history")
-    since = time.time() - settings.days * _DAY_S
+    since = time.time() - settings.days * DAY_S
     found = Found()
     statements = recorded(
         _path(config, request.history), since, database=request.database, statements_max=request.statements_max

@@ -48,7 +48,7 @@ class AdviceSettings:
 
 @dataclass
 class Found:
-    """What was found of the statements: the rows that they need, by table, and scans that no layout helps."""
+    """The findings about the statements: the rows that they need, by table, and scans that no layout helps."""
 
     needed: dict[TableName, list[NeededRows]] = field(default_factory=lambda: defaultdict(list))
     facts: dict[TableName, TableFacts] = field(default_factory=dict)

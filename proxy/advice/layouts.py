@@ -21,7 +21,7 @@ from rewriter.files.file_index import Bounds, FileFacts, FileIndex, Lack
 
 # Partitions of a column that a table could be partitioned by: each costs the metastore and every listing.
 PARTITIONS_MAX: Final = 1_000
-# Where a larger part of the values is seen once in a sample, the table has many more that are not seen at all.
+# If a larger part of the values is seen once in a sample, the table has many more that are not seen at all.
 _SEEN_ONCE_MAX: Final = 0.1
 # The least part of --file-mb that a file of one value should have: smaller ones make more tasks than they spare.
 _FILE_PART_MIN: Final = 0.25

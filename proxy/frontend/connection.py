@@ -103,7 +103,7 @@ class Connection:
 
     @property
     def has_session(self) -> bool:
-        """Whether the client may have a session that ends with the connection."""
+        """True if the client may have a session that ends with the connection."""
         return bool(self._own_sessions) or self._relay.phase is Phase.TRANSPARENT
 
     def close(self, reason: str) -> None:

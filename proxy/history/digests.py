@@ -114,7 +114,7 @@ class Digest(msgspec.Struct, kw_only=True):
 
     @property
     def is_slower(self) -> bool:
-        """Whether the later runs took half as long again as the earlier ones."""
+        """True if the later runs took half as long again as the earlier ones."""
         later, earlier = self.times_later, self.times_earlier
         return later is not None and earlier is not None and later.median_s > _SLOWER * earlier.median_s
 

@@ -85,7 +85,7 @@ class Record(msgspec.Struct, kw_only=True):
     # The end in more detail: a name of OutcomeKind, in lower case.
     end: str = ""
     original: str
-    # Whether the proxy answers it itself.
+    # True if the proxy answers it itself.
     is_answered: bool = False
     # Null where the original was sent.
     rewritten: str | None = None

@@ -132,10 +132,12 @@ class PendingCalls:
         self.own.call_sent(call)
         return self._send(call.message)
 
-    def calls_to_answer(self) -> list[PendingCall]:
+    def calls_to_answer(self) -> tuple[PendingCall, ...]:
         """Return the client's calls without a reply, if each can be answered, in their order."""
-        answered_here = self._call_of_fallback if self._fallback_steps is not None else None
-        return [*filter(None, (answered_here,)), *self.replies.unanswered_calls()]
+        calls = self.replies.unanswered_calls()
+        if self._fallback_steps is None or self._call_of_fallback is None:
+            return calls
+        return (self._call_of_fallback, *calls)
 
     def closing_calls(self) -> list[SendBackend]:
         """End the operation of ours that is still open, if there is one and room to say so."""

@@ -17,7 +17,7 @@ _TEXT_CHARS_MAX: Final = 1_000
 
 
 def now_lines(found: NowView, backends: Sequence[BackendView], chars_max: int | None) -> list[str]:
-    """What runs, the backends, and the open sessions."""
+    """The running statements, the backends, and the open sessions."""
     healthy = sum(backend.healthy for backend in backends)
     running = plural(found.running_count, "statement runs", "statements run")
     sessions = plural(found.session_count, "session is open", "sessions are open")

@@ -18,6 +18,7 @@ from math import inf
 from pathlib import Path
 from typing import Final, NoReturn
 
+from proxy.stopping import STOP_SIGNALS
 from proxy.workers.backoff import Backoff
 from proxy.workers.ledger import forget_connections_of
 from proxy.workers.worker_slot import SIGNALS, WorkerSlot
@@ -29,7 +30,6 @@ _LOOK_S: Final = 60.0
 # The time between two checks which workers have ended, in addition to the signals.
 _STOPPING_LOOK_S: Final = 0.5
 _NEVER: Final = inf
-_STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _KEY_BYTES: Final = 32
 
 log = logging.getLogger(__name__)
@@ -89,7 +89,7 @@ class Supervisor:
                 found = signal.sigtimedwait(SIGNALS, self._wait_s())
                 self._read_ready_pipe()
                 number = None if found is None else found.si_signo
-                if number in _STOP_SIGNALS:
+                if number in STOP_SIGNALS:
                     self._stop(number)
                     return
                 if number == signal.SIGHUP:
@@ -202,9 +202,9 @@ class Supervisor:
                 )
                 self._send_signal(signal.SIGKILL)
                 deadline = _NEVER
-            signals = {signal.SIGCHLD, *_STOP_SIGNALS}
+            signals = {signal.SIGCHLD, *STOP_SIGNALS}
             found = signal.sigtimedwait(signals, max(0.0, min(left_s, _STOPPING_LOOK_S)))
-            if found is not None and found.si_signo in _STOP_SIGNALS:
+            if found is not None and found.si_signo in STOP_SIGNALS:
                 self._send_signal(found.si_signo)
 
 

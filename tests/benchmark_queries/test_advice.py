@@ -68,7 +68,7 @@ WITHOUT_KEYS = {SkipReason.REDUCER_PARTITIONED, SkipReason.REDUCER_UNFILTERED}
 
 @cache
 def scans_of(query: str) -> list[NeededRows | LeftScan]:
-    """What each scan of a fact needs, or why that cannot be said."""
+    """The rows that each scan of a fact needs, or the reason why that cannot be said."""
     made = benchmark("tpcds")
     statement = RecordedStatement(query, "tpcds", made.queries[query], runs=1, seconds=1.0, last_id=query)
     today = planned(made, statement_of(statement.text))

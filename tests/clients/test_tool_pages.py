@@ -56,7 +56,7 @@ def test_every_package_of_python_is_named_with_the_versions_that_it_may_have() -
 
 
 def _lines(install: str, command: str) -> list[list[str]]:
-    """What stands behind a command in each line that begins with it."""
+    """The words behind a command in each line that begins with it."""
     lines = install.replace("\\\n", " ").splitlines()
     return [shlex.split(line.removeprefix(command)) for line in lines if line.startswith(command)]
 
@@ -79,11 +79,7 @@ def test_the_dialect_of_pyhive_misleads_as_the_page_says(proxy: ProxyProcess) ->
 def test_the_steps_of_the_page_lead_to_a_rewritten_statement(
     tool: str, proxy: ProxyProcess, java: Java, tmp_path: Path
 ) -> None:
-    folder = _followed(tool, QUICK[tool], proxy, java)
-    before = rewritten_count(proxy)
-    printed = _run(folder, tool, proxy, java, tmp_path)
-    assert KEY in printed
-    assert rewritten_count(proxy) == before + 1
+    _follow_and_expect_rewritten(tool, QUICK[tool], proxy, java, tmp_path)
 
 
 @only_deep("packages of a hundred megabytes, and minutes")
@@ -92,10 +88,15 @@ def test_the_steps_of_the_page_lead_to_a_rewritten_statement(
 def test_the_steps_of_the_page_for_a_larger_tool_lead_to_rewritten_statements(
     tool: str, proxy: ProxyProcess, java: Java, tmp_path: Path
 ) -> None:
-    folder = _followed(tool, DEEP[tool], proxy, java)
+    _follow_and_expect_rewritten(tool, DEEP[tool], proxy, java, tmp_path)
+
+
+def _follow_and_expect_rewritten(
+    tool: str, programs: tuple[str, ...], proxy: ProxyProcess, java: Java, directory: Path
+) -> None:
+    folder = _followed(tool, programs, proxy, java)
     before = rewritten_count(proxy)
-    printed = _run(folder, tool, proxy, java, tmp_path)
-    assert KEY in printed
+    assert KEY in _run(folder, tool, proxy, java, directory)
     assert rewritten_count(proxy) == before + REWRITTEN.get(tool, 1)
 
 

