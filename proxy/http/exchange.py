@@ -24,6 +24,7 @@ from proxy.operations.reply_tracker import (
     TrackedReply,
     call_about_statement,
     call_of_statement,
+    call_to_watch,
 )
 from proxy.operations.tracked_statements import TrackedStatement, TrackedStatements
 from proxy.wire.framing import UNFRAMED
@@ -106,7 +107,7 @@ class Exchange:
         if name in ASKING_CALLS:
             return (yield from self._ask_about(message))
         if name == OPEN_SESSION or name in CATALOG_CALLS:
-            return (yield from self._watch(message, TrackedCall(message)))
+            return (yield from self._watch(message, call_to_watch(message)))
         if name == EXECUTE_STATEMENT:
             self._report([*statements_passed(message)])
             return (yield from self.execute(message, None))
@@ -154,7 +155,7 @@ class Exchange:
     def _read(self, reply: TrackedReply) -> Steps:
         answer = yield from self._fallback.read_reply(reply)
         if answer is None:
-            return reply.raw
+            return reply.for_client()
         for close in answer.orphan_closes:
             _ = yield close
         match answer:

@@ -27,7 +27,7 @@ from proxy.wire.hs2.calls import (
     decode_configuration,
     decode_session_of_call,
 )
-from proxy.wire.hs2.open_session import user_of
+from proxy.wire.hs2.open_session import expects_fetch_size, user_of, with_fetch_size
 from proxy.wire.hs2.replies import (
     decode_operation_reply,
     decode_session_reply,
@@ -63,12 +63,25 @@ class TrackedCall:
     operation: OperationHandle | None = field(default=None, repr=False)
     # True if the reply is kept back until it has been judged. No statement becomes so while its reply is awaited.
     is_judged: bool = False
+    # True if the client needs more in the reply than the backend says.
+    is_completed: bool = False
+
+    @property
+    def is_kept_back(self) -> bool:
+        """True if the client gets the reply only after it has been read."""
+        return self.is_judged or self.is_completed
 
     @property
     def is_superseded(self) -> bool:
         """True if the statement falls back by now, or has fallen back, and the reply is about the first run."""
         tracked = self.tracked
         return tracked is not None and (tracked.is_falling_back or tracked.operation != self.operation)
+
+
+def call_to_watch(message: Message) -> TrackedCall:
+    """A call that is about no statement, and whose reply is read."""
+    is_opening = message.header.name == hs2_calls.OPEN_SESSION
+    return TrackedCall(message, is_completed=is_opening and expects_fetch_size(message))
 
 
 def call_of_statement(tracked: TrackedStatement | None) -> TrackedCall:
@@ -103,6 +116,10 @@ class TrackedReply:
     calls_since: int
     # True if the client has sent nothing behind its call: all that it sends behind counts on the first run.
     is_last: bool
+
+    def for_client(self) -> bytes:
+        """The reply as the client gets it if it passes. Raises RemoteProtocolError or IncompleteError."""
+        return with_fetch_size(self.raw, self.header) if self.call.is_completed else self.raw
 
 
 class ReplyTracker:

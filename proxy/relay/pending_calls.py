@@ -29,6 +29,7 @@ from proxy.operations.reply_tracker import (
     TrackedReply,
     call_about_statement,
     call_of_statement,
+    call_to_watch,
 )
 from proxy.operations.tracked_statements import TrackedStatement, TrackedStatements
 from proxy.relay.commands import AwaitCheck, BackendReply, Command, SendBackend, SendClient, StartCheck
@@ -103,7 +104,7 @@ class PendingCalls:
 
     def watch(self, message: Message) -> SendBackend:
         """Make a call of the client that is about no statement."""
-        return self._expect(message, TrackedCall(message))
+        return self._expect(message, call_to_watch(message))
 
     def release(self, held: HeldStatement, dispatch: Dispatch | None, message_bytes_max: int) -> list[Command]:
         """Execute a held statement, as decided or as the original."""
@@ -164,8 +165,10 @@ class PendingCalls:
         if header.type is not MessageType.REPLY:
             refused = self._fallback.read_unread(call, header)
             return [*self._answer(refused, kept_back), *self._take_events()]
-        steps = self._fallback.read_reply(TrackedReply(call, end.raw, header, end.calls_since, is_last))
-        return self._advance(steps, None, kept_back)
+        reply = TrackedReply(call, end.raw, header, end.calls_since, is_last)
+        if kept_back:
+            kept_back = self.framing.to_wire(reply.for_client())
+        return self._advance(self._fallback.read_reply(reply), None, kept_back)
 
     def read_own(self, end: ReplyEnd) -> list[Command]:
         """The reply to a call of ours has ended. Raises RemoteProtocolError where it is not that reply."""
@@ -269,7 +272,7 @@ class PendingCalls:
         return [SendClient(data)] if data else []
 
     def _expect(self, sent: Message, call: TrackedCall) -> SendBackend:
-        header, handling = sent.header, Handling.KEEP if call.is_judged else Handling.WATCH
+        header, handling = sent.header, Handling.KEEP if call.is_kept_back else Handling.WATCH
         self.replies.expect(PendingCall(handling, header.name, header.seqid, WATCHED_REPLY_BYTES_MAX))
         self._tracked_calls.append(call)
         return self._send(sent.raw)

@@ -448,12 +448,12 @@ async def test_a_session_is_opened_with_its_settings_and_told_its_end() -> None:
 
     async with stage(open_port=open_port) as on:
         client, backend = await on.log_in()
-        opening = frame(encode_open_session(1, "user", "password", {"use:database": "other"}))
+        opening = frame(encode_open_session(1, "user", "password", {"spark.sql.session.timeZone": "Asia/Tokyo"}))
         client.send(opening)
         await backend.expect(opening)
         backend.send(session_opened())
         await client.expect(session_opened())
-        assert (seen, rewriter.has_closed) == ([{"use:database": "other"}], False)
+        assert (seen, rewriter.has_closed) == ([{"spark.sql.session.timeZone": "Asia/Tokyo"}], False)
         client.close()
         await on.all_gone()
         assert rewriter.has_closed

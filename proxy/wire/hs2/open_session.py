@@ -1,4 +1,4 @@
-"""The OpenSession call: the user that the client asks to be, and the reply that refuses it.
+"""The OpenSession call: the user that the client asks to be, and replies: one that refuses, one with a fetch size.
 
 The proxy has to read the user that a session acts for exactly as the server reads it. The server's generated code
 takes the last of several equal fields, and reads settings as strings whatever types they announce. No client sends
@@ -9,18 +9,30 @@ from __future__ import annotations
 
 from typing import Final
 
-from proxy.wire.hs2.calls import OPEN_SESSION, PROTOCOL_V10
+from proxy.wire.hs2.calls import OPEN_SESSION, PROTOCOL_V10, decode_configuration
+from proxy.wire.hs2.replies import decode_status_only, open_reply
 from proxy.wire.thrift.errors import RemoteProtocolError
 from proxy.wire.thrift.messages import Message
-from proxy.wire.thrift.reader import Reader
+from proxy.wire.thrift.reader import Header, Reader
 from proxy.wire.thrift.types import Kind, MessageType
 from proxy.wire.thrift.writer import Writer
 
 # HiveAuthFactory.HS2_PROXY_USER. Over HTTP the parameter doAs says the same.
 PROXY_USER: Final = "hive.server2.proxy.user"
 
+# hive-jdbc 4.0.0 takes its fetch size from this key of the reply, which Spark does not send, and opens no session
+# without it (HIVE-28399). 4.0.1 uses its own default then.
+FETCH_SIZE: Final = "hive.server2.thrift.resultset.default.fetch.size"
+# HiveServer2's default, and that of every hive-jdbc. The `fetchSize` of a URL has priority in the driver.
+_FETCH_ROWS: Final = "1000"
+# hive-jdbc of every version names its database by this key. Until 3.1 it also asks for a fetch size itself.
+_DATABASE: Final = "use:database"
+_WANTED_FETCH_SIZE: Final = f"set:hiveconf:{FETCH_SIZE}"
+
 _REQUEST: Final = (1, Kind.STRUCT)
+_CLIENT_PROTOCOL: Final = (1, Kind.I32)
 _USERNAME: Final = (2, Kind.STRING)
+# In the request and in the reply.
 _CONFIGURATION: Final = (4, Kind.MAP)
 # A field's type and number, which stand before its value.
 _FIELD_HEADER_BYTES: Final = 3
@@ -68,6 +80,43 @@ def encode_open_session_refusal(seqid: int, sentence: str) -> bytes:
     status = Writer().i32(1, _STATUS_ERROR).binary(3, _SQL_STATE).binary(5, sentence.encode()).stop().to_bytes()
     reply = Writer().header(OPEN_SESSION, MessageType.REPLY, seqid).struct(0)
     return reply.raw(1, Kind.STRUCT, status).i32(2, PROTOCOL_V10).stop().stop().to_bytes()
+
+
+def expects_fetch_size(message: Message) -> bool:
+    """Whether the client is a hive-jdbc that expects a fetch size in the reply: 4.0, of which 4.0.0 needs it.
+
+    Its call differs from that of earlier versions by the setting that is not in it.
+    """
+    found = _only_span(_REQUEST, Reader(message.raw, message.header.body_offset))
+    found = None if found is None else _only_span(_CLIENT_PROTOCOL, Reader(message.raw, found[0]))
+    if found is None or Reader(message.raw, found[0]).i32() < PROTOCOL_V10:
+        return False
+    asked = decode_configuration(message) or {}
+    return _DATABASE in asked and _WANTED_FETCH_SIZE not in asked
+
+
+def with_fetch_size(raw: bytes, header: Header) -> bytes:
+    """Return the reply with a fetch size in its configuration; unchanged if it has one, or opens no session."""
+    reader = open_reply(raw, header)
+    if not decode_status_only(open_reply(raw, header)).ok:
+        return raw
+    found = None
+    for field in reader.fields():
+        start = reader.position
+        reader.skip(field[1])
+        if field == _CONFIGURATION:
+            found = start, reader.position
+    # Without the field it goes in front of the byte that ends the reply's struct.
+    start, stop = found or (reader.position - 1, reader.position - 1)
+    entries: dict[str, str] = {}
+    if found is not None:
+        settings = Reader(raw, start)
+        for key in settings.map_keys(Kind.STRING):
+            entries[key] = settings.text()
+    if FETCH_SIZE in entries:
+        return raw
+    encoded = Writer().string_map(_CONFIGURATION[0], {**entries, FETCH_SIZE: _FETCH_ROWS}).to_bytes()
+    return raw[:start] + encoded[0 if found is None else _FIELD_HEADER_BYTES :] + raw[stop:]
 
 
 def _only_span(wanted: tuple[int, Kind], struct: Reader) -> tuple[int, int] | None:

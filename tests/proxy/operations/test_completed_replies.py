@@ -1,0 +1,130 @@
+"""Replies that get what hive-jdbc 4.0.0 misses in Spark's: a fetch size."""
+
+import pytest
+from support.relay_dialogue import Dialogue, open_session, session_opened
+from support.wire_vectors import captured, in_sevens
+from test_both_transports import Binary, Http, World
+
+from proxy.operations.events import SessionOpened
+from proxy.relay.connection_profile import ConnectionProfile
+from proxy.wire.hs2.open_session import FETCH_SIZE, expects_fetch_size
+from proxy.wire.sasl import SaslReader
+from proxy.wire.thrift.frames import FrameReader, frame
+from proxy.wire.thrift.messages import Message
+from proxy.wire.thrift.reader import read_header
+from proxy.wire.thrift.types import Kind, MessageType
+from proxy.wire.thrift.writer import Writer
+
+V6, V10 = 5, 9
+JDBC_4 = {"use:database": "default"}
+JDBC_3 = {**JDBC_4, f"set:hiveconf:{FETCH_SIZE}": "1000"}
+EMPTY = Writer().string_map(4, {}).to_bytes()[3:]
+
+either = pytest.mark.parametrize("side", [Binary, Http], ids=["binary", "HTTP"])
+
+
+def opening(settings: dict[str, str], version: int = V10, seqid: int = 7) -> bytes:
+    """OpenSession as hive-jdbc sends it."""
+    call = Writer().header("OpenSession", MessageType.CALL, seqid).struct(1).i32(1, version)
+    return call.string_map(4, settings).stop().stop().to_bytes()
+
+
+def opened(configuration: bytes | None, seqid: int = 7, status: int = 0) -> bytes:
+    """The reply of a server; Spark's has an empty configuration."""
+    code = Writer().i32(1, status).stop().to_bytes()
+    reply = (
+        Writer().header("OpenSession", MessageType.REPLY, seqid).struct(0).raw(1, Kind.STRUCT, code).i32(2, V10)
+    )
+    if configuration is not None:
+        reply.raw(4, Kind.MAP, configuration)
+    return reply.stop().stop().to_bytes()
+
+
+def configured(entries: dict[str, str]) -> bytes:
+    return Writer().string_map(4, entries).to_bytes()[3:]
+
+
+def message_of(raw: bytes) -> Message:
+    return Message(read_header(raw), raw)
+
+
+def called(side: type[Binary | Http], call: bytes, answer: bytes) -> bytes:
+    """The client's reply; the backend gets the call as it is."""
+    world = World(iter([lambda _seqid: frame(answer)]))
+    got = side(world).call(call)
+    assert world.calls == [call]
+    return got
+
+
+# --- the fetch size in the reply to OpenSession
+
+
+@either
+@pytest.mark.parametrize("configuration", [EMPTY, b"\0\0\0\0\0\0", None], ids=["Spark's", "no types", "none"])
+def test_hive_jdbc_4_gets_a_fetch_size(side: type[Binary | Http], configuration: bytes | None) -> None:
+    got = called(side, opening(JDBC_4), opened(configuration))
+    assert got == opened(configured({FETCH_SIZE: "1000"}))
+
+
+@either
+def test_other_entries_of_the_configuration_stay(side: type[Binary | Http]) -> None:
+    got = called(side, opening(JDBC_4), opened(configured({"a": "é"})))
+    assert got == opened(configured({"a": "é", FETCH_SIZE: "1000"}))
+
+
+@either
+@pytest.mark.parametrize(
+    ("call", "answer"),
+    [
+        (opening(JDBC_3), opened(EMPTY)),
+        (opening({}), opened(EMPTY)),
+        (opening(JDBC_4, V6), opened(EMPTY)),
+        (opening(JDBC_4), opened(configured({FETCH_SIZE: "500"}))),
+        (opening(JDBC_4), opened(None, status=3)),
+        (opening(JDBC_4), b"\x80\1\0\3\0\0\0\x0bOpenSession\0\0\0\7\0"),
+        (opening(JDBC_4), opened(Writer().to_bytes() + b"\x08\x08\0\0\0\1\0\0\0\1\0\0\0\1")),
+    ],
+    ids=[
+        "it asks for a size itself",
+        "it is no hive-jdbc",
+        "an old protocol, as PyHive's",
+        "the server says its own",
+        "no session is opened",
+        "an exception",
+        "a map of numbers",
+    ],
+)
+def test_other_replies_pass_as_they_are(side: type[Binary | Http], call: bytes, answer: bytes) -> None:
+    assert called(side, call, answer) == answer
+
+
+@pytest.mark.parametrize("client", ["beeline", "pyhive"])
+def test_captured_clients_expect_no_fetch_size(client: str) -> None:
+    sasl, frames = SaslReader(), FrameReader(1 << 24)
+    sasl.feed(captured(f"{client}_client"))
+    while sasl.leftover()[:1] != b"\0":
+        assert sasl.next_message() is not None
+    frames.feed(sasl.leftover())
+    first = frames.next_frame()
+    assert first is not None
+    assert read_header(first).name == "OpenSession"
+    assert not expects_fetch_size(message_of(first))
+
+
+def test_a_reply_that_comes_in_pieces_is_completed_and_announced_once() -> None:
+    dialogue = Dialogue(sides=ConnectionProfile("backend:10000")).log_in()
+    dialogue.client(frame(opening(JDBC_4, seqid=1)))
+    announced = [command for piece in in_sevens(session_opened(1)) for command in dialogue.backend(piece)]
+    assert [type(command) for command in announced] == [SessionOpened]
+    got = dialogue.client_got()
+    assert got[:4] == len(got[4:]).to_bytes(4)
+    assert FETCH_SIZE.encode() in got
+
+
+def test_calls_behind_it_are_answered_behind_it() -> None:
+    dialogue = Dialogue().log_in()
+    dialogue.client(frame(opening(JDBC_4, seqid=1)) + open_session(2))
+    dialogue.backend(session_opened(1) + session_opened(2))
+    got = dialogue.client_got()
+    assert got.endswith(session_opened(2))
+    assert got.count(FETCH_SIZE.encode()) == 1
