@@ -26,6 +26,7 @@ from proxy.wire.hs2.calls import (
     asks_for_rows,
     decode_configuration,
     decode_session_of_call,
+    has_result_set_of_call,
 )
 from proxy.wire.hs2.open_session import expects_fetch_size, user_of, with_fetch_size
 from proxy.wire.hs2.replies import (
@@ -34,6 +35,7 @@ from proxy.wire.hs2.replies import (
     decode_state_reply,
     decode_status_only,
     open_reply,
+    with_has_result_set,
 )
 from proxy.wire.thrift.messages import Message
 from proxy.wire.thrift.reader import Header, Reader
@@ -226,10 +228,21 @@ class ReplyTracker:
         call, shown = reply.call, decode_state_reply(reader)
         # A call sent since may be one that ends the operation.
         if shown.state is OperationState.FINISHED and not reply.calls_since and call.message is not None:
-            self.status_cache.remember_status(key_of_status_call(call.message), reply.raw, reply.header)
+            self._remember_status(call.message, reply)
         if call.tracked is None or call.is_superseded:
             return []
         return self._state_entered(call.tracked, shown.state, shown.message or "")
+
+    def _remember_status(self, call: Message, reply: TrackedReply) -> None:
+        """Remember the status of an operation that has finished, and what its handle says of a result set.
+
+        Spark's statuses do not say it, though its handles do. hive-jdbc 4.0 asks for the status once per row until
+        one says that there is a result set, and `executeAsync` of every hive-jdbc until one says if there is.
+        """
+        raw, has_result_set = reply.raw, has_result_set_of_call(call)
+        if has_result_set is not None:
+            raw = with_has_result_set(raw, reply.header, has_result_set)
+        self.status_cache.remember_status(key_of_status_call(call), raw, reply.header)
 
     def _state_entered(self, tracked: TrackedStatement, state: OperationState | None, message: str) -> list[Event]:
         now = self._clock()

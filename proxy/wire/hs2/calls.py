@@ -164,6 +164,13 @@ def decode_operation_of_call(message: Message) -> tuple[OperationId, tuple[int, 
     return None if span is None else (OperationId(message.raw[slice(*span)]), span)
 
 
+def has_result_set_of_call(message: Message) -> bool | None:
+    """Whether the operation that a call names has a result set, as its handle says; None if it does not say."""
+    handle = _argument_field_span(message, 1, Kind.STRUCT)
+    span = None if handle is None else _field_span(message.raw, handle[0], 3, Kind.BOOL)
+    return None if span is None else any(message.raw[slice(*span)])
+
+
 def asks_for_rows(message: Message) -> bool:
     """Whether a FetchResults call asks for the operation's rows, and not for its log."""
     start = _argument_start(message)

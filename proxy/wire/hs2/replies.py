@@ -9,6 +9,9 @@ from proxy.wire.hs2.calls import OperationHandle, OperationState, SessionHandle,
 from proxy.wire.thrift.errors import RemoteProtocolError
 from proxy.wire.thrift.reader import Header, Reader, read_header
 from proxy.wire.thrift.types import Kind, MessageType
+from proxy.wire.thrift.writer import Writer
+
+_HAS_RESULT_SET = (9, Kind.BOOL)
 
 
 class StatusCode(IntEnum):
@@ -191,3 +194,14 @@ def decode_state_reply(reader: Reader) -> StateReply:
             case _:
                 reader.skip(kind)
     return StateReply(status, state, message, sql_state, error_code)
+
+
+def with_has_result_set(raw: bytes, header: Header, has_result_set: bool) -> bytes:  # noqa: FBT001 - a field's value
+    """Return a reply to GetOperationStatus that says if there is a result set; unchanged if it says so itself."""
+    reader = open_reply(raw, header)
+    for found in reader.fields():
+        reader.skip(found[1])
+        if found == _HAS_RESULT_SET:
+            return raw
+    end = reader.position - 1
+    return raw[:end] + Writer().boolean(_HAS_RESULT_SET[0], has_result_set).to_bytes() + raw[end:]

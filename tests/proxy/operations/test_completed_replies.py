@@ -1,4 +1,6 @@
-"""Replies that get what hive-jdbc 4.0.0 misses in Spark's: a fetch size."""
+"""Replies that get what hive-jdbc 4.0 misses in Spark's: a fetch size, and if there is a result set."""
+
+from collections.abc import Callable
 
 import pytest
 from support.relay_dialogue import Dialogue, open_session, session_opened
@@ -7,11 +9,13 @@ from test_both_transports import Binary, Http, World
 
 from proxy.operations.events import SessionOpened
 from proxy.relay.connection_profile import ConnectionProfile
+from proxy.wire.hs2.calls import OperationHandle, OperationState, encode_operation_call
 from proxy.wire.hs2.open_session import FETCH_SIZE, expects_fetch_size
+from proxy.wire.hs2.replies import open_reply
 from proxy.wire.sasl import SaslReader
 from proxy.wire.thrift.frames import FrameReader, frame
 from proxy.wire.thrift.messages import Message
-from proxy.wire.thrift.reader import read_header
+from proxy.wire.thrift.reader import Reader, read_header
 from proxy.wire.thrift.types import Kind, MessageType
 from proxy.wire.thrift.writer import Writer
 
@@ -128,3 +132,67 @@ def test_calls_behind_it_are_answered_behind_it() -> None:
     got = dialogue.client_got()
     assert got.endswith(session_opened(2))
     assert got.count(FETCH_SIZE.encode()) == 1
+
+
+# --- the result set in the status of an operation
+
+
+def handle(*, has_result_set: bool | None) -> OperationHandle:
+    writer = Writer().struct(1).binary(1, b"o" * 16).binary(2, b"s" * 16).stop().i32(2, 0)
+    if has_result_set is not None:
+        writer.boolean(3, has_result_set)
+    return OperationHandle(writer.stop().to_bytes())
+
+
+def asked(operation: OperationHandle, seqid: int) -> bytes:
+    return encode_operation_call("GetOperationStatus", seqid, operation)
+
+
+def shown(state: OperationState, seqid: int, *, says: bool | None = None) -> bytes:
+    code = Writer().i32(1, 0).stop().to_bytes()
+    reply = Writer().header("GetOperationStatus", MessageType.REPLY, seqid).struct(0).raw(1, Kind.STRUCT, code)
+    reply.i32(2, state)
+    if says is not None:
+        reply.boolean(9, says)
+    return reply.stop().stop().to_bytes()
+
+
+def says_result_set(raw: bytes) -> bool | None:
+    reader, found = open_reply(raw, read_header(raw)), None
+    for field in reader.fields():
+        start = reader.position
+        reader.skip(field[1])
+        if field == (9, Kind.BOOL):
+            found = Reader(raw, start).boolean()
+    return found
+
+
+def polled(side: type[Binary | Http], operation: OperationHandle, *answers: Callable[[int], bytes]) -> list[bytes]:
+    """Replies to one poll more than the backend answers."""
+    client = side(World((lambda seqid: frame(answer(seqid))) for answer in answers))
+    return [client.call(asked(operation, seqid)) for seqid in range(1, len(answers) + 2)]
+
+
+@either
+@pytest.mark.parametrize("has_result_set", [True, False, None])
+def test_a_finished_status_says_from_memory_what_the_handle_says(
+    side: type[Binary | Http], *, has_result_set: bool | None
+) -> None:
+    running, finished, remembered = polled(
+        side,
+        handle(has_result_set=has_result_set),
+        lambda seqid: shown(OperationState.RUNNING, seqid),
+        lambda seqid: shown(OperationState.FINISHED, seqid),
+    )
+    # As the backend says it, as long as the backend is asked.
+    assert (running, finished) == (shown(OperationState.RUNNING, 1), shown(OperationState.FINISHED, 2))
+    assert remembered == shown(OperationState.FINISHED, 3, says=has_result_set)
+    assert says_result_set(remembered) is has_result_set
+
+
+@either
+def test_a_status_that_speaks_of_the_result_set_itself_is_left_as_it_is(side: type[Binary | Http]) -> None:
+    _, remembered = polled(
+        side, handle(has_result_set=True), lambda seqid: shown(OperationState.FINISHED, seqid, says=False)
+    )
+    assert remembered == shown(OperationState.FINISHED, 2, says=False)
