@@ -183,7 +183,7 @@ class Connection:
         if self._backend.lease is not None:
             # A backend that has answered anything was judged by that.
             self._backend.lease.backend_failed("closed the connection without a word")
-            self._execute(self._relay.close(f"the backend {self._backend.lease.address} closed"))
+            self._execute(self._relay.backend_lost(str(self._backend.lease.address)))
 
     def _backend_writable(self, writable: bool) -> None:  # noqa: FBT001 - asyncio tells by two callbacks
         self._pause_client("backend", on=not writable)
@@ -341,11 +341,11 @@ class Connection:
 
     def _check_handshake(self) -> None:
         if self._relay.phase is Phase.NEGOTIATING:
+            within = f"within {self._settings.handshake_timeout_s:g} s"
             if self._relay.awaits_login and self._backend.lease is not None:
-                self._backend.lease.backend_failed(
-                    f"no answer to a login within {self._settings.handshake_timeout_s:g} s"
-                )
-            self.close(f"no completed negotiation within {self._settings.handshake_timeout_s:g} s")
+                self._backend.lease.backend_failed(f"no answer to a login {within}")
+                self.close_with_error(f"the backend {self._backend.lease.address} did not answer a login {within}")
+            self.close(f"no completed negotiation {within}")
 
     def _activity(self) -> Activity:
         return Activity(

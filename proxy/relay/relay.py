@@ -32,7 +32,7 @@ from proxy.relay.commands import (
     StatementHeld,
     TurnedTransparent,
 )
-from proxy.relay.connection_profile import ConnectionProfile
+from proxy.relay.connection_profile import ConnectionProfile, refused
 from proxy.relay.handshake import HandshakeStep
 from proxy.relay.pending_calls import PendingCalls
 from proxy.relay.phases import FOLLOWING, Phase
@@ -67,8 +67,10 @@ class Relay:
         self.phase = Phase.NEGOTIATING
         self._request_bytes_max = request_bytes_max
         self._tracked_statements = tracked_statements
+        self._transport = sides.transport
         self._framing = sides.framing
         self._handshake = sides.opening()
+        self._has_backend_answered = False
         self._impersonation = sides.admission
         self._client_buffer = ClientBuffer(self._framing.reader(request_bytes_max))
         self._handle_access = handle_access
@@ -163,6 +165,7 @@ class Relay:
 
     def backend_data(self, data: bytes) -> list[Command]:
         """The backend sent bytes. Once closed, they may still say which operation of ours is to be ended."""
+        self._has_backend_answered = True
         if self.phase is Phase.NEGOTIATING:
             self._handshake_advanced(self._handshake.backend_data(data))
         else:
@@ -200,13 +203,29 @@ class Relay:
         self._fallback_may_be_over()
         return self._take_commands()
 
+    def backend_lost(self, backend: str) -> list[Command]:
+        """The backend of that address has closed the connection. A client that never heard of it is told so.
+
+        Spark closes connections without a byte while all its worker threads are taken. Once it has answered, its
+        end is the client's, as it is directly.
+        """
+        if self._has_backend_answered:
+            return self.close(f"the backend {backend} closed")
+        return self.close_with_error(
+            f"the backend {backend} closed the connection before it answered: if that goes on, all of its threads "
+            "may be taken (hive.server2.thrift.max.worker.threads)"
+        )
+
     def close(self, reason: str) -> list[Command]:
         """One side has gone, or the shell wants the end."""
         self._close(reason)
         return self._take_commands()
 
     def close_with_error(self, sentence: str) -> list[Command]:
-        """Answer the calls under way by an error that is a lost connection's, and close."""
+        """Answer the calls under way, or a login, by an error that is a lost connection's, and close."""
+        if self.awaits_login and not self._has_backend_answered:
+            # Behind a word of the backend's own, a second one would be read as the answer to something else.
+            self._send_client(refused(self._transport, sentence))
         if self.phase not in (Phase.NEGOTIATING, Phase.TRANSPARENT, Phase.CLOSED):
             answered = [(call.name, call.seqid) for call in self._calls.calls_to_answer()]
             waiting = self._moving if self._held is None else self._held.message

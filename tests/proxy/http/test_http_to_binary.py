@@ -133,6 +133,17 @@ async def test_a_backend_that_is_down_is_a_status_and_a_sentence() -> None:
         assert b"Connection refused" in body
 
 
+async def test_a_backend_that_accepts_and_closes_is_a_status_and_a_sentence() -> None:
+    async with links_stage() as on:
+        post = on.start(message(open_session()))
+        link = await on.link()
+        await link.expect(LOGIN)
+        link.close()
+        status, body, _ = await post
+        assert status == 503
+        assert b"closed the connection during the login" in body
+
+
 async def test_a_statement_is_rewritten_and_run_as_it_came_where_that_fails() -> None:
     rewriter = Rewriter("SELECT 2", (QUERY,), may_fall_back=True)
     async with links_stage(rewriter) as on:

@@ -30,7 +30,7 @@ from proxy.operations.internal_call import Call
 from proxy.relay.commands import Close, Command, ConnectBackend, StatementHeld, TurnedTransparent
 from proxy.relay.connection_profile import ConnectionProfile
 from proxy.relay.phases import Phase
-from proxy.wire.hs2.calls import OperationState, encode_operation_call, encode_refusal
+from proxy.wire.hs2.calls import OperationState, encode_failure, encode_operation_call, encode_refusal
 from proxy.wire.sasl import SaslStatus, encode_sasl, refusal
 from proxy.wire.thrift.frames import frame
 
@@ -196,6 +196,44 @@ def test_a_backend_that_is_gone_is_told_to_a_client_without_sasl() -> None:
     (closed,) = dialogue.carry_out(dialogue.relay.backend_failed("no route"))
     assert closed == Close("Starpruner cannot reach the backend backend:10000: no route")
     assert dialogue.client_got() == encode_refusal(closed.reason)
+
+
+def test_a_backend_that_closes_without_a_byte_is_told_to_a_client_that_logs_in() -> None:
+    dialogue = unopened(SASL)
+    dialogue.client(LOGIN)
+    dialogue.carry_out(dialogue.relay.backend_connected())
+    (closed,) = dialogue.carry_out(dialogue.relay.backend_lost("backend:10000"))
+    assert isinstance(closed, Close)
+    assert closed.reason.startswith("the backend backend:10000 closed the connection before it answered")
+    assert dialogue.client_got() == refusal(closed.reason)
+
+
+def test_a_backend_that_closes_without_a_byte_is_told_to_a_client_without_sasl() -> None:
+    dialogue = logged_in(NOSASL)
+    call(dialogue, NOSASL, open_session(1))
+    (closed,) = dialogue.carry_out(dialogue.relay.backend_lost("backend:10000"))
+    assert isinstance(closed, Close)
+    assert dialogue.client_got() == encode_failure("OpenSession", 1, closed.reason, "08S01")
+
+
+@pytest.mark.parametrize("said", [SaslStatus.BAD, SaslStatus.OK], ids=["a refusal", "a challenge"])
+def test_nothing_is_said_behind_a_word_of_the_backends_own(said: SaslStatus) -> None:
+    dialogue = unopened(SASL)
+    dialogue.client(LOGIN)
+    dialogue.carry_out(dialogue.relay.backend_connected())
+    dialogue.backend(encode_sasl(said, b"its words"))
+    assert dialogue.carry_out(dialogue.relay.backend_lost("backend:10000")) == [
+        Close("the backend backend:10000 closed")
+    ]
+    assert dialogue.client_got() == encode_sasl(said, b"its words")
+
+
+def test_a_backend_that_closes_later_closes_the_client() -> None:
+    dialogue = logged_in(SASL)
+    call(dialogue, SASL, open_session(1))
+    (closed,) = dialogue.carry_out(dialogue.relay.backend_lost("backend:10000"))
+    assert closed == Close("the backend backend:10000 closed")
+    assert dialogue.client_got() == b""
 
 
 @pytest.mark.parametrize(
