@@ -1,6 +1,6 @@
 """Remembers the status of finished operations, and answers the same question from memory.
 
-hive-jdbc asks GetOperationStatus once per fetched row (4.0 does not any more once a reply of ours has told it that
+hive-jdbc asks GetOperationStatus once per fetched row (2.3 always, 4.0 until a reply of ours has told it that
 there is a result set). Relayed, that costs it two thirds of its speed.
 """
 

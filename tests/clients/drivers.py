@@ -25,8 +25,15 @@ def spark_driver() -> Driver:
 
 
 def hive_4_driver(cache: Path = CACHE) -> Driver:
-    """Hive 4's driver in its standalone form, fetched by Maven on first use."""
-    jar = cache / f"hive-jdbc-{HIVE_4}-standalone.jar"
+    """Hive 4's driver."""
+    return hive_driver(HIVE_4, cache)
+
+
+def hive_driver(version: str, cache: Path = CACHE) -> Driver:
+    """A version of Hive's driver in its standalone form, fetched by Maven on first use."""
+    jar = cache / f"hive-jdbc-{version}-standalone.jar"
     if not jar.exists():
-        fetch(f"org.apache.hive:hive-jdbc:{HIVE_4}:jar:standalone", cache)
-    return Driver(f"hive-jdbc {HIVE_4}", str(jar))
+        fetch(f"org.apache.hive:hive-jdbc:{version}:jar:standalone", cache)
+    # 4.0.0 needs a class of Hadoop's that its jar does not have.
+    hadoop = spark_home().joinpath("jars").glob("hadoop-client-api-*.jar")
+    return Driver(f"hive-jdbc {version}", ":".join(map(str, (jar, *hadoop))))

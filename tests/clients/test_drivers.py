@@ -11,7 +11,7 @@ def test_a_driver_that_was_fetched_is_not_fetched_again(tmp_path: Path, monkeypa
     monkeypatch.setenv("PATH", "")
     jar = tmp_path / f"hive-jdbc-{HIVE_4}-standalone.jar"
     jar.touch()
-    assert hive_4_driver(tmp_path).class_path == str(jar)
+    assert hive_4_driver(tmp_path).class_path.split(":")[0] == str(jar)
 
 
 def test_without_maven_a_driver_is_missing_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

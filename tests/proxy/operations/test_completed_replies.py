@@ -169,7 +169,8 @@ def says_result_set(raw: bytes) -> bool | None:
 
 def polled(side: type[Binary | Http], operation: OperationHandle, *answers: Callable[[int], bytes]) -> list[bytes]:
     """Replies to one poll more than the backend answers."""
-    client = side(World((lambda seqid: frame(answer(seqid))) for answer in answers))
+    waiting = iter(answers)
+    client = side(World(iter([lambda seqid: frame(next(waiting)(seqid))] * len(answers))))
     return [client.call(asked(operation, seqid)) for seqid in range(1, len(answers) + 2)]
 
 
