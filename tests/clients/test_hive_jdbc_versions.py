@@ -2,7 +2,7 @@
 
 import json
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,7 +27,7 @@ ROWS = 1_000
 STATUSES_MAX = 100
 
 # Answers by step.
-Answers = Mapping[str, str]
+Answers = dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def run(java: Java, found: Driver, *urls: str) -> list[Answers]:
     command = [str(java.path), "-cp", found.class_path, str(PROGRAM), *urls]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=PROGRAM_SECONDS_MAX)
     assert done.returncode == 0, done.stderr
-    answers: list[dict[str, str]] = [{} for _ in urls]
+    answers: list[Answers] = [{} for _ in urls]
     for line in done.stdout.splitlines():
         number, step, answer = line.split("\t")
         answers[int(number)][step] = answer
