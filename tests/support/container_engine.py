@@ -24,7 +24,7 @@ BASE = "starpruner-test-base"
 # The Dockerfiles' base images have the same: Python with its environments, and for the build `strip`.
 BASE_PACKAGES = ("python3-venv", "binutils", "ca-certificates")
 # As Debian's slim images: nobody reads them in a container.
-UNREAD = ("usr/share/doc", "usr/share/locale", "usr/share/man", "var/cache/apt", "var/lib/apt/lists", "var/log")
+UNREAD = ("usr/share/doc", "usr/share/locale", "usr/share/man")
 # Another client that stands first on PATH may lack BuildKit.
 DOCKER = "/usr/bin/docker"
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
@@ -102,9 +102,9 @@ def engine(directory: Path, namespace: str | None = None) -> Iterator[Engine]:
     """An engine with its data in a directory, in a network namespace if one is named. Raises NoEngineError."""
     if os.geteuid() != 0:
         raise NoEngineError("only root can start a Docker engine")
-    missing = [tool for tool in ("dockerd", "debootstrap", DOCKER) if shutil.which(tool) is None]
+    missing = [tool for tool in ("dockerd", "mmdebstrap", DOCKER) if shutil.which(tool) is None]
     if missing:
-        raise NoEngineError(f"{' and '.join(missing)} is missing: apt-get install docker.io debootstrap")
+        raise NoEngineError(f"{' and '.join(missing)} is missing: apt-get install docker.io mmdebstrap")
     socket = directory / "docker.sock"
     # `ip netns exec` would hide the control groups.
     inside = () if namespace is None else (NSENTER, f"--net=/var/run/netns/{namespace}")
@@ -142,19 +142,16 @@ def network_namespace(name: str) -> Iterator[str]:
 
 def import_base(engine: Engine) -> str:
     """Makes the base image of Debian's packages, and returns its name. Raises NoEngineError if it does not run."""
-    root = engine.directory / "base"
-    command = ("debootstrap", "--variant=minbase", f"--include={','.join(BASE_PACKAGES)}", SUITE, str(root))
-    made = _done(*command, debian_mirror())
-    if made.returncode != 0:
-        raise NoEngineError(f"no base image can be made of Debian's packages: {made.stdout[-500:]}")
-    for part in UNREAD:
-        shutil.rmtree(root / part, ignore_errors=True)
-    # apt fails without it.
-    (root / "var/log/apt").mkdir(parents=True)
-    # It names the mirror.
-    (root / "etc/apt/sources.list").write_text("")
     archive = engine.directory / "base.tar"
-    assert _done("tar", "-C", str(root), "-cf", str(archive), ".").returncode == 0
+    unread = [f"--dpkgopt=path-exclude=/{part}/*" for part in UNREAD]
+    # The list of sources would name the mirror. One of the machine's own may be signed by a key that Debian lacks.
+    made = _done(
+        *("mmdebstrap", "--variant=apt", f"--include={','.join(BASE_PACKAGES)}", *unread),
+        "--customize-hook=echo > $1/etc/apt/sources.list",
+        *(SUITE, str(archive), f"deb [trusted=yes] {debian_mirror()} {SUITE} main"),
+    )
+    if made.returncode != 0:
+        raise NoEngineError(f"no base image can be made of Debian's packages: {made.stderr[-500:]}")
     engine.docker("import", str(archive), BASE)
     host = {**os.environ, "DOCKER_HOST": engine.host}
     tried = subprocess.run(
