@@ -7,6 +7,7 @@ a call that relies on either, so the proxy refuses such a call.
 
 from __future__ import annotations
 
+import struct
 from typing import Final
 
 from proxy.wire.hs2.calls import OPEN_SESSION, PROTOCOL_V10, decode_configuration
@@ -36,6 +37,8 @@ _USERNAME: Final = (2, Kind.STRING)
 _CONFIGURATION: Final = (4, Kind.MAP)
 # A field's type and number, which stand before its value.
 _FIELD_HEADER_BYTES: Final = 3
+# The types of a map's keys and values, and their number, which stand before its entries.
+_MAP: Final = struct.Struct(">BBi")
 _STATUS_ERROR: Final = 3
 # SQLSTATE of the server's reply to a login that may not act for another user.
 _SQL_STATE: Final = b"08S01"
@@ -106,27 +109,37 @@ def with_fetch_size(raw: bytes, header: Header) -> bytes:
         reader.skip(field[1])
         if field == _CONFIGURATION:
             found = start, reader.position
-    # Without the field it goes in front of the byte that ends the reply's struct.
-    start, stop = found or (reader.position - 1, reader.position - 1)
-    entries: dict[str, str] = {}
-    if found is not None:
-        settings = Reader(raw, start)
-        for key in settings.map_keys(Kind.STRING):
-            entries[key] = settings.text()
-    if FETCH_SIZE in entries:
+    one = Writer().string_map(_CONFIGURATION[0], {FETCH_SIZE: _FETCH_ROWS}).to_bytes()
+    if found is None:
+        # In front of the byte that ends the reply's struct.
+        return raw[: reader.position - 1] + one + raw[reader.position - 1 :]
+    keys = _keys(Reader(raw, found[0]))
+    if keys is None or FETCH_SIZE in keys:
         return raw
-    encoded = Writer().string_map(_CONFIGURATION[0], {**entries, FETCH_SIZE: _FETCH_ROWS}).to_bytes()
-    return raw[:start] + encoded[0 if found is None else _FIELD_HEADER_BYTES :] + raw[stop:]
+    map_header, entry = _MAP.pack(Kind.STRING, Kind.STRING, len(keys) + 1), one[_FIELD_HEADER_BYTES + _MAP.size :]
+    return raw[: found[0]] + map_header + entry + raw[found[0] + _MAP.size :]
 
 
-def _only_span(wanted: tuple[int, Kind], struct: Reader) -> tuple[int, int] | None:
+def _keys(settings: Reader) -> list[str] | None:
+    """Return a map's keys, or None if it maps something else than strings to strings."""
+    keys = []
+    try:
+        for key in settings.map_keys(Kind.STRING):
+            keys.append(key)
+            settings.skip(Kind.STRING)
+    except RemoteProtocolError:
+        return None
+    return keys
+
+
+def _only_span(wanted: tuple[int, Kind], reader: Reader) -> tuple[int, int] | None:
     """Return the span of a field's value, if there is one. Raises RemoteProtocolError for two."""
     spans: list[tuple[int, int]] = []
-    for field in struct.fields():
-        start = struct.position
-        struct.skip(field[1])
+    for field in reader.fields():
+        start = reader.position
+        reader.skip(field[1])
         if field == wanted:
-            spans.append((start, struct.position))
+            spans.append((start, reader.position))
     if len(spans) > 1:
         raise RemoteProtocolError(f"OpenSession has field {wanted[0]} {len(spans)} times")
     return spans[0] if spans else None

@@ -1,8 +1,12 @@
 """Replies that get what hive-jdbc 4.0 misses in Spark's: a fetch size, and if there is a result set."""
 
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.relay_dialogue import Dialogue, open_session, session_opened
 from support.wire_vectors import captured, in_sevens
 from test_both_transports import Binary, Http, World
@@ -10,9 +14,10 @@ from test_both_transports import Binary, Http, World
 from proxy.operations.events import SessionOpened
 from proxy.relay.connection_profile import ConnectionProfile
 from proxy.wire.hs2.calls import OperationHandle, OperationState, encode_operation_call
-from proxy.wire.hs2.open_session import FETCH_SIZE, expects_fetch_size
-from proxy.wire.hs2.replies import open_reply
+from proxy.wire.hs2.open_session import FETCH_SIZE, expects_fetch_size, with_fetch_size
+from proxy.wire.hs2.replies import open_reply, with_has_result_set
 from proxy.wire.sasl import SaslReader
+from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
 from proxy.wire.thrift.frames import FrameReader, frame
 from proxy.wire.thrift.messages import Message
 from proxy.wire.thrift.reader import Reader, read_header
@@ -73,7 +78,7 @@ def test_hive_jdbc_4_gets_a_fetch_size(side: type[Binary | Http], configuration:
 @either
 def test_other_entries_of_the_configuration_stay(side: type[Binary | Http]) -> None:
     got = called(side, opening(JDBC_4), opened(configured({"a": "é"})))
-    assert got == opened(configured({"a": "é", FETCH_SIZE: "1000"}))
+    assert got == opened(configured({FETCH_SIZE: "1000", "a": "é"}))
 
 
 @either
@@ -123,6 +128,20 @@ def test_a_reply_that_comes_in_pieces_is_completed_and_announced_once() -> None:
     got = dialogue.client_got()
     assert got[:4] == len(got[4:]).to_bytes(4)
     assert FETCH_SIZE.encode() in got
+
+
+@given(st.binary(min_size=1, max_size=8), st.integers(min_value=0, max_value=120))
+def test_a_damaged_reply_is_completed_or_refused_and_never_raises_otherwise(damage: bytes, place: int) -> None:
+    for complete, raw in (
+        (with_fetch_size, opened(EMPTY)),
+        (partial(with_has_result_set, has_result_set=True), shown(OperationState.FINISHED, 1)),
+    ):
+        stream = bytearray(raw)
+        stream[place : place + len(damage)] = damage
+        with suppress(RemoteProtocolError, IncompleteError):
+            header = read_header(bytes(stream))
+            completed = complete(bytes(stream), header)
+            assert len(completed) >= len(stream)
 
 
 def test_calls_behind_it_are_answered_behind_it() -> None:
