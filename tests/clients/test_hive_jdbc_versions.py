@@ -95,6 +95,7 @@ def test_hive_jdbc_4_0_0_works_through_the_proxy_and_not_directly(java: Java, se
         pytest.param("2.3", True, True, marks=only_deep("a driver that is as it is directly")),
         pytest.param("3.1.3", False, False, marks=only_deep("a driver that is as it is directly")),
         ("4.0.1", True, False),
+        pytest.param("4.1.0", False, False, marks=only_deep("a driver that is as it is directly")),
     ],
 )
 def test_a_driver_asks_for_the_status_once_per_row_or_a_few_times(
