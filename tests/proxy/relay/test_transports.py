@@ -216,6 +216,14 @@ def test_a_backend_that_closes_without_a_byte_is_told_to_a_client_without_sasl()
     assert dialogue.client_got() == encode_failure("OpenSession", 1, closed.reason, "08S01")
 
 
+def test_a_client_whose_login_is_under_way_is_told_why_the_proxy_ends_it() -> None:
+    dialogue = unopened(SASL)
+    dialogue.client(LOGIN)
+    dialogue.carry_out(dialogue.relay.backend_connected())
+    assert dialogue.carry_out(dialogue.relay.close_with_error("no answer")) == [Close("no answer")]
+    assert dialogue.client_got() == refusal("no answer")
+
+
 @pytest.mark.parametrize("said", [SaslStatus.BAD, SaslStatus.OK], ids=["a refusal", "a challenge"])
 def test_nothing_is_said_behind_a_word_of_the_backends_own(said: SaslStatus) -> None:
     dialogue = unopened(SASL)
