@@ -55,7 +55,7 @@ class StandaloneCluster:
 @contextmanager
 def standalone_cluster(directory: Path, java: Java, defaults: str) -> Iterator[StandaloneCluster]:
     """Runs a cluster as long as the context lasts; `defaults` are lines of spark-defaults.conf before our own."""
-    for part in ("conf", "logs", "work", "events", "warehouse"):
+    for part in ("conf", "logs", "work", "events", "warehouse", "tmp"):
         (directory / part).mkdir(parents=True)
     environment = _environment(java, directory / "conf")
     # Not for the Thrift Server, whose memory it would be as well.
@@ -123,6 +123,8 @@ def _settings(directory: Path, metastore: Endpoint) -> dict[str, object]:
     return {
         "spark.hadoop.hive.metastore.uris": f"thrift://{metastore}",
         "spark.sql.warehouse.dir": directory / "warehouse",
+        "spark.local.dir": directory / "tmp",
+        "spark.hadoop.hive.exec.scratchdir": directory / "tmp" / "hive",
         "spark.driver.host": LOOPBACK,
         "spark.driver.bindAddress": LOOPBACK,
         "spark.driver.memory": "1g",
