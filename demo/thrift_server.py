@@ -72,7 +72,7 @@ def thrift_server(
     ):
         server = ThriftServer(endpoint, f"http://{LOOPBACK}:{ui_port}", directory, child)
         progress("Starting Spark Thrift Server")
-        _wait_until_it_answers(server, answers or _answers)
+        wait_until_it_answers(server, answers or _answers)
         yield server
 
 
@@ -119,17 +119,6 @@ def _environment() -> dict[str, str]:
     return inherited | {"SPARK_LOCAL_IP": LOOPBACK}
 
 
-def _wait_until_it_answers(server: ThriftServer, answers: Callable[[Endpoint], bool]) -> None:
-    deadline = time.monotonic() + START_SECONDS_MAX
-    while time.monotonic() < deadline:
-        if (code := server.child.exit_code) is not None:
-            raise _failure(server, f"ended with exit code {code} before it answered")
-        if answers(server.endpoint):
-            return
-        time.sleep(START_POLL_SECONDS)
-    raise _failure(server, f"did not answer within {START_SECONDS_MAX} s")
-
-
 def _answers(endpoint: Endpoint) -> bool:
     """Tells whether a session can be opened; the port alone may be open before the server is ready."""
     if not endpoint.listens():
@@ -139,6 +128,18 @@ def _answers(endpoint: Endpoint) -> bool:
     except (TException, OSError):
         return False
     return True
+
+
+def wait_until_it_answers(server: ThriftServer, answers: Callable[[Endpoint], bool] = _answers) -> None:
+    """Returns once a session can be opened. Raises ThriftServerError."""
+    deadline = time.monotonic() + START_SECONDS_MAX
+    while time.monotonic() < deadline:
+        if (code := server.child.exit_code) is not None:
+            raise _failure(server, f"ended with exit code {code} before it answered")
+        if answers(server.endpoint):
+            return
+        time.sleep(START_POLL_SECONDS)
+    raise _failure(server, f"did not answer within {START_SECONDS_MAX} s")
 
 
 def _failure(server: ThriftServer, what: str) -> ThriftServerError:

@@ -14,6 +14,7 @@ from pipeline.compaction.index_update import KnownSkew
 from pipeline.compaction.merge_files import Merger, codec_of
 from pipeline.compaction.plan import SMALL_SHARE, Candidate, Kind, Limits, PartitionPlan, plan_partition
 from pipeline.spark.errors import PipelineError
+from pipeline.spark.local_rows import local_frame
 from pipeline.spark.session import Progress
 from pipeline.tables.partitions import Locations, partition_values
 from pipeline.tables.storage import Storage, StoredFile
@@ -82,9 +83,9 @@ class SmallFiles:
             return list(directories)
         if not self.table.partition_columns:
             raise PipelineError(f"--where: {self.table.index_name} has no partitions to choose")
-        texts = [(directory, *self._values(directory)) for directory in directories]
-        count = len(self.table.partition_columns)
-        schema = ", ".join(["directory STRING", *(f"value{number} STRING" for number in range(count))])
+        names = ("directory", *(f"value{number}" for number in range(len(self.table.partition_columns))))
+        texts = (dict(zip(names, (one, *self._values(one)), strict=True)) for one in directories)
+        schema = ", ".join(f"{name} STRING" for name in names)
         # No condition can name this column by accident.
         typed = [f.col("directory").alias("__starpruner_directory")]
         typed += [
@@ -92,7 +93,7 @@ class SmallFiles:
             for number, name in enumerate(self.table.partition_columns)
         ]
         try:
-            rows = self.spark.createDataFrame(texts, schema).select(*typed).where(where).collect()
+            rows = local_frame(self.spark, texts, schema).select(*typed).where(where).collect()
         except AnalysisException as error:
             raise PipelineError(
                 f"--where {where!r}: expected a condition on {', '.join(self.table.partition_columns)} "

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from pipeline.index.rows import INDEX_COLUMNS
+from pipeline.spark.local_rows import local_frame
 from rewriter.domains.literals import literal
 
 # "dynamic" replaces only the partitions that the rows belong to, once all rows are written.
@@ -39,7 +40,7 @@ def replace_rows(
 
     `added` has the columns of the index but `table_name`; `rows.as_frame` makes such a frame.
     """
-    gone = spark.createDataFrame([(path,) for path in removed], "path STRING").union(added.select("path"))
+    gone = local_frame(spark, ({"path": path} for path in removed), "path STRING").union(added.select("path"))
     kept = known_rows(spark, index, table_name).join(f.broadcast(gone), "path", "left_anti")
     # One file: one query of the proxy reads all of it, and a row is a few hundred bytes.
     rows = kept.unionByName(added).coalesce(1).withColumn("table_name", f.lit(table_name))

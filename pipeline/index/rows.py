@@ -5,25 +5,28 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 
+from pipeline.spark.local_rows import local_frame
 from rewriter.files.file_facts import file_identity
 
-# The index table has one more column, `table_name`, by which it is partitioned.
-INDEX_COLUMNS = """
+_FACTS = """
   path STRING, size_bytes BIGINT, modified_ms BIGINT, rows BIGINT,
   columns MAP<STRING, STRUCT<type: STRING, low: STRING, high: STRING, nulls: BIGINT>>,
-  lacks ARRAY<STRUCT<columns: ARRAY<STRING>, tuples: ARRAY<ARRAY<STRING>>>>,
-  indexed_at TIMESTAMP"""
+  lacks ARRAY<STRUCT<columns: ARRAY<STRING>, tuples: ARRAY<ARRAY<STRING>>>>"""
+# The index table has one more column, `table_name`, by which it is partitioned.
+INDEX_COLUMNS = f"{_FACTS}, indexed_at TIMESTAMP"
 
 # A longer string is no bound: the proxy of every session holds two for each column of each file.
 STRING_CHARS_MAX = 256
 # Terminals and logs garble control characters, and U+FFFD stands for unknown bytes.
 _UNFIT_STRING = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\ufffd]")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +92,25 @@ def bounds(type_name: str, low: str | None, high: str | None, nulls: int | None)
 
 def as_frame(spark: SparkSession, files: Iterable[IndexedFile]) -> DataFrame:
     """The files as rows of the index table, without the column `table_name`."""
-    return spark.createDataFrame([_row(file) for file in files], INDEX_COLUMNS)
+    # As a number: settings of the session decide how a text is read as a time.
+    rows = local_frame(spark, map(_row, files), f"{_FACTS}, indexed_us BIGINT")
+    return rows.withColumn("indexed_at", f.timestamp_micros("indexed_us")).drop("indexed_us")
 
 
-def _row(file: IndexedFile) -> tuple[object, ...]:
-    columns = {name: (known.type_name, known.low, known.high, known.nulls) for name, known in file.columns.items()}
-    lacks = [(list(entry.columns), [list(values) for values in entry.tuples]) for entry in file.lacks]
-    return (file.path, file.size_bytes, file.modified_ms, file.rows, columns, lacks, file.indexed_at)
+def _row(file: IndexedFile) -> dict[str, object]:
+    columns = {
+        name: {"type": known.type_name, "low": known.low, "high": known.high, "nulls": known.nulls}
+        for name, known in file.columns.items()
+    }
+    return {
+        "path": file.path,
+        "size_bytes": file.size_bytes,
+        "modified_ms": file.modified_ms,
+        "rows": file.rows,
+        "columns": columns,
+        "lacks": [{"columns": entry.columns, "tuples": entry.tuples} for entry in file.lacks],
+        "indexed_us": (file.indexed_at - _EPOCH) // timedelta(microseconds=1),
+    }
 
 
 def _decimal_text(text: str) -> str | None:

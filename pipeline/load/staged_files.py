@@ -14,6 +14,7 @@ from pyspark.sql import functions as f
 from pipeline.index.rows import ColumnBounds, LacksEntry, bounds
 from pipeline.load.skew import IS_SKEWED, labelled
 from pipeline.spark.errors import PipelineError
+from pipeline.spark.local_rows import local_frame
 from pipeline.tables.table import Table
 from rewriter.domains.literals import is_key_type
 from rewriter.vocabulary.identifiers import quoted
@@ -87,11 +88,16 @@ def _with_lacks(
         texts = tuple(text for text in known if text is not None)
         if file.is_skewed and len(texts) == len(columns):
             tuples[file.directory].add(texts)
-    claimed = [(directory, *texts) for directory, of_directory in tuples.items() for texts in of_directory]
-    schema = ", ".join(f"{name} STRING" for name in (_DIRECTORY, *(f"claim{i}" for i in range(len(columns)))))
+    fields = (_DIRECTORY, *(f"claim{i}" for i in range(len(columns))))
+    schema = ", ".join(f"{field} STRING" for field in fields)
+    claimed = (
+        dict(zip(fields, (directory, *texts), strict=True))
+        for directory, of_directory in tuples.items()
+        for texts in of_directory
+    )
     types = {name: table.columns[name] for name in columns}
     others = {file.path for file in files if not file.is_skewed}
-    _check_absent(rows, spark.createDataFrame(claimed, schema), types, others)
+    _check_absent(rows, local_frame(spark, claimed, schema), types, others)
     names = tuple(name.lower() for name in columns)
     return [
         replace(file, lacks=(LacksEntry(names, tuple(sorted(tuples[file.directory]))),))

@@ -6,7 +6,12 @@ from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
+from pipeline.spark.errors import PipelineError
+
 Progress = Callable[[str], None]
+
+# Of Spark, for what is called in its JVM: 3.5 is of Scala 2.12, which has other classes.
+MAJOR_VERSION_MIN = 4
 
 
 @contextmanager
@@ -15,6 +20,7 @@ def spark_session(master: str | None = None, conf: Mapping[str, str] | None = No
     found = SparkSession.getActiveSession()
     session = found or _new_session(master, conf or {})
     try:
+        check_version(session.version)
         yield session
     finally:
         if found is None:
@@ -25,6 +31,15 @@ def to_stderr(message: str) -> None:
     """Prints on standard error what a command is doing: one line for each stage."""
     sys.stderr.write(f"{message}\n")
     sys.stderr.flush()
+
+
+def check_version(version: str) -> None:
+    """Raises PipelineError for a Spark that is too old."""
+    if int(version.partition(".")[0]) < MAJOR_VERSION_MIN:
+        raise PipelineError(
+            f"this is Spark {version}, and the commands need {MAJOR_VERSION_MIN} or later, which may share its "
+            f"metastore"
+        )
 
 
 def _new_session(master: str | None, conf: Mapping[str, str]) -> SparkSession:

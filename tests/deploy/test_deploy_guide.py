@@ -12,27 +12,14 @@ from urllib.request import urlopen
 
 import pytest
 import yaml
+from support.guide import block, changed, guide
 from support.helm_chart import CHART, ROOT, rendered
 
 from demo.proxy_process import READY, starpruner_command
 from proxy.config.config import Config, load
 
-GUIDE = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
+GUIDE = guide("deploy.md")
 WAIT_S = 120
-
-
-def block(name: str) -> str:
-    """A block of the guide."""
-    found = re.search(rf"^<!-- guide: {name} -->\n```\w+\n(.*?)^```", GUIDE, re.DOTALL | re.MULTILINE)
-    assert found is not None
-    return found[1]
-
-
-def changed(commands: str, changes: dict[str, str]) -> str:
-    for before, after in changes.items():
-        assert before in commands, "the guide no longer has what is run otherwise here"
-        commands = commands.replace(before, after)
-    return commands
 
 
 def run(commands: str, machine: Path) -> str:
@@ -62,9 +49,9 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "systemd-sysusers": "true" if sysusers is None else f"{sysusers} --root={machine}",
         "-g starpruner ": "",
     }
-    run(changed(block("install"), changes), machine)
+    run(changed(block(GUIDE, "install"), changes), machine)
     file = machine / "etc" / "starpruner" / "starpruner.toml"
-    file.write_text(edited(file.read_text(encoding="utf-8"), block("settings")), encoding="utf-8")
+    file.write_text(edited(file.read_text(encoding="utf-8"), block(GUIDE, "settings")), encoding="utf-8")
     return machine
 
 
@@ -93,7 +80,7 @@ def test_the_settings_of_the_guide_are_those_that_the_proxy_has_then(machine: Pa
 
 
 def test_the_guide_checks_the_files_and_starts_the_service(machine: Path) -> None:
-    told = run(changed(block("start"), {"systemctl ": "echo systemctl "}), machine)
+    told = run(changed(block(GUIDE, "start"), {"systemctl ": "echo systemctl "}), machine)
     assert told.splitlines() == [
         "starpruner: the settings are valid",
         "systemctl daemon-reload",
@@ -149,11 +136,11 @@ def wait_for(pattern: str, log: Path) -> str:
 
 def test_the_values_of_the_guide_are_taken_by_the_chart_and_by_the_proxy(tmp_path: Path) -> None:
     values = tmp_path / "values.yaml"
-    values.write_text(block("values"), encoding="utf-8")
+    values.write_text(block(GUIDE, "values"), encoding="utf-8")
     rendering = rendered(values)
     path = tmp_path / "starpruner.toml"
     path.write_text(rendering.toml, encoding="utf-8")
-    asked = yaml.safe_load(block("values"))["config"]
+    asked = yaml.safe_load(block(GUIDE, "values"))["config"]
     assert load(path).proxy.drain_s == asked["proxy"]["drain_s"]
     assert rendering.pod["spec"]["terminationGracePeriodSeconds"] == 145
 

@@ -32,6 +32,8 @@ LANDING: Final = frozenset(
         # The pipeline in Spark, of which the proxy knows nothing: pipeline/load/test_load.
         "layouts/test_compaction_on_spark.py",
         "layouts/test_layouts_differential.py",
+        # The pipeline's jobs on a cluster: pipeline/load/test_load and pipeline/index/test_index, in one process.
+        "pipeline/test_standalone_cluster.py",
         "pipeline/compaction/test_compaction.py",
         "pipeline/compaction/test_killed_compactions.py",
         "pipeline/swap/test_dropped_partitions.py",
