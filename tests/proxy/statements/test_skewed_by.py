@@ -50,7 +50,7 @@ CREATED = [
     ("CREATE TABLE t (x INT, ds STRING) USING parquet <> PARTITIONED BY (ds, days(at), bucket(4, x))", None),
     ("CREATE TABLE t (x INT) PARTITIONED BY (ds STRING COMMENT 'day') <> STORED AS PARQUET", None),
     ("CREATE TABLE t (x INT) PARTITIONED   \n BY (ds STRING) <> STORED AS ORC LOCATION '/x' 'y'", None),
-    ("CREATE TABLE t (x INT) CLUSTERED BY (x) SORTED BY (x DESC) INTO 4 BUCKETS <> STORED AS ORC", None),
+    ("CREATE TABLE t (x INT) CLUSTERED BY (x) SORTED BY (x ASC) INTO 4 BUCKETS <> STORED AS ORC", None),
     (
         (
             "CREATE TABLE t (x INT) <> ROW FORMAT DELIMITED FIELDS TERMINATED BY '\\001' ESCAPED BY '\\\\' "
@@ -265,6 +265,9 @@ PIECES = st.sampled_from(
     PARQUET USING PARTITIONED TBLPROPERTIES = COMMENT LOCATION SET SELECT ; -- /* */ ` " \\ - NULL DATE < > (x)
     """.split()
 )
+
+
+BEGINNINGS = ("", "CREATE TABLE t (x INT) ", "CREATE TABLE t (x INT) SKEWED BY (x) ON (30) ", "ALTER TABLE t ")
 
 
 @given(st.lists(PIECES, max_size=25))
