@@ -17,10 +17,13 @@ from pathlib import Path
 
 from demo.child import Child
 
+ROOT = Path(__file__).parents[2]
 # The engine starts within a second.
 START_S = 30.0
 NSENTER = "/usr/bin/nsenter"
 BASE = "starpruner-test-base"
+# The name that deploy/compose has for it.
+PROXY_IMAGE = "starpruner:0.1.0"
 # The Dockerfiles' base images have the same: Python with its environments, and for the build `strip`.
 BASE_PACKAGES = ("python3-venv", "binutils", "ca-certificates")
 # As Debian's slim images: nobody reads them in a container.
@@ -71,6 +74,15 @@ class Engine:
             *("build", "--network", "host", *options, *secrets, "-f", str(dockerfile), "-t", tag, str(root)),
             DOCKER_BUILDKIT="1",
         )
+
+
+@dataclass(frozen=True)
+class Built:
+    """A directory to start an engine on, and the images that were built there."""
+
+    directory: Path
+    base: str
+    proxy: str = PROXY_IMAGE
 
 
 def package_index() -> list[str]:
@@ -164,6 +176,22 @@ def import_base(engine: Engine) -> str:
     if tried.returncode != 0:
         raise NoEngineError(f"the engine runs no container here: {tried.stderr[-500:]}")
     return BASE
+
+
+@contextmanager
+def built_images() -> Iterator[Built]:
+    """An engine's directory with the base image and the proxy's image in it. Raises NoEngineError."""
+    with engine_directory() as directory:
+        with engine(directory) as docker:
+            base = import_base(docker)
+            bases = {"BUILD_IMAGE": base, "BASE_IMAGE": base}
+            docker.build(ROOT / "deploy/docker/proxy.Dockerfile", ROOT, PROXY_IMAGE, bases)
+        yield Built(directory, base)
+
+
+def are_required() -> bool:
+    """True if tests with containers must not be skipped."""
+    return bool(os.environ.get("STARPRUNER_CONTAINERS_REQUIRED"))
 
 
 def _done(*command: str) -> subprocess.CompletedProcess[str]:
