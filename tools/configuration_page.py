@@ -57,6 +57,7 @@ SET starpruner.consistency=strict;   -- or window
 SET starpruner.cost_gate=false;      -- narrow every scan that may be narrowed
 SET starpruner.key_staleness_s=60;   -- keys may be a minute old
 SET starpruner.keys_remembered_s=0;  -- ask for keys before the statement is sent
+SET starpruner.skewed_by=false;      -- leave SKEWED BY to Spark, which refuses it
 ```
 
 An entry with several keys says the same of all of them. Most users need [the first part](#keys) alone, and of it a

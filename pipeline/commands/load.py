@@ -37,16 +37,21 @@ def _source_options(command: Callable[..., None]) -> Callable[..., None]:
 def _skew_options(command: Callable[..., None]) -> Callable[..., None]:
     """Adds the options of the skewed values to a command, which gets them as `skew`."""
 
-    @click.option("--skewed-by", required=True, metavar="X[,Y]", help="The skewed columns.")
+    @click.option(
+        "--skewed-by",
+        metavar="X[,Y]",
+        help="The skewed columns. Without it they, and the skewed values, are those that the table is SKEWED BY.",
+    )
     @click.option(
         "--skewed-value",
         "values",
         multiple=True,
         metavar="VALUE",
-        help="One skewed value, or tuple as a line of CSV ('10,a'); may be repeated. Without it they are found.",
+        help="One skewed value, or tuple as a line of CSV ('10,a'); may be repeated. Without it they are found, "
+        "unless they are the table's.",
     )
     @click.option(
-        "--top", type=click.IntRange(min=1), help="The number of values found in each partition, at most."
+        "--top", type=click.IntRange(min=1), help="The number of values to find in each partition, at most."
     )
     @click.option(
         "--min-share",
@@ -59,14 +64,21 @@ def _skew_options(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def with_skew(
         *,
-        skewed_by: str,
+        skewed_by: str | None,
         values: tuple[str, ...],
         top: int | None,
         min_share: float,
         skewed_values_max: int,
         **others: object,
     ) -> None:
-        command(skew=Skew(column_names(skewed_by), values, top, min_share, skewed_values_max), **others)
+        columns = column_names(skewed_by or "")
+        if skewed_by is not None and not columns:
+            raise click.UsageError("--skewed-by names no column")
+        if values and top is not None:
+            raise click.UsageError(
+                "expected one of --skewed-value, which names the values, and --top, to find them"
+            )
+        command(skew=Skew(columns, values, top, min_share, skewed_values_max), **others)
 
     return with_skew
 

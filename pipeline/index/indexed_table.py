@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from pipeline.spark.errors import PipelineError
 from pipeline.tables.table import find_table
+from rewriter.catalog.skewed_by import SkewPropertyError, skewed_by
 from rewriter.domains.literals import is_key_type
 
 
@@ -34,13 +35,13 @@ class IndexedTable:
 
 
 def find_indexed_table(spark: SparkSession, name: str, wanted: Sequence[str] = ()) -> IndexedTable:
-    """The table of that name with the columns to index: the wanted ones, or all that can be indexed."""
+    """The table of that name with the columns to index: the wanted and the skewed ones, or all that can be."""
     table = find_table(spark, name, takes_buckets=True)
     if table is None:
         raise PipelineError(f"{name}: there is no such table")
     metadata = {field.name: field.metadata for field in spark.table(table.sql_name).schema.fields}
     refusals = {column: _refusal(column, table.columns, metadata[column]) for column in table.columns}
-    chosen = _chosen(name, refusals, wanted)
+    chosen = _chosen(name, refusals, wanted) | _skewed(refusals, table.properties)
     types = {column: type_name for column, type_name in table.columns.items() if column in chosen}
     return IndexedTable(
         table.sql_name,
@@ -61,6 +62,16 @@ def _refusal(name: str, columns: Mapping[str, str], metadata: Mapping[str, Any])
     if not is_key_type(columns[name]):
         return f"values of {columns[name]} are not compared with certainty"
     return None
+
+
+def _skewed(refusals: Mapping[str, str | None], properties: Mapping[str, str]) -> set[str]:
+    """The skewed columns that the table's properties keep, as far as they can be indexed."""
+    try:
+        kept = skewed_by(properties)
+    except SkewPropertyError:
+        return set()
+    skewed = {name.lower() for name in kept.columns} if kept is not None else set()
+    return {column for column, refusal in refusals.items() if refusal is None and column.lower() in skewed}
 
 
 def _chosen(name: str, refusals: Mapping[str, str | None], wanted: Sequence[str]) -> set[str]:

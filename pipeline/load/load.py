@@ -1,7 +1,8 @@
 """List-bucketed load: in each partition every skewed value gets files of its own, and all other rows other files.
 
-Spark refuses `SKEWED BY`, so only the file index tells which file holds which values. A load without an index
-writes the same files; `starpruner pipeline index` can find their bounds later.
+Spark's catalog does not know which values are skewed: table properties may keep them, which the proxy writes for
+`SKEWED BY`. Only the file index tells which file holds which values. A load without an index writes the same
+files; `starpruner pipeline index` can find their bounds later.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pyspark.sql import functions as f
 from pipeline.index.index_table import create_if_needed, replace_rows
 from pipeline.index.rows import IndexedFile, as_frame
 from pipeline.load.bucketing import lay_out, spread
+from pipeline.load.kept_skew import completed
 from pipeline.load.skew import Skew, check_given, labelled, skewed_values
 from pipeline.load.source import Source, check_fits, create_table, fitted, read, skewed_columns
 from pipeline.load.staged_files import StagedFile, inspect, rows_of
@@ -62,6 +64,7 @@ def load(spark: SparkSession, request: Load, progress: Progress) -> Loaded:
     """Loads, publishes and indexes. Raises PipelineError, after which the table is unchanged."""
     progress(f"Reading the source of {request.table}")
     found = find_table(spark, request.table)
+    request = replace(request, skew=completed(request.skew, found, request.table))
     rows = read(spark, request.source, found)
     with _made_if_needed(spark, request, rows, found) as table:
         check_fits(spark, rows, table)

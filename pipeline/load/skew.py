@@ -10,7 +10,6 @@ import csv
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -18,7 +17,8 @@ from pyspark.sql.window import Window
 
 from pipeline.spark.errors import PipelineError
 from pipeline.tables.table import Table
-from rewriter.domains.literals import Key, UnreadableKeyError, literal
+from rewriter.domains.key_texts import key_of_text
+from rewriter.domains.literals import UnreadableKeyError, literal
 from rewriter.vocabulary.identifiers import quoted
 
 # With more rows than this the values are counted in a sample of this size: large enough that a value of one row in
@@ -33,7 +33,10 @@ IS_SKEWED = f"{GROUP}_skewed"
 
 @dataclass(frozen=True, slots=True)
 class Skew:
-    """The options of the skew; the skewed values are found where no `values` are given."""
+    """The options of the skew; the skewed values are found where no `values` are given.
+
+    Without columns they are those that the table's properties keep (`pipeline.load.kept_skew`).
+    """
 
     columns: tuple[str, ...]
     values: tuple[str, ...]
@@ -135,34 +138,15 @@ def _tuple_literals(text: str, columns: Sequence[str], types: Sequence[str]) -> 
     texts = [text] if len(columns) == 1 else next(csv.reader([text], skipinitialspace=True), [])
     if len(texts) != len(columns):
         raise PipelineError(
-            f"--skewed-value {text!r} has {len(texts)} values; expected one of each: {', '.join(columns)}"
+            f"skewed value {text!r} has {len(texts)} values; expected one of each: {', '.join(columns)}"
         )
     try:
         return ", ".join(
-            literal(type_name, _key(type_name, part)) for type_name, part in zip(types, texts, strict=True)
+            literal(type_name, key_of_text(type_name, part)) for type_name, part in zip(types, texts, strict=True)
         )
-    except (UnreadableKeyError, ValueError) as error:
+    except UnreadableKeyError as error:
         expected = ", ".join(f"{name} {type_name}" for name, type_name in zip(columns, types, strict=True))
-        raise PipelineError(f"--skewed-value {text!r} cannot be read as ({expected})") from error
-
-
-def _key(type_name: str, text: str) -> Key:
-    if type_name in {"tinyint", "smallint", "int", "bigint"}:
-        return int(text)
-    if type_name == "boolean":
-        return {"true": True, "false": False}.get(text.lower(), text)
-    if type_name == "date":
-        return date.fromisoformat(text).isoformat()
-    return _decimal(type_name, text) if type_name.startswith("decimal") else text
-
-
-def _decimal(type_name: str, text: str) -> str:
-    """The text; raises ValueError if Spark would have to round it to a value that the user did not give."""
-    precision, scale = (int(part) for part in type_name.removeprefix("decimal(").rstrip(")").split(","))
-    whole, _, fraction = text.lstrip("-").partition(".")
-    if len(whole.lstrip("0")) > precision - scale or len(fraction) > scale:
-        raise ValueError(f"it does not fit {type_name}")
-    return text
+        raise PipelineError(f"skewed value {text!r} cannot be read as ({expected})") from error
 
 
 def _equal_or_null(left: DataFrame, right: DataFrame, name: str) -> Column:

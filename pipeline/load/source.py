@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -106,7 +107,9 @@ def skewed_columns(table: Table, names: Sequence[str]) -> tuple[str, ...]:
             f"--skewed-by {', '.join(unknown)}: {table.index_name} has no such column; "
             f"it has {', '.join(table.columns)}"
         )
-    columns = tuple(dict.fromkeys(spelled[name.lower()] for name in names))
+    columns = tuple(spelled[name.lower()] for name in names)
+    if repeated := [name for name, count in Counter(columns).items() if count > 1]:
+        raise PipelineError(f"--skewed-by {','.join(names)}: {repeated[0]} is named more than once")
     for name in columns:
         if name in table.partition_columns:
             raise PipelineError(

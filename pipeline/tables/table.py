@@ -33,6 +33,8 @@ class Table:
     # True if the catalog lists its partitions; older tables find them by listing directories.
     tracks_partitions: bool
     options: dict[str, str]
+    # TBLPROPERTIES.
+    properties: dict[str, str]
 
     @property
     def sql_name(self) -> str:
@@ -70,7 +72,8 @@ def find_table(spark: SparkSession, name: str, *, takes_buckets: bool = False) -
         _columns(spark, names, int(described.schema().length())),
         partition_columns,
         bool(described.tracksPartitionsInCatalog()),
-        {str(key): str(value) for key, value in _mapped(spark, described.storage().properties()).items()},
+        _mapped(spark, described.storage().properties()),
+        _mapped(spark, described.properties()),
     )
 
 
@@ -127,5 +130,6 @@ def _listed(spark: SparkSession, sequence: Any) -> list[str]:
     return [str(item) for item in jvm(spark).scala.jdk.javaapi.CollectionConverters.asJava(sequence)]
 
 
-def _mapped(spark: SparkSession, mapping: Any) -> dict[Any, Any]:
-    return dict(jvm(spark).scala.jdk.javaapi.CollectionConverters.asJava(mapping))
+def _mapped(spark: SparkSession, mapping: Any) -> dict[str, str]:
+    found = jvm(spark).scala.jdk.javaapi.CollectionConverters.asJava(mapping)
+    return {str(key): str(value) for key, value in found.items()}

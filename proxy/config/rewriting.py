@@ -58,6 +58,9 @@ class RewriteSection(Section, frozen=True):
     # Rules, which are ways to narrow, that are switched off by their names: ["exists", "views"]
     # (rewriter/vocabulary/rule.py).
     rules_off: tuple[Rule, ...] = ()
+    # Takes Hive's SKEWED BY off CREATE TABLE and ALTER TABLE, which Spark refuses, and keeps the skewed values as
+    # properties of the table, for `starpruner pipeline load` (docs/decisions/0039).
+    skewed_by: bool = True
     # Facts that are never narrowed: ["sales", "shop.sales", "logs.*"].
     tables_off: tuple[TablePattern, ...] = ()
     # Expert. If a rewritten statement fails within this time, the original is run (docs/decisions/0009). Later, it

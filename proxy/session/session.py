@@ -28,7 +28,6 @@ from proxy.session.feedback.quarantine_list import Cause
 from proxy.session.session_catalog import KnownPartitions, Queries
 from proxy.session.session_settings import (
     SessionSettings,
-    SettingStatement,
     setting_statement,
     settings_of_opening,
 )
@@ -36,6 +35,7 @@ from proxy.session.shadow.compare import Comparison, Pair, ShadowLimits, ShadowV
 from proxy.session.shadow.mismatches import watch
 from proxy.session.shared_state import SharedState
 from proxy.session.statement_log import LoggedStatement, NoStatementLog, StatementEntry, StatementLog
+from proxy.statements.skewed_by import skew_statement
 from proxy.statements.statement_class import StatementClass
 from rewriter import SkipReason, TableName
 from rewriter.domains.literals import literal
@@ -82,13 +82,13 @@ class Session:
         anything, and compared after its last query. The statement itself is counted as a write and a change last:
         keys are not out of date by a statement's own doing.
         """
-        setting = setting_statement(statement.text, self._own)
-        if setting is not None:
-            return self._apply_setting(statement, setting)
-        if not statement.keeps_meanings:
-            self._decider.forget_changed(statement, self._state.digest)
         # Once for the statement: the configuration may be read anew while its keys are asked for.
         settings = self._settings
+        handled = self._setting(statement) or self._skew(statement, settings)
+        if handled is not None:
+            return handled
+        if not statement.keeps_meanings:
+            self._decider.forget_changed(statement, self._state.digest)
         if self._state.is_changing:
             # Keys could be asked for before the change, and the statement run after it.
             return self.forward_unchanged(statement)
@@ -348,10 +348,35 @@ class Session:
         pair = replace(Pair.of(statement.text, rewrite, decision.snapshots), statement_id=entry.id)
         yield from watch(pair, bounds, shared.clock, shared.mismatches, told)
 
+    # --- skewed values of a table
+
+    def _skew(self, statement: StatementClass, settings: SessionSettings) -> Dispatch | None:
+        """The dispatch of a statement in Hive's words about skewed values; in shadow mode all go on as they are.
+
+        The statement that keeps the values is dispatched, and counts as what it writes itself.
+        """
+        if not (settings.enabled and settings.skewed_by and settings.mode == "rewrite"):
+            return None
+        chars_max = self._shared.config.rewrite.statement_chars_max
+        skew = skew_statement(statement.text, statement.first_word, chars_max)
+        if skew is None:
+            return None
+        if skew.refusal:
+            return self.answer(statement, f"SELECT raise_error({literal('string', skew.refusal)})")
+        sent = StatementClass(skew.text)
+        self._decider.forget_changed(sent, self._state.digest)
+        return self._original(sent, self._log.began(statement.text))
+
     # --- settings of the session
 
-    def _apply_setting(self, statement: StatementClass, setting: SettingStatement) -> Dispatch:
-        """Set it here and in Spark, which keeps any setting; a query makes the answers that Spark cannot give."""
+    def _setting(self, statement: StatementClass) -> Dispatch | None:
+        """The dispatch of a statement about a setting, which is set here and in Spark, which keeps any.
+
+        A query makes the answers that Spark cannot give.
+        """
+        setting = setting_statement(statement.text, self._own)
+        if setting is None:
+            return None
         self._own = setting.own
         if setting.verb == "reset":
             # It may reset the settings of Spark too.

@@ -47,6 +47,7 @@ class SessionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cost_gate: bool
     key_staleness_s: Staleness
     keys_remembered_s: Staleness
+    skewed_by: bool
 
     @classmethod
     def configured(cls, config: Config, own: Mapping[str, str]) -> SessionSettings:

@@ -1,8 +1,10 @@
 """Filters with literals of the statement itself, as covers that leave out files: Spark filters the rows.
 
-`x = 10`, `x IN (10, 20)`, `x BETWEEN 10 AND 20` and `<`, `<=`, `>`, `>=` count, and disjunctions of them: by `(x =
-10 AND y = 'a') OR (x = 20 AND y = 'c')` the two columns stay paired. Any other condition is ignored: more files
-are read.
+`x = 10`, `x IN (10, 20)`, `x BETWEEN 10 AND 20` and `<>`, `<`, `<=`, `>`, `>=` count, each with NOT too, `x IS
+NULL`, and disjunctions of them: by `(x = 10 AND y = 'a') OR (x = 20 AND y = 'c')` the two columns stay paired. Any
+other condition is ignored: more files are read.
+
+`x <> 10` and `NOT x = 10` are not true of null; `x IS DISTINCT FROM 10` is.
 
 A literal must be of the column's own type, or Spark casts one of the two: it compares a date column and '2026-1-1'
 as days or as strings, as a setting decides.
@@ -11,7 +13,7 @@ as days or as strings, as a setting decides.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from sqlglot import TokenType, exp
@@ -33,6 +35,9 @@ _BOXES_MAX = 1_000
 
 _EVERYTHING = Box(())
 _EQUALS = (exp.EQ, exp.NullSafeEQ)
+_UNEQUALS = (exp.NEQ, exp.NullSafeNEQ)
+# Comparisons that are true or false of null.
+_OF_NULL = (exp.NullSafeEQ, exp.NullSafeNEQ, exp.Is)
 _MIRRORED: dict[type[exp.Expr], type[exp.Expr]] = {
     exp.LT: exp.GT,
     exp.LTE: exp.GTE,
@@ -40,6 +45,8 @@ _MIRRORED: dict[type[exp.Expr], type[exp.Expr]] = {
     exp.GTE: exp.LTE,
     exp.EQ: exp.EQ,
     exp.NullSafeEQ: exp.EQ,
+    exp.NEQ: exp.NEQ,
+    exp.NullSafeNEQ: exp.NullSafeNEQ,
 }
 
 
@@ -114,7 +121,8 @@ class _ConditionReader:
             domain = domain_of(_Literals(self.statement, column.type_name))
         except UnreadableKeyError:
             return None
-        return column.name.lower(), domain
+        # IS NOT NULL and the like: no file is known to hold nulls alone.
+        return None if replace(domain, nullable=True).is_all else (column.name.lower(), domain)
 
 
 @dataclass(frozen=True)
@@ -143,6 +151,10 @@ class _Literals:
         """The values of literals."""
         return Domain.of(self.type_name, [self.value(node) for node in nodes])
 
+    def null(self) -> Domain:
+        """Null alone."""
+        return Domain(self.type_name, nullable=True)
+
     def range(self, low: exp.Expr | None, high: exp.Expr | None) -> Domain:
         """The values between two literals, both included."""
         ends = (None if node is None else self.value(node) for node in (low, high))
@@ -159,10 +171,20 @@ _DomainOf = Callable[[_Literals], Domain]
 
 def _comparison(term: exp.Expr) -> tuple[exp.Expr | None, _DomainOf]:
     """The expression that a term compares with literals, and the domain they leave; None for any other term."""
+    is_negated = False
+    while isinstance(term, exp.Not):
+        is_negated, term = not is_negated, term.this.unnest()
+    side, domain_of = _unnegated(term)
+    return side, _complement(domain_of, of_null=isinstance(term, _OF_NULL)) if is_negated else domain_of
+
+
+def _unnegated(term: exp.Expr) -> tuple[exp.Expr | None, _DomainOf]:
     if isinstance(term, exp.In) and _has_only(term, "this", "expressions"):
         return term.this.unnest(), lambda literals: literals.points(term.expressions)
     if isinstance(term, exp.Between) and _has_only(term, "this", "low", "high"):
         return term.this.unnest(), lambda literals: literals.range(term.args["low"], term.args["high"])
+    if isinstance(term, exp.Is) and isinstance(term.expression, exp.Null):
+        return term.this.unnest(), _Literals.null
     if type(term) not in _MIRRORED:
         return None, lambda literals: Domain.all(literals.type_name)
     left, right = term.this.unnest(), term.expression.unnest()
@@ -171,7 +193,19 @@ def _comparison(term: exp.Expr) -> tuple[exp.Expr | None, _DomainOf]:
     return left, _ordered(type(term), right)
 
 
+def _complement(domain_of: _DomainOf, *, of_null: bool) -> _DomainOf:
+    """The values of which a comparison is false: null is one where the comparison is never null itself."""
+
+    def complement(literals: _Literals) -> Domain:
+        found = domain_of(literals).complement()
+        return found if of_null else replace(found, nullable=False)
+
+    return complement
+
+
 def _ordered(comparison: type[exp.Expr], bound: exp.Expr) -> _DomainOf:
+    if comparison in _UNEQUALS:
+        return _complement(_ordered(exp.EQ, bound), of_null=comparison in _OF_NULL)
     if issubclass(comparison, _EQUALS):
         return lambda literals: literals.points([bound])
     if comparison is exp.LTE:

@@ -123,6 +123,12 @@ def read(sessions: Sequence[hive.Connection], pipeline_spark: PipelineServer) ->
         ("x BETWEEN 15 AND 25", 1, 66),
         ("x > 340", 0, 0),
         ("x = 10 OR x = 20", 2, 134),
+        ("x <> 30", 3, 234),
+        ("NOT x = 30 AND x <> 10", 2, 166),
+        ("x NOT IN (10, 20, 30)", 1, 100),
+        ("NOT x < 340", 0, 0),
+        ("x IS NULL", 0, 0),
+        ("x IS NULL OR x = 10", 1, 68),
     ],
 )
 def test_a_skewed_value_reads_its_file_and_any_other_value_the_others(

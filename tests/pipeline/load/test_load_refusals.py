@@ -37,6 +37,7 @@ def skew(columns: str, *values: str, values_max: int = 3) -> Skew:
         ("strict", ROWS, skew("nope"), "nope: .* has no such column; it has id, x"),
         ("strict", ROWS, skew("DS"), "ds: a partition column has one value in each file already"),
         ("strict", ROWS, skew("f"), "f: its type, double, has no equality"),
+        ("strict", ROWS, skew("x,X"), "--skewed-by x,X: x is named more than once"),
         (
             "strict",
             ROWS,

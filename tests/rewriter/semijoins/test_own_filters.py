@@ -118,7 +118,13 @@ def test_a_value_is_said_in_many_ways(condition: str) -> None:
     "condition",
     [
         *("x = '1'", "x = 1.0", "x = 1D", "x IN (1, '2')", "x IN (1, NULL)", "x IN (SELECT k FROM o)", "x = 300Y"),
-        *("x = CAST(300 AS TINYINT)", "x + 1 = 2", "x BETWEEN SYMMETRIC 2 AND 1", "x = 1 OR id = 2", "NOT x = 1"),
+        *(
+            "x = CAST(300 AS TINYINT)",
+            "x + 1 = 2",
+            "x BETWEEN SYMMETRIC 2 AND 1",
+            "x = 1 OR id = 2",
+            "NOT x = 1.0",
+        ),
         *(
             "CASE WHEN x = 1 THEN TRUE END",
             "y = 1",
@@ -136,10 +142,49 @@ def test_a_value_is_said_in_many_ways(condition: str) -> None:
             "c = 1000",
         ),
         *("id = 1", "x = id", "-(-x) = 1", "x = - - 1"),
+        *(
+            "x <> '1'",
+            "x <> 1.0",
+            "x <> NULL",
+            "x NOT IN (1, NULL)",
+            "NOT (x = 1 AND id = 2)",
+            "NOT (x = 1 OR id = 2)",
+        ),
+        *("x IS NOT NULL", "NOT x IS NULL", "x NOT BETWEEN 2 AND 1", "id IS NULL", "(x = 1) IS NULL", "b IS TRUE"),
     ],
 )
 def test_what_is_not_certain_says_nothing(condition: str) -> None:
     assert own(f"SELECT id FROM t WHERE {condition}") == Cover.all()
+
+
+@pytest.mark.parametrize(
+    ("condition", "held", "missed"),
+    [
+        ("x <> 1", (0, 2), (1, None)),
+        ("1 <> x", (0, 2), (1, None)),
+        ("x != 1", (0, 2), (1, None)),
+        ("NOT x = 1", (0, 2), (1, None)),
+        ("NOT (NOT (x <> 1))", (0, 2), (1, None)),
+        ("x NOT IN (1, 2)", (0,), (1, 2, None)),
+        ("NOT x <> 1", (1,), (0, 2, None)),
+        ("NOT x < 1", (1, 2), (0, None)),
+        ("NOT x BETWEEN 1 AND 2", (0, 127), (1, 2, None)),
+        ("x NOT BETWEEN 1 AND 2", (0, 127), (1, 2, None)),
+        ("x IS NULL", (None,), (0, 1)),
+        ("NOT (x IS NOT NULL)", (None,), (0, 1)),
+        ("x IS DISTINCT FROM 1", (0, None), (1,)),
+        ("NOT (x <=> 1)", (0, None), (1,)),
+        ("x IS NOT DISTINCT FROM 1", (1,), (0, None)),
+        ("x IS NULL OR x = 1", (1, None), (0,)),
+        ("x <> 1 AND x <> 2", (0,), (1, 2, None)),
+    ],
+)
+def test_a_negation_leaves_out_the_values_that_fail_it(
+    condition: str, held: tuple[Key | None, ...], missed: tuple[Key | None, ...]
+) -> None:
+    said = own(f"SELECT id FROM t WHERE {condition}")
+    assert [said.holds({"x": value}) for value in held] == [True] * len(held)
+    assert [said.holds({"x": value}) for value in missed] == [False] * len(missed)
 
 
 @pytest.mark.parametrize("text", ["y = 'a' AND id < length('\\n')", "y = 'a' AND \"q\" = 'q'"])
@@ -161,6 +206,10 @@ def test_partitions_alone_are_left_to_spark_but_stay_paired_with_other_columns()
         ("SELECT t.id FROM t LEFT JOIN o ON t.id = o.k WHERE t.x = 1", True),
         ("SELECT t.id FROM o RIGHT JOIN t ON t.id = o.k AND t.x = 1", False),
         ("SELECT t.id FROM t FULL JOIN o ON t.id = o.k AND t.x = 1", False),
+        ("SELECT o.k FROM o LEFT JOIN t ON t.id = o.k WHERE t.x IS NULL", False),
+        ("SELECT o.k FROM o LEFT JOIN t ON t.id = o.k WHERE NOT (t.x <=> 1)", False),
+        ("SELECT o.k FROM o LEFT JOIN t ON t.id = o.k AND t.x IS NULL", True),
+        ("SELECT o.k FROM o LEFT JOIN t ON t.id = o.k WHERE t.x <> 1", True),
         ("SELECT t.id FROM t LEFT ANTI JOIN o ON t.id = o.k AND t.x = 1", False),
         ("SELECT t.id FROM t LEFT SEMI JOIN o ON t.id = o.k AND t.x = 1", True),
         ("SELECT o.k FROM o WHERE o.k NOT IN (SELECT id FROM t WHERE x = 1)", True),

@@ -18,6 +18,15 @@ SELECT id FROM (SELECT * FROM clustered WHERE ((_metadata.file_size NOT IN (103L
 -- case: <=> with a value
 SELECT id FROM (SELECT * FROM clustered WHERE ((_metadata.file_size NOT IN (102L, 100L) OR unix_millis(_metadata.file_modification_time) NOT IN (1L) OR concat(_metadata.file_path, '|', CAST(_metadata.file_size AS STRING), '|', CAST(unix_millis(_metadata.file_modification_time) AS STRING)) NOT IN ('file:/clustered/2|102|1', 'file:/clustered/0|100|1')) OR typeof(`x`) <> 'int')) AS clustered WHERE x <=> 14
 
+-- case: a filter under NOT
+SELECT id FROM (SELECT * FROM skewed WHERE ((_metadata.file_size NOT IN (101L, 100L) OR unix_millis(_metadata.file_modification_time) NOT IN (1L) OR concat(_metadata.file_path, '|', CAST(_metadata.file_size AS STRING), '|', CAST(unix_millis(_metadata.file_modification_time) AS STRING)) NOT IN ('file:/skewed/1|101|1', 'file:/skewed/0|100|1')) OR typeof(`x`) <> 'int')) AS skewed WHERE NOT (x = 10)
+
+-- case: all but some values
+SELECT id FROM (SELECT * FROM skewed WHERE ((_metadata.file_size NOT IN (102L, 101L, 100L) OR unix_millis(_metadata.file_modification_time) NOT IN (1L) OR concat(_metadata.file_path, '|', CAST(_metadata.file_size AS STRING), '|', CAST(unix_millis(_metadata.file_modification_time) AS STRING)) NOT IN ('file:/skewed/2|102|1', 'file:/skewed/1|101|1', 'file:/skewed/0|100|1')) OR typeof(`x`) <> 'int' OR typeof(`y`) <> 'string')) AS skewed WHERE x <> 20 AND y NOT IN ('a', 'b')
+
+-- case: nulls alone
+SELECT id FROM (SELECT * FROM clustered WHERE ((_metadata.file_size NOT IN (100L) OR unix_millis(_metadata.file_modification_time) NOT IN (1L) OR concat(_metadata.file_path, '|', CAST(_metadata.file_size AS STRING), '|', CAST(unix_millis(_metadata.file_modification_time) AS STRING)) NOT IN ('file:/clustered/0|100|1')) OR typeof(`x`) <> 'int')) AS clustered WHERE x IS NULL OR x = 14
+
 -- case: one of two skewed columns: its files and others
 SELECT id FROM (SELECT * FROM skewed WHERE ((_metadata.file_size NOT IN (102L) OR unix_millis(_metadata.file_modification_time) NOT IN (1L) OR concat(_metadata.file_path, '|', CAST(_metadata.file_size AS STRING), '|', CAST(unix_millis(_metadata.file_modification_time) AS STRING)) NOT IN ('file:/skewed/2|102|1')) OR typeof(`x`) <> 'int')) AS skewed WHERE x = 10
 

@@ -1,0 +1,48 @@
+"""The skew of a load: as its options say, else as the table's properties keep it."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pipeline.load.skew import Skew
+from pipeline.spark.errors import PipelineError
+from pipeline.tables.table import Table
+from rewriter.catalog.skewed_by import OWN_FILES_PROPERTY, SkewPropertyError, skewed_by
+
+
+def completed(skew: Skew, table: Table | None, name: str) -> Skew:
+    """The options, with the columns and values of the table where they name none. Raises PipelineError.
+
+    Columns that are named come with their own values, or values that are found; so do values that `top` asks for.
+    """
+    if skew.columns:
+        return skew
+    try:
+        kept = skewed_by(table.properties) if table is not None else None
+    except SkewPropertyError as error:
+        raise PipelineError(f"the skewed values of {name} cannot be read: {error}. Name --skewed-by") from error
+    if kept is None:
+        raise PipelineError(f"{name} has no skewed columns (SKEWED BY): name them with --skewed-by")
+    if not kept.has_own_files:
+        raise PipelineError(
+            f"{name} is NOT STORED AS DIRECTORIES ({OWN_FILES_PROPERTY} is false): its skewed values get no files "
+            f"of their own. Name --skewed-by for this load, or ALTER TABLE .. SKEWED BY .. for all"
+        )
+    if skew.values or skew.top is not None:
+        return replace(skew, columns=kept.columns)
+    if any(value is None for values in kept.tuples for value in values):
+        raise PipelineError(f"{name} has a null among its skewed values, and nulls get no files of their own")
+    texts = [[value or "" for value in values] for values in kept.tuples]
+    return replace(skew, columns=kept.columns, values=tuple(map(_option_text, texts)))
+
+
+def _option_text(values: Sequence[str]) -> str:
+    """A tuple as --skewed-value takes it: the value itself, or a line of CSV."""
+    if len(values) == 1:
+        return values[0]
+    line = io.StringIO()
+    csv.writer(line, quoting=csv.QUOTE_ALL, lineterminator="").writerow(values)
+    return line.getvalue()
