@@ -91,7 +91,7 @@ def _has_health_checks(config: Config) -> bool:
 def _probe(config: Config) -> HealthProbe:
     health = config.health
     settings = ProbeSettings(health.user, health.password, health.timeout_s, health.query_timeout_s)
-    return HealthProbe(settings, config.backend.to_upstream())
+    return HealthProbe(settings, config.upstream())
 
 
 def _login_health(backend: Backend) -> Health:

@@ -10,8 +10,9 @@ import msgspec
 
 from proxy.config.address import address
 from proxy.config.backend_list import BackendEntry, split
-from proxy.config.endpoints import Listener
+from proxy.config.endpoints import Listener, Upstream
 from proxy.config.errors import ConfigError
+from proxy.config.kerberos import KerberosSection
 from proxy.config.rewriting import CatalogSection, FilesSection, RewriteSection, ShadowSection, SplitsSection
 from proxy.config.serving import (
     AdminSection,
@@ -37,6 +38,7 @@ class Config(Section, frozen=True):
     # Users for whom a login may act (hive.server2.proxy.user, doAs): hue = ["anna", "bob"], admin = ["*"]. `*`
     # stands for everybody on either side (proxy/access/impersonation.py).
     proxy_users: Annotated[dict[str, tuple[str, ...]], AFTER_RESTART] = {}  # noqa: RUF012 - msgspec makes a new one for each
+    kerberos: KerberosSection = KerberosSection()
     http: HttpSection = HttpSection()
     admin: AdminSection = AdminSection()
     history: HistorySection = HistorySection()
@@ -68,6 +70,10 @@ class Config(Section, frozen=True):
         if not listeners:
             raise ConfigError("proxy.listen is empty and there is no [[listener]]: nobody could connect")
         return listeners
+
+    def upstream(self) -> Upstream:
+        """The transport, TLS and Kerberos of the backends. Raises ConfigError."""
+        return self.backend.to_upstream(self.kerberos.backend_kerberos())
 
     def expect_one_transport(self) -> None:
         """Raise ConfigError where a listener speaks neither the transport of the backend nor HTTP.
@@ -151,7 +157,10 @@ def _checked(config: Config) -> Config:
         address(text)
     config.backend_entries()
     config.listeners()
-    config.backend.to_upstream()
+    config.upstream()
+    config.kerberos.client_logins("localhost", config.proxy.request_bytes_max)
+    transports = tuple(listener.transport.value for listener in config.listeners())
+    config.kerberos.expect_transports(config.backend.transport, transports)
     return config
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from proxy.config.address import Address
+from proxy.config.kerberos import BackendKerberos
 
 # The server's own (hive.server2.thrift.http.path).
 HTTP_PATH: Final = "/cliservice"
@@ -69,6 +70,8 @@ class Upstream:
     tls: UpstreamTls | None = None
     # Of HTTP.
     path: str = HTTP_PATH
+    # None: the backends ask for no Kerberos.
+    kerberos: BackendKerberos | None = None
 
 
 # The protocol of a server as it is installed.

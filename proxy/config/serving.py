@@ -15,6 +15,7 @@ from proxy.config.address import address
 from proxy.config.backend_list import MEMBERS_MAX
 from proxy.config.endpoints import HTTP_PATH, Listener, ListenerTls, Transport, Upstream, UpstreamTls
 from proxy.config.errors import ConfigError
+from proxy.config.kerberos import BackendKerberos
 from proxy.config.types import (
     AT_ONCE,
     Bytes,
@@ -143,9 +144,9 @@ class BackendSection(Section, frozen=True):
     # The path of HiveServer2 on a backend that speaks HTTP (hive.server2.thrift.http.path).
     http_path: HttpPath = HTTP_PATH
 
-    def to_upstream(self) -> Upstream:
+    def to_upstream(self, kerberos: BackendKerberos | None = None) -> Upstream:
         """The same as the server takes it. Raises ConfigError."""
-        return Upstream(Transport(self.transport), self._tls(), self.http_path)
+        return Upstream(Transport(self.transport), self._tls(), self.http_path, kerberos)
 
     def _tls(self) -> UpstreamTls | None:
         _expect_both("backend", self.tls_certificate, self.tls_key)

@@ -14,6 +14,7 @@ from proxy.frontend.graceful_close import GracefulClose
 from proxy.frontend.key_checks import KeyChecks
 from proxy.frontend.rewrite_service import RewriteService
 from proxy.frontend.session_registry import SessionRegistry
+from proxy.kerberos.client_logins import ClientLogins
 from proxy.net.log_once import LogOnce
 from proxy.operations.tracked_statements import TrackedStatements
 from proxy.upstream.dialer import Dialer
@@ -39,6 +40,8 @@ class ServerContext:
     key_checks: KeyChecks
     dialer: Dialer
     backends: BackendPool
+    # The logins of clients that the proxy takes itself. None: they pass to the backends.
+    client_logins: ClientLogins | None = None
     # Key of the digests of credentials, so that they are of no use elsewhere.
     owner_key: bytes = field(default_factory=lambda: secrets.token_bytes(OWNER_BYTES), repr=False)
     # Backend connections that outlive their clients' connections for a moment.
