@@ -6,7 +6,6 @@ memory; MIT's library asks for new ones by the keytab when half of their time is
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -16,6 +15,7 @@ from typing import Any, Final
 from proxy.kerberos.context import Unwrapped
 from proxy.kerberos.errors import KerberosError, KerberosMissingError
 from proxy.kerberos.principals import Principal, parse_principal
+from proxy.kerberos.ticket_caches import TICKET_CACHES
 
 # Passwords of directories are shorter; a bound before one is hashed.
 _PASSWORD_BYTES_MAX: Final = 1024
@@ -119,8 +119,8 @@ def initiator_context(own: Principal, keytab: Path, peer: Principal) -> GssConte
     def begin() -> Any:
         gssapi = library()
         _expect_readable(keytab)
-        # One cache of tickets for each principal and process: with the keytab beside it, the library renews them.
-        store = {"client_keytab": f"FILE:{keytab}", "ccache": f"MEMORY:starpruner-{os.getpid()}-{own}"}
+        # With the keytab beside the cache, the library renews its tickets.
+        store = {"client_keytab": f"FILE:{keytab}", "ccache": TICKET_CACHES.name_for(own, keytab)}
         credentials = gssapi.Credentials(name=_name(own), usage="initiate", store=store)
         return gssapi.SecurityContext(
             name=_name(peer), creds=credentials, usage="initiate", mech=_kerberos(), flags=_initiator_flags()

@@ -13,7 +13,8 @@ HOST_PATTERN: Final = "_HOST"
 
 # As Hadoop's KerberosName reads a name. A backslash escapes a separator in MIT's text of a name: such a name could
 # be read as another one.
-_NAME: Final = re.compile(r"(?P<service>[^/@\\]+)(/(?P<host>[^/@\\]+))?@(?P<realm>[^/@\\]+)")
+_PART: Final = r"[^/@\\\x00-\x1f\x7f]+"
+_NAME: Final = re.compile(rf"(?P<service>{_PART})(/(?P<host>{_PART}))?@(?P<realm>{_PART})")
 
 
 @dataclass(frozen=True)

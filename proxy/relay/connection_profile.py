@@ -41,7 +41,7 @@ class ConnectionProfile:
     def opening(self) -> Handshake:
         """The handshake of the connection."""
         if self.logins is not None:
-            return SaslTermination(self.backend_name, self.logins)
+            return SaslTermination(self.backend_name, self.logins.login_by)
         is_without = self.transport is Transport.NOSASL
         return (NosaslHandshake if is_without else SaslPassthrough)(self.backend_name)
 

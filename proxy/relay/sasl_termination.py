@@ -6,10 +6,10 @@ so: a backend that cannot be reached is still told in the negotiation.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from proxy.kerberos.client_login import Accepted, ClientLogin, LoginStep
-from proxy.kerberos.client_logins import ClientLogins
 from proxy.kerberos.errors import KerberosError
 from proxy.kerberos.security_layer import SecurityLayer
 from proxy.relay.commands import Close, Command, ConnectBackend, ProtectClient, SendClient, StepLogin
@@ -21,10 +21,11 @@ from proxy.wire.thrift.errors import RemoteProtocolError
 class SaslTermination:
     """The opening with a client that logs in to the proxy."""
 
-    def __init__(self, backend_name: str, logins: ClientLogins) -> None:
+    def __init__(self, backend_name: str, login_by: Callable[[bytes], ClientLogin]) -> None:
+        """`login_by` begins a login by a mechanism of SASL, or raises KerberosError."""
         self.turn = HandshakeStep.GREETING
         self._backend_name = backend_name
-        self._logins = logins
+        self._login_by = login_by
         self._client = SaslReader()
         self._login: ClientLogin | None = None
         self._layer: SecurityLayer | None = None
@@ -109,7 +110,7 @@ class SaslTermination:
         if self._login is None:
             if message.status is not SaslStatus.START:
                 raise RemoteProtocolError(f"expected a SASL START message, got {message.status.name}")
-            self._login = self._logins.login_by(message.body)
+            self._login = self._login_by(message.body)
             self.turn = HandshakeStep.CREDENTIALS
             return []
         if message.status not in (SaslStatus.OK, SaslStatus.COMPLETE):

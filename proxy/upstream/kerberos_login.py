@@ -11,6 +11,7 @@ from proxy.kerberos.backend_login import BackendLogin
 from proxy.kerberos.errors import KerberosError
 from proxy.kerberos.gss import initiator_context
 from proxy.kerberos.security_layer import SecurityLayer
+from proxy.kerberos.ticket_caches import TICKET_CACHES
 from proxy.net.login_threads import step_in_thread
 from proxy.net.own_host import own_host
 from proxy.wire.sasl import SaslReader
@@ -42,6 +43,7 @@ async def log_in_by_kerberos(
             if answer:
                 write(answer)
     except KerberosError as error:
+        TICKET_CACHES.login_failed()
         raise KerberosError(f"the login as {own.principal} to {peer} failed: {error}") from None
     if replies.leftover():
         raise RemoteProtocolError("said more than was asked")
