@@ -159,8 +159,7 @@ def _checked(config: Config) -> Config:
     config.listeners()
     config.upstream()
     config.kerberos.client_logins("localhost", config.proxy.request_bytes_max)
-    transports = tuple(listener.transport.value for listener in config.listeners())
-    config.kerberos.expect_transports(config.backend.transport, transports)
+    config.kerberos.expect_transport(config.backend.transport)
     return config
 
 

@@ -36,7 +36,10 @@ class KerberosSection(Section, frozen=True):
     # The principal that clients log in to, as hive/_HOST@EXAMPLE.COM, where _HOST is this machine's full name.
     # Clients write it behind `principal=` in their URL. Empty: no client can log in by Kerberos.
     principal: str = ""
-    # The file with its key, and with that of `own_principal`. Read anew at each login.
+    # The same on listeners with transport = "http", where browsers and curl ask for HTTP/the-host. Empty: `principal`,
+    # which hive-jdbc takes from its URL there too.
+    http_principal: str = ""
+    # The file with their keys, and with that of `own_principal`. Read anew at each login.
     keytab: str = ""
     # The protection of frames that clients may choose from: auth (a login alone), auth-int (nobody can change a
     # frame), auth-conf (nobody can read it either). Leave out what is too weak.
@@ -73,12 +76,14 @@ class KerberosSection(Section, frozen=True):
         try:
             own = self._key(self.own_principal or self.principal)
             service = self._key(self.principal) if self.principal else None
+            http_service = self._key(self.http_principal) if self.http_principal else service
             rules = NameRules(self.auth_to_local, (service or own).principal.realm)
         except KerberosError as error:
             raise ConfigError(f"kerberos: {error}") from None
         qops = frozenset(map(Protection, self.qop))
         return ClientLogins(
             None if service is None else service.at_host(host),
+            None if http_service is None else http_service.at_host(host),
             own.at_host(host),
             qops,
             rules,
@@ -97,20 +102,12 @@ class KerberosSection(Section, frozen=True):
         except KerberosError as error:
             raise ConfigError(f"kerberos: {error}") from None
 
-    def expect_transports(self, backend: str, listeners: tuple[str, ...]) -> None:
-        """Raise ConfigError where a listener or the backends speak something over which Kerberos is not taken."""
-        if not self.takes_logins:
-            return
-        if backend != "sasl":
+    def expect_transport(self, backend: str) -> None:
+        """Raise ConfigError where the backends speak something over which Kerberos is not spoken to them."""
+        if self.takes_logins and backend != "sasl":
             raise ConfigError(
-                f'kerberos: backend.transport is "{backend}", and Kerberos is taken over "sasl" alone'
+                f'kerberos: backend.transport is "{backend}", and with [kerberos] backends are spoken to over "sasl"'
             )
-        for transport in listeners:
-            if transport != "sasl":
-                raise ConfigError(
-                    f'kerberos: a listener has transport "{transport}", and Kerberos is taken over "sasl" alone '
-                    "(SPNEGO is not there yet)"
-                )
 
     def _key(self, principal: str) -> ServiceKey:
         return ServiceKey(parse_principal(principal), Path(self.keytab))

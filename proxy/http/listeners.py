@@ -12,6 +12,7 @@ from proxy.http.binary_pool import BinaryPool
 from proxy.http.binary_upstream import BinaryUpstreams
 from proxy.http.gateway import Gateway
 from proxy.http.http_listener import HttpListener
+from proxy.http.http_logins import HttpLogins
 from proxy.http.http_upstream import HttpUpstreams
 from proxy.http.upstream_protocol import Upstreams
 from proxy.net.tls_listener import Accepted
@@ -29,6 +30,8 @@ class Listeners:
         self._proxy_users = ProxyUsers(context.config.proxy_users)
         self._upstreams = _upstreams(context, self._sessions_lost)
         self._gateway = Gateway(context, self._upstreams)
+        logins = context.client_logins
+        self._logins = None if logins is None else HttpLogins(logins, context.config.proxy.handshake_timeout_s)
         self._listeners: list[HttpListener] = []
 
     @property
@@ -53,7 +56,9 @@ class Listeners:
         if not self._listeners:
             await self._upstreams.start()
         self._listeners.append(
-            HttpListener(listener.path, self._config, self._gateway, self._upstreams.client, self._refusal)
+            HttpListener(
+                listener.path, self._config, self._gateway, self._upstreams.client, self._refusal, self._logins
+            )
         )
         factory = await self._listeners[-1].start()
         return lambda: (factory(), _log_end)

@@ -14,7 +14,7 @@ from proxy.kerberos.client_login import UNCHECKED_PASSWORD, Accepted, ClientLogi
 from proxy.kerberos.errors import KerberosError
 from proxy.kerberos.gss import acceptor_context, check_password
 from proxy.kerberos.name_rules import NameRules
-from proxy.kerberos.principals import Principal
+from proxy.kerberos.principals import Principal, parse_principal
 from proxy.kerberos.protection import Protection
 from proxy.wire.sasl import PLAIN, mechanism_name, plain_response
 
@@ -48,6 +48,8 @@ class ClientLogins:
 
     # None: no client can log in by Kerberos here.
     service: ServiceKey | None
+    # The same for clients over HTTP.
+    http_service: ServiceKey | None
     # The principal by which a KDC proves itself where it checks a password.
     password_service: ServiceKey
     protections: Collection[Protection]
@@ -69,6 +71,16 @@ class ClientLogins:
         raise KerberosError(
             f"a login by {mechanism_name(mechanism)} is not taken here, by {' or '.join(taken)} it is"
         )
+
+    def user_with_ticket(self, token: bytes) -> str:
+        """Return the short name of a user who logs in by one token, as over HTTP (SPNEGO). It may wait for files."""
+        if self.http_service is None:
+            raise KerberosError("a login by Kerberos is not taken here")
+        context = acceptor_context(self.http_service.principal, self.http_service.keytab)
+        _ = context.step(token)
+        if not context.is_complete:
+            raise KerberosError("it takes more than one token")
+        return self.rules.short_name(parse_principal(context.initiator))
 
     def user_with_password(self, user: str, password: bytes) -> str:
         """Return the short name of a user whose password the KDC has checked. It may wait for the KDC."""

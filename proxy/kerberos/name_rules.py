@@ -25,8 +25,8 @@ _RULE: Final = re.compile(
     r"(s/(?P<found>[^/]*)/(?P<replacement>[^/]*)/(?P<all>g)?)?/?(?P<lower>L)?"
 )
 _REFERENCE: Final = re.compile(r"\$(\d)")
-# A short name with these would be read as a principal again.
-_NOT_SIMPLE: Final = re.compile(r"[/@\\\0]")
+# A short name with these would be read as a principal again, or over HTTP as a name and a password.
+_NOT_SIMPLE: Final = re.compile(r"[/@:\\\0]")
 
 
 @dataclass(frozen=True)
