@@ -36,14 +36,15 @@ class KerberosSection(Section, frozen=True):
     # The principal that clients log in to, as hive/_HOST@EXAMPLE.COM, where _HOST is this machine's full name.
     # Clients write it behind `principal=` in their URL. Empty: no client can log in by Kerberos.
     principal: str = ""
-    # The same on listeners with transport = "http", where browsers and curl ask for HTTP/the-host. Empty: `principal`,
-    # which hive-jdbc takes from its URL there too.
+    # The same on listeners with transport = "http", where browsers and curl ask for HTTP/the-host. Empty:
+    # `principal`, which hive-jdbc takes from its URL there too.
     http_principal: str = ""
     # The file with their keys, and with that of `own_principal`. Read anew at each login.
     keytab: str = ""
-    # The protection of frames that clients may choose from: auth (a login alone), auth-int (nobody can change a
-    # frame), auth-conf (nobody can read it either). Leave out what is too weak.
-    qop: Annotated[tuple[Qop, ...], Meta(min_length=1)] = ("auth", "auth-int", "auth-conf")
+    # The protection of frames that clients may choose from: "auth" (a login alone), "auth-int" (nobody can change
+    # a frame), "auth-conf" (nobody can read it either). "auth" alone, as Hive has it: PyHive and impyla with
+    # pure-sasl take the strongest and can speak no other.
+    qop: Annotated[tuple[Qop, ...], Meta(min_length=1)] = ("auth",)
     # Rules that make a user's short name of a principal, as Hadoop's hadoop.security.auth_to_local has them, one
     # for each string. DEFAULT takes the first part of principals of our own realm.
     auth_to_local: Annotated[tuple[str, ...], Meta(min_length=1)] = (DEFAULT,)
@@ -106,7 +107,7 @@ class KerberosSection(Section, frozen=True):
         """Raise ConfigError where the backends speak something over which Kerberos is not spoken to them."""
         if self.takes_logins and backend != "sasl":
             raise ConfigError(
-                f'kerberos: backend.transport is "{backend}", and with [kerberos] backends are spoken to over "sasl"'
+                f'kerberos: backend.transport is "{backend}", and with [kerberos] it has to be "sasl"'
             )
 
     def _key(self, principal: str) -> ServiceKey:

@@ -73,7 +73,7 @@ class ClientLogins:
         )
 
     def user_with_ticket(self, token: bytes) -> str:
-        """Return the short name of a user who logs in by one token, as over HTTP (SPNEGO). It may wait for files."""
+        """Return the short name of a user who logs in by one token (SPNEGO). It may wait for files."""
         if self.http_service is None:
             raise KerberosError("a login by Kerberos is not taken here")
         context = acceptor_context(self.http_service.principal, self.http_service.keytab)

@@ -28,7 +28,12 @@ class Realm:
 
     def section(self, **keys: object) -> KerberosSection:
         """Clients log in to the proxy."""
-        return KerberosSection(**{"principal": self.PROXY, "keytab": str(self.proxy_keytab), **keys})  # type: ignore[arg-type]
+        ours = {
+            "principal": self.PROXY,
+            "keytab": str(self.proxy_keytab),
+            "qop": ("auth", "auth-int", "auth-conf"),
+        }
+        return KerberosSection(**{**ours, **keys})  # type: ignore[arg-type]
 
     def to_backend(self, **keys: object) -> KerberosSection:
         """The same, and the proxy logs in to the backend."""
