@@ -17,7 +17,7 @@ from proxy.frontend.context import OWNER_BYTES, ServerContext
 from proxy.frontend.key_checks import key_terms
 from proxy.frontend.rewrite_service import tell_outcome
 from proxy.frontend.watchdog import Watchdog
-from proxy.kerberos.client_login import LoginStep
+from proxy.kerberos.client_login import Accepted, LoginStep
 from proxy.kerberos.errors import KerberosError
 from proxy.kerberos.security_layer import SecurityLayer
 from proxy.net.login_threads import step_in_thread
@@ -299,6 +299,8 @@ class Connection:
             result = await step_in_thread(step, self._settings.handshake_timeout_s)
         except KerberosError as error:
             result = error
+        if isinstance(result, Accepted):
+            log.info("%s: the client has logged in as %r", self._name, plain_user(result.credentials))
         self._execute(self._relay.login_stepped(result))
 
     async def _connect(self) -> None:

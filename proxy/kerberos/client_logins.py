@@ -76,7 +76,7 @@ class ClientLogins:
         """Return the short name of a user who logs in by one token (SPNEGO). It may wait for files."""
         if self.http_service is None:
             raise KerberosError("a login by Kerberos is not taken here")
-        context = acceptor_context(self.http_service.principal, self.http_service.keytab)
+        context = acceptor_context(self.http_service.principal, self.http_service.keytab, negotiates=True)
         _ = context.step(token)
         if not context.is_complete:
             raise KerberosError("it takes more than one token")

@@ -19,6 +19,8 @@ from proxy.kerberos.ticket_caches import TICKET_CACHES
 
 # Passwords of directories are shorter; a bound before one is hashed.
 _PASSWORD_BYTES_MAX: Final = 1024
+# Negotiation of mechanisms, which HTTP has (RFC 4178).
+_SPNEGO: Final = "1.3.6.1.5.5.2"
 
 
 @cache
@@ -101,13 +103,19 @@ class GssContext:
             return int(self._context.get_wrap_size_limit(token_bytes_max, encrypts))
 
 
-def acceptor_context(principal: Principal, keytab: Path) -> GssContext:
-    """A context in which a client logs in to this principal, whose key is in the keytab."""
+def acceptor_context(principal: Principal, keytab: Path, *, negotiates: bool = False) -> GssContext:
+    """A context in which a client logs in to this principal, whose key is in the keytab.
+
+    Kerberos alone is taken, whatever mechanisms are installed; where it `negotiates`, also within SPNEGO.
+    """
 
     def begin() -> Any:
         gssapi = library()
         _expect_readable(keytab)
-        credentials = gssapi.Credentials(name=_name(principal), usage="accept", store=_keys(keytab))
+        mechanisms = [_kerberos(), gssapi.OID.from_int_seq(_SPNEGO)] if negotiates else [_kerberos()]
+        credentials = gssapi.Credentials(
+            name=_name(principal), usage="accept", store=_keys(keytab), mechs=mechanisms
+        )
         return gssapi.SecurityContext(creds=credentials, usage="accept")
 
     return GssContext(begin)
@@ -121,7 +129,7 @@ def initiator_context(own: Principal, keytab: Path, peer: Principal) -> GssConte
         _expect_readable(keytab)
         # With the keytab beside the cache, the library renews its tickets.
         store = {"client_keytab": f"FILE:{keytab}", "ccache": TICKET_CACHES.name_for(own, keytab)}
-        credentials = gssapi.Credentials(name=_name(own), usage="initiate", store=store)
+        credentials = gssapi.Credentials(name=_name(own), usage="initiate", store=store, mechs=[_kerberos()])
         return gssapi.SecurityContext(
             name=_name(peer), creds=credentials, usage="initiate", mech=_kerberos(), flags=_initiator_flags()
         )
@@ -144,7 +152,7 @@ def check_password(user: str, password: bytes, service: Principal, keytab: Path)
         client = gssapi.SecurityContext(
             name=_name(service), creds=gssapi.Credentials(acquired.creds), usage="initiate", mech=_kerberos()
         )
-        keys = gssapi.Credentials(name=_name(service), usage="accept", store=_keys(keytab))
+        keys = gssapi.Credentials(name=_name(service), usage="accept", store=_keys(keytab), mechs=[_kerberos()])
         server = gssapi.SecurityContext(creds=keys, usage="accept")
         _ = server.step(client.step())
         if not server.complete:

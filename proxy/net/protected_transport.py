@@ -31,7 +31,7 @@ class ProtectedTransport(asyncio.Transport):
         """Write bytes of plain frames, cut anywhere."""
         try:
             wrapped = self._layer.wrapped(memoryview(data))
-        except KerberosError as error:
+        except (KerberosError, RemoteProtocolError) as error:
             self.give_up(f"a frame cannot be wrapped: {error}")
             return
         if wrapped:

@@ -21,7 +21,7 @@ from support.metrics_of_proxy import rewritten_count
 from support.profile import DEEP
 from support.proxies import patient
 
-from demo.hive import Endpoint
+from demo.hive import Endpoint, free_port
 from demo.java import Java
 from demo.proxy_process import ProxyProcess, proxy_process, starpruner_command
 from demo.thrift_server import ThriftServer
@@ -122,11 +122,11 @@ def world_with(qop: str, directory: Path, java: Java, stack: ExitStack) -> World
     return world
 
 
-def starpruner(world: World, *more: str) -> Any:
+def starpruner(world: World, *more: str, listener: str = "") -> Any:
     """The page's Starpruner, started."""
     written = here(block("starpruner.toml"), world.directory, {"spark": world.spark.endpoint})
     path = world.directory / "starpruner.toml"
-    path.write_text(written, encoding="utf-8")
+    path.write_text(f"{written}\n{listener}", encoding="utf-8")
     options = ("--config", str(path), *patient(*more))
     return proxy_process(None, world.directory / "proxy", options=options)
 
@@ -237,7 +237,21 @@ def test_the_server_asks_its_own_rules_for_whom_we_act(world: World) -> None:
                     f"kerberos.keytab={other}") as proxy:  # fmt: skip
         url = url_of(proxy).replace("principal=hive/", "principal=other/")
         done = world.beeline.run("anna", url, "SELECT 1;\n")
-    assert "is not allowed to impersonate anna" in done.stderr + done.stdout
+    assert "Failed to validate proxy privilege of other for anna" in done.stderr
+
+
+def test_beeline_gets_it_over_http_by_spnego_too(world: World) -> None:
+    port = free_port()
+    listener = f'[[listener]]\nlisten = "127.0.0.1:{port}"\ntransport = "http"\n'
+    with starpruner(world, listener=listener) as proxy:
+        url = url_of(proxy).replace(str(proxy.endpoint.port), str(port))
+        url = url.replace(";saslQop=auth", ";transportMode=http;httpPath=cliservice")
+        before = rewritten_count(proxy)
+        done = world.beeline.run("anna", url, f"{STAR_JOIN};\n")
+        assert rewritten_count(proxy) == before + 1, done.stderr
+    assert [line.split("\t")[0] for line in done.stdout.split("\n") if line.endswith("\tanna")] == [
+        str(row[0]) for row in ROWS
+    ]
 
 
 @pytest.mark.parametrize("qop", ["auth", "auth-int"])
