@@ -6,6 +6,7 @@ there on all is as for a client with a password.
 
 from __future__ import annotations
 
+import re
 import time
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
@@ -24,7 +25,8 @@ from proxy.upstream.http_headers import plain_response
 # A password that the KDC has taken is not asked about again for so long, in as many entries: each call has one.
 _REMEMBERED_S: Final = 60.0
 _REMEMBERED_MAX: Final = 10_000
-_NEGOTIATE: Final = "negotiate "
+# hive-jdbc writes "Negotiate : TOKEN", since it takes the scheme for a part of the header's name.
+_NEGOTIATE: Final = re.compile(r"negotiate *:? *", re.IGNORECASE)
 # A PLAIN response: a user to act for, a name, a password.
 _PLAIN_WORDS: Final = 3
 
@@ -59,8 +61,8 @@ class HttpLogins:
 
     async def _user(self, authorization: str) -> str:
         try:
-            if authorization.lower().startswith(_NEGOTIATE):
-                token = _decoded(authorization[len(_NEGOTIATE) :])
+            if (negotiate := _NEGOTIATE.match(authorization)) is not None:
+                token = _decoded(authorization[negotiate.end() :])
                 return await step_in_thread(partial(self._logins.user_with_ticket, token), self._step_s)
             return await self._user_with_password(authorization)
         except KerberosError as error:

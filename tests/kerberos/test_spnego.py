@@ -53,6 +53,16 @@ async def test_a_client_over_http_goes_on_under_its_short_name(realm: Realm, mec
         assert await body_of(post) == message(reply("CloseSession"))
 
 
+async def test_hive_jdbcs_colon_is_stepped_over(realm: Realm) -> None:
+    async with stage(sides=HTTP_TO_BINARY, kerberos=realm.section()) as on:
+        login = {"Authorization": negotiate(realm)["Authorization"].replace("Negotiate ", "Negotiate : ")}
+        post = on.start(OPEN, login)
+        link = await on.link()
+        await link.expect(plain_start("anna", "anonymous"))
+        post.cancel()
+        await asyncio.sleep(0)
+
+
 async def test_the_proxy_logs_in_to_the_backend_and_acts_for_the_client(realm: Realm) -> None:
     async with stage(sides=HTTP_TO_BINARY, kerberos=realm.to_backend(backend_qop="auth-conf")) as on:
         post = on.start(OPEN, negotiate(realm))
