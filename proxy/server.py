@@ -105,7 +105,7 @@ class Proxy:
             ),
             dialer,
             backends or BackendPool([PoolMember(address(config.proxy.backend))], time.monotonic),
-            config.kerberos.client_logins(own_host(), config.proxy.request_bytes_max),
+            {listener: config.client_logins(listener, own_host()) for listener in self._listeners},
         )
         self._http = Listeners(self._context)
         self._connections: set[Connection] = set()
@@ -144,7 +144,7 @@ class Proxy:
             if listener.transport is Transport.HTTP:
                 self._listening_while_draining.add(self._servers[-1])
             log.info("listening on %s for %s", Address(listener.address.host, self.ports[-1]), listener.spoken)
-        who_is_read = _WHO_IS_READ if self._context.client_logins is None else _WHO_LOGS_IN
+        who_is_read = _WHO_LOGS_IN if self._context.config.kerberos.takes_logins else _WHO_IS_READ
         log.info("the backend is %s. %s", self._context.backends.display_name, who_is_read)
         self._sweep_timer = asyncio.get_running_loop().call_later(SWEEP_S, self._sweep_again)
 

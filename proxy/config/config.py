@@ -27,6 +27,7 @@ from proxy.config.serving import (
     ZooKeeperSection,
 )
 from proxy.config.types import AFTER_RESTART, Section
+from proxy.kerberos.client_logins import ClientLogins
 
 
 class Config(Section, frozen=True):
@@ -74,6 +75,10 @@ class Config(Section, frozen=True):
     def upstream(self) -> Upstream:
         """The transport, TLS and Kerberos of the backends. Raises ConfigError."""
         return self.backend.to_upstream(self.kerberos.backend_kerberos())
+
+    def client_logins(self, listener: Listener, host: str) -> ClientLogins | None:
+        """The logins that a listener on this host takes; None where they pass on. Raises ConfigError."""
+        return self.kerberos.client_logins(host, self.proxy.request_bytes_max, listener.kerberos_principal)
 
     def expect_one_transport(self) -> None:
         """Raise ConfigError where a listener speaks neither the transport of the backend nor HTTP.
@@ -158,7 +163,8 @@ def _checked(config: Config) -> Config:
     config.backend_entries()
     config.listeners()
     config.upstream()
-    config.kerberos.client_logins("localhost", config.proxy.request_bytes_max)
+    for listener in config.listeners():
+        config.client_logins(listener, "localhost")
     config.kerberos.expect_transport(config.backend.transport)
     return config
 

@@ -53,6 +53,8 @@ class Listener:
     tls: ListenerTls | None = None
     # Of HTTP.
     path: str = HTTP_PATH
+    # The principal that its clients log in to, where that is not the one of [kerberos].
+    kerberos_principal: str = ""
 
     @property
     def spoken(self) -> str:

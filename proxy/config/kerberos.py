@@ -69,16 +69,22 @@ class KerberosSection(Section, frozen=True):
         """Whether the proxy takes the clients' logins itself, in the place of the backend."""
         return bool(self.principal or self.backend_principal)
 
-    def client_logins(self, host: str, data_bytes_max: int) -> ClientLogins | None:
-        """The logins of clients on this host; None where they pass to the backend. Raises ConfigError."""
+    def client_logins(self, host: str, data_bytes_max: int, listeners: str = "") -> ClientLogins | None:
+        """The logins of clients on this host; None where they pass to the backend. Raises ConfigError.
+
+        `listeners` is the principal of one listener, if it has one of its own.
+        """
         self._expect_whole()
         if not self.takes_logins:
+            if listeners:
+                raise ConfigError("listener: kerberos_principal needs the section [kerberos]")
             return None
         try:
             own = self._key(self.own_principal or self.principal)
-            service = self._key(self.principal) if self.principal else None
-            http_service = self._key(self.http_principal) if self.http_principal else service
-            rules = NameRules(self.auth_to_local, (service or own).principal.realm)
+            service = self._key(listeners or self.principal) if listeners or self.principal else None
+            http_service = self._key(self.http_principal) if self.http_principal and not listeners else service
+            realm = self._key(self.principal).principal.realm if self.principal else own.principal.realm
+            rules = NameRules(self.auth_to_local, realm)
         except KerberosError as error:
             raise ConfigError(f"kerberos: {error}") from None
         qops = frozenset(map(Protection, self.qop))

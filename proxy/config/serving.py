@@ -111,10 +111,15 @@ class ListenerSection(Section, frozen=True):
     tls_client_ca: str = ""
     # The path of HiveServer2 on an HTTP listener.
     http_path: HttpPath = HTTP_PATH
+    # The principal that clients log in to here, where that is not kerberos.principal (with HTTP:
+    # kerberos.http_principal): a balancer's name, say. Its key is in kerberos.keytab.
+    kerberos_principal: str = ""
 
     def to_listener(self) -> Listener:
         """The same as the server takes it. Raises ConfigError."""
-        return Listener(address(self.listen), Transport(self.transport), self._tls(), self.http_path)
+        return Listener(
+            address(self.listen), Transport(self.transport), self._tls(), self.http_path, self.kerberos_principal
+        )
 
     def _tls(self) -> ListenerTls | None:
         _expect_both(f"listener {self.listen}", self.tls_certificate, self.tls_key)

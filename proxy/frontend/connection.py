@@ -82,7 +82,7 @@ class Connection:
                 context.backends.display_name,
                 listener.transport,
                 ProxyUsers(context.config.proxy_users),
-                context.client_logins,
+                context.client_logins.get(listener),
                 acts_for_clients=context.dialer.upstream.kerberos is not None,
             ),
             context.tracked_statements,
@@ -304,7 +304,7 @@ class Connection:
         self._execute(self._relay.login_stepped(result))
 
     async def _connect(self) -> None:
-        if self._context.client_logins is None:
+        if self._context.client_logins.get(self._listener) is None:
             failure = await self._backend.connect(self._relay.credentials)
         else:
             failure = await self._backend.log_in(self._relay.credentials or b"")

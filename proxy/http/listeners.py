@@ -30,8 +30,6 @@ class Listeners:
         self._proxy_users = ProxyUsers(context.config.proxy_users)
         self._upstreams = _upstreams(context, self._sessions_lost)
         self._gateway = Gateway(context, self._upstreams)
-        logins = context.client_logins
-        self._logins = None if logins is None else HttpLogins(logins, context.config.proxy.handshake_timeout_s)
         self._listeners: list[HttpListener] = []
 
     @property
@@ -55,10 +53,10 @@ class Listeners:
         """The factory of the protocols of connections that the listener has accepted."""
         if not self._listeners:
             await self._upstreams.start()
+        taken = self._context.client_logins.get(listener)
+        logins = None if taken is None else HttpLogins(taken, self._config.proxy.handshake_timeout_s)
         self._listeners.append(
-            HttpListener(
-                listener.path, self._config, self._gateway, self._upstreams.client, self._refusal, self._logins
-            )
+            HttpListener(listener.path, self._config, self._gateway, self._upstreams.client, self._refusal, logins)
         )
         factory = await self._listeners[-1].start()
         return lambda: (factory(), _log_end)

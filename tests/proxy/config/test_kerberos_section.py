@@ -7,8 +7,10 @@ import pytest
 
 from proxy.config.config import load
 from proxy.config.errors import ConfigError
+from proxy.kerberos.principals import parse_principal
 
 OURS = {"principal": "starpruner/_HOST@EXAMPLE.COM", "keytab": "/etc/starpruner.keytab"}
+LISTENER = '[[listener]]\nlisten = "127.0.0.1:1"\nkerberos_principal = "{}"\n'
 BACKEND = {"backend_principal": "hive/_HOST@EXAMPLE.COM"}
 
 
@@ -32,6 +34,8 @@ def written(path: Path, keys: dict[str, Any], more: str = "") -> Path:
         (OURS | {"backend_principal": "hive"}, "", "'hive' is not a principal"),
         (OURS | {"qop": []}, "", "kerberos.qop"),
         (OURS | {"qop": ["auth-all"]}, "", "kerberos.qop"),
+        (OURS, LISTENER.format("nobody"), "'nobody' is not a principal"),
+        ({}, LISTENER.format("a/b@R"), r"kerberos_principal needs the section \[kerberos\]"),
         (OURS, '[backend]\ntransport = "http"\n', 'backend.transport is "http"'),
     ],
 )
@@ -57,6 +61,18 @@ def test_our_name_on_this_host_is_for_clients_and_for_backends(tmp_path: Path) -
     assert backend is not None
     assert str(backend.own.at_host("This.Host").principal) == "starpruner/this.host@EXAMPLE.COM"
     assert str(backend.principal.at_host("spark-1")) == "hive/spark-1@EXAMPLE.COM"
+
+
+def test_a_listener_may_have_a_principal_of_its_own(tmp_path: Path) -> None:
+    path = written(tmp_path / "starpruner.toml", OURS, LISTENER.format("hive/balancer@OTHER.COM"))
+    config = load(path)
+    first, second = (config.client_logins(listener, "here") for listener in config.listeners())
+    assert first is not None
+    assert second is not None
+    assert str(first.service and first.service.principal) == "starpruner/here@EXAMPLE.COM"
+    assert str(second.service and second.service.principal) == "hive/balancer@OTHER.COM"
+    # The realm whose names DEFAULT cuts stays.
+    assert second.rules.short_name(parse_principal("anna@EXAMPLE.COM")) == "anna"
 
 
 def test_clients_with_passwords_alone_need_no_principal_of_ours_for_them(tmp_path: Path) -> None:
