@@ -62,7 +62,7 @@ class BackendSocket:
                     self._context.dialer, lease, credentials, self._settings.handshake_timeout_s
                 )
             except LoginError as error:
-                # Another backend would refuse it too.
+                # Of the client's own password: another backend would refuse it too.
                 return str(error)
             except BackendError as error:
                 search.lease_failed(str(error))

@@ -164,7 +164,7 @@ class BinaryLink:
         except RemoteProtocolError as error:
             self.not_hiveserver2(str(error))
         except KerberosError as error:
-            raise LoginError(f"the backend {self._address}: {error}") from None
+            raise BackendError(f"the backend {self._address}: {error}") from None
 
     def _write(self, frames: bytes) -> None:
         try:
