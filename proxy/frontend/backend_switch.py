@@ -52,7 +52,7 @@ async def _arrive(arrival: _Arrival, dialer: Dialer, lease: Lease, login_s: floa
         lease.backend_failed(str(error))
         raise BackendError(f"the backend {lease.address}, asked for a login, {error}") from None
     except KerberosError as error:
-        # The reason may be here as well as there (a key, a clock, a KDC), so it does not count against the backend.
+        # The reason may be here as well as there (a key, a clock, a KDC): it does not count against the backend.
         raise BackendError(f"the backend {lease.address}: {error}") from None
     except LoginError as error:
         lease.backend_answered()
