@@ -14,9 +14,11 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
+from drivers import hive_4_driver
 from kerberos_realm import Realm, running_realm
 from support.kdc import REALM, require_kerberos
 from support.kerberized_spark import Beeline, Service, kerberized_spark
+from support.maven import ClientMissingError, is_required
 from support.metrics_of_proxy import rewritten_count
 from support.profile import DEEP
 from support.proxies import patient
@@ -31,6 +33,7 @@ require_kerberos()
 pytestmark = pytest.mark.spark
 
 PAGE = (Path(__file__).parents[2] / "docs" / "kerberos.md").read_text(encoding="utf-8")
+ANSWERS = Path(__file__).with_name("Answers.java")
 QOPS = ("auth", "auth-int", "auth-conf")
 
 TABLES = """
@@ -170,6 +173,30 @@ def test_beeline_gets_a_narrowed_star_join_as_directly(world: World, proxy: Prox
     assert proxied.stdout.rstrip().endswith("the end"), proxied.stderr
     assert len(re.findall(r"^\d+\tx{100}$", proxied.stdout, re.MULTILINE)) == 5000
     assert "TABLE_OR_VIEW_NOT_FOUND" in proxied.stderr
+
+
+@pytest.mark.parametrize("qop", QOPS)
+def test_the_driver_of_hive_4_gets_it_too(world: World, proxy: ProxyProcess, java: Java, qop: str) -> None:
+    try:
+        driver = hive_4_driver()
+    except ClientMissingError as error:
+        if is_required():
+            raise
+        pytest.skip(str(error))
+    options = [f"-Djava.security.krb5.conf={world.realm.kdc.config}", "-XX:TieredStopAtLevel=1"]
+    class_path = f"{driver.class_path}:{world.beeline.home / 'conf'}"
+    before = rewritten_count(proxy)
+    done = subprocess.run(
+        [str(java.path), *options, "-cp", class_path, str(ANSWERS), url_of(proxy, qop), STAR_JOIN],
+        env=world.beeline.environment_of("anna"),
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert rewritten_count(proxy) == before + 1, done.stderr
+    found = [tuple(line.split("\t")) for line in done.stdout.splitlines() if line.endswith("\tanna")]
+    assert found == [(str(number), *others) for number, *others in ROWS]
 
 
 @pytest.fixture
