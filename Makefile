@@ -98,7 +98,7 @@ bench-wire: setup
 	PYTHONPATH=tests:tests/soak $(BIN)/python benchmarks/wire.py --json .starpruner/bench/wire.json
 
 bench-kerberos: setup
-	PYTHONPATH=tests $(BIN)/python benchmarks/kerberos.py
+	PYTHONPATH=tests $(BIN)/python benchmarks/wrapped_wire.py
 
 bench-layouts: setup
 	PYTHONPATH=tests:tests/layouts $(BIN)/python benchmarks/layouts.py --json .starpruner/bench/layouts.json
