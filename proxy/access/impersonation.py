@@ -33,7 +33,7 @@ class Impersonation:
     proxy_users: ProxyUsers
     # Whether the backend asks for no login, and takes the client to be the user that the call names.
     names_user: bool = False
-    # Whether the proxy logs in to the backend as itself: a session is then the client's by the same setting by
+    # True if the proxy logs in to the backend as itself: a session is then the client's by the same setting by
     # which a client asks to act for another.
     acts_for_login: bool = False
 

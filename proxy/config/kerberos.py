@@ -66,7 +66,7 @@ class KerberosSection(Section, frozen=True):
 
     @property
     def takes_logins(self) -> bool:
-        """Whether the proxy takes the clients' logins itself, in the place of the backend."""
+        """True if the proxy takes the clients' logins itself, in the place of the backend."""
         return bool(self.principal or self.backend_principal)
 
     def client_logins(self, host: str, data_bytes_max: int, listeners: str = "") -> ClientLogins | None:

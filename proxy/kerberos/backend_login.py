@@ -37,7 +37,7 @@ class BackendLogin:
 
     @property
     def is_over(self) -> bool:
-        """Whether the backend has accepted the login."""
+        """True if the backend has accepted the login."""
         return self._state is _State.OVER
 
     def start(self) -> bytes:

@@ -17,7 +17,7 @@ class Context(Protocol):
 
     @property
     def is_complete(self) -> bool:
-        """Whether both sides know each other."""
+        """True if both sides know each other."""
         ...
 
     @property
@@ -27,17 +27,17 @@ class Context(Protocol):
 
     @property
     def can_check_integrity(self) -> bool:
-        """Whether tokens can be protected against changes."""
+        """True if tokens can be protected against changes."""
         ...
 
     @property
     def can_encrypt(self) -> bool:
-        """Whether tokens can be encrypted."""
+        """True if tokens can be encrypted."""
         ...
 
     @property
     def knows_peer(self) -> bool:
-        """Whether the other side has proven who it is. For a complete context of a client."""
+        """True if the other side has proven who it is. For a complete context of a client."""
         ...
 
     def step(self, token: bytes) -> bytes:

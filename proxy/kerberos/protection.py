@@ -35,7 +35,7 @@ class Protection(Enum):
 
     @property
     def encrypts(self) -> bool:
-        """Whether frames are encrypted."""
+        """True if frames are encrypted."""
         return self is Protection.CONFIDENTIALITY
 
 

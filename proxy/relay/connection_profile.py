@@ -25,7 +25,7 @@ class ConnectionProfile:
     proxy_users: ProxyUsers = NOBODY
     # The logins that the proxy takes itself. None: they pass to the backend, which decides.
     logins: ClientLogins | None = None
-    # Whether the proxy logs in to the backend as itself, so that each session has to say for whom it is.
+    # True if the proxy logs in to the backend as itself, so that each session has to say for whom it is.
     acts_for_clients: bool = False
 
     @property

@@ -1,4 +1,4 @@
-"""What must hold of a login by GSSAPI and of wrapped frames, whatever bytes the client sends.
+"""Invariants of a login by GSSAPI and of wrapped frames, whatever bytes the client sends.
 
 The context is played: it takes two tokens, wraps by a mark and a number, and knows every mark out of its turn.
 """
@@ -177,7 +177,7 @@ def _unwrapped(pieces: list[bytes]) -> bytes:
 
 
 def _bodies(stream: bytes) -> bytes:
-    """What the peer reads: every token in its turn, encrypted, none longer than it takes."""
+    """The bodies that the peer reads: every token in its turn, encrypted, none longer than it takes."""
     tokens, context, found = FrameReader(TOKEN_BYTES_MAX), PlayedContext(), b""
     tokens.feed(stream)
     while (token := tokens.next_frame()) is not None:

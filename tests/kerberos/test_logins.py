@@ -35,7 +35,7 @@ import gssapi  # noqa: E402
 from support.gssapi_peer import GssPeer, RefusedError, initiator, name  # noqa: E402
 
 QOPS = ("auth", "auth-int", "auth-conf")
-# What the proxy logs in with where the backend looks at no password.
+# The login of the proxy where the backend looks at no password.
 AS_ANNA = plain_start("anna", "anonymous")
 
 every_qop = pytest.mark.parametrize("qop", QOPS)
