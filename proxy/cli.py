@@ -27,6 +27,8 @@ from proxy.bootstrap import (
 )
 from proxy.config.config import Config, load
 from proxy.config.errors import ConfigError
+from proxy.kerberos.errors import KerberosMissingError
+from proxy.kerberos.gss import library
 from proxy.session.explain.text import text
 from proxy.terminal.commands import digests, top
 from proxy.tracing.export import sender_class
@@ -126,7 +128,9 @@ def _config(
             config.expect_one_transport()
             if config.tracing.endpoint:
                 _ = sender_class()
-    except ConfigError as error:
+            if config.kerberos.takes_logins:
+                _ = library()
+    except (ConfigError, KerberosMissingError) as error:
         raise click.ClickException(str(error)) from error
     return config
 

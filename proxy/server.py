@@ -24,6 +24,7 @@ from proxy.frontend.process_scope import ProcessScope
 from proxy.frontend.rewrite_service import RewriteService, tell_outcome
 from proxy.frontend.session_registry import SessionRegistry
 from proxy.http.listeners import Listeners
+from proxy.net.own_host import own_host
 from proxy.net.tls import Certificates
 from proxy.net.tls_listener import Accepted, TlsServer
 from proxy.operations.session_port import SessionOpening, SessionPort
@@ -49,9 +50,10 @@ REWRITE_THREADS: Final = 2
 _STOPPING: Final = "Starpruner is stopping; connect again, and run the statement again"
 
 _WHO_IS_READ: Final = (
-    "Statements of clients that log in by PLAIN or not at all are rewritten; Kerberos and delegation tokens are "
-    "not supported yet: such connections pass through unread"
+    "Statements of clients that log in by PLAIN or not at all are rewritten; without a section [kerberos] "
+    "connections that log in by Kerberos or a delegation token pass through unread"
 )
+_WHO_LOGS_IN: Final = "Clients log in to Starpruner itself ([kerberos])"
 
 
 class Proxy:
@@ -80,7 +82,7 @@ class Proxy:
         # Taken by the proxy's own queries that need one, for any statement: see Query.needs_slot.
         slots_count = config.rewrite.key_queries_at_once_max
         self.slots = asyncio.Semaphore(slots_count)
-        dialer = Dialer(config.backend.to_upstream(), config.proxy.connect_timeout_s)
+        dialer = Dialer(config.upstream(), config.proxy.connect_timeout_s)
         sessions = SessionRegistry(open_session, process.handles)
         pool = ThreadPoolExecutor(REWRITE_THREADS, thread_name_prefix="rewrite")
         self._context = ServerContext(
@@ -103,6 +105,7 @@ class Proxy:
             ),
             dialer,
             backends or BackendPool([PoolMember(address(config.proxy.backend))], time.monotonic),
+            {listener: config.client_logins(listener, own_host()) for listener in self._listeners},
         )
         self._http = Listeners(self._context)
         self._connections: set[Connection] = set()
@@ -141,7 +144,8 @@ class Proxy:
             if listener.transport is Transport.HTTP:
                 self._listening_while_draining.add(self._servers[-1])
             log.info("listening on %s for %s", Address(listener.address.host, self.ports[-1]), listener.spoken)
-        log.info("the backend is %s. %s", self._context.backends.display_name, _WHO_IS_READ)
+        who_is_read = _WHO_LOGS_IN if self._context.config.kerberos.takes_logins else _WHO_IS_READ
+        log.info("the backend is %s. %s", self._context.backends.display_name, who_is_read)
         self._sweep_timer = asyncio.get_running_loop().call_later(SWEEP_S, self._sweep_again)
 
     def drop_sessions_ended_elsewhere(self) -> None:

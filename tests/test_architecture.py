@@ -88,6 +88,7 @@ ORDER = {
         "wire.thrift",
         "wire.hs2",
         "wire",
+        "kerberos",
         "config",
         "net",
         "access",

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from proxy.wire.hs2.open_session import proxy_user_of, user_of, with_user
+from proxy.wire.hs2.open_session import proxy_user_of, user_of, with_proxy_user, with_user
 from proxy.wire.thrift.messages import Message
 
 EVERYBODY: Final = "*"
@@ -33,6 +33,9 @@ class Impersonation:
     proxy_users: ProxyUsers
     # Whether the backend asks for no login, and takes the client to be the user that the call names.
     names_user: bool = False
+    # True if the proxy logs in to the backend as itself: a session is then the client's by the same setting by
+    # which a client asks to act for another.
+    acts_for_login: bool = False
 
     def check_open_session(self, message: Message, login: str | None) -> Message | SessionRefusal:
         """Return the call to forward. Raises RemoteProtocolError if the server could read it otherwise."""
@@ -41,6 +44,10 @@ class Impersonation:
             sentence = self.proxy_users.refusal(user_of(message) if login is None else login, wanted)
             if sentence is not None:
                 return SessionRefusal(sentence)
+        if self.acts_for_login and not wanted:
+            if not login:
+                return SessionRefusal("Starpruner: a client without a name has no session")
+            return with_proxy_user(message, login)
         # The user is the login, as on a server that asks for one: such a server ignores the name in the call.
         return with_user(message, login) if self.names_user and login is not None else message
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Annotated
 
 import msgspec
@@ -12,13 +13,18 @@ from msgspec import Meta
 
 from proxy.backends.pool import BackendPool
 from proxy.config.config import Config
+from proxy.kerberos.client_login import UNCHECKED_PASSWORD
+from proxy.kerberos.client_logins import PlainLogins
+from proxy.kerberos.errors import KerberosError
+from proxy.net.login_threads import step_in_thread
+from proxy.net.own_host import own_host
 from proxy.session.explain.partition_plan import PartitionPlanView, partition_plan
 from proxy.session.explain.view import ExplainView, view
 from proxy.session.session import Session
 from proxy.session.shared_state import SharedState
 from proxy.upstream.client import BackendClient, Login
 from proxy.upstream.dialer import Dialer
-from proxy.upstream.errors import BackendError
+from proxy.upstream.errors import BackendError, LoginError
 
 # The user and the password of a request that names none, as in beeline without -n and -p. PLAIN refuses an empty
 # password before the backend sees it.
@@ -89,13 +95,30 @@ async def logged_in(
     config: Config, user: str, password: str, database: str | None, backends: BackendPool
 ) -> AsyncIterator[BackendClient]:
     """A session of this user in a database. Raises BackendError."""
+    user, password, acts_for = await _checked_login(config, user, password)
     search = backends.search(user)
     lease = search.next_lease()
     if lease is None:
         raise BackendError(f"cannot reach the backend {backends.display_name}: {search.reason}")
-    dialer = Dialer(config.backend.to_upstream(), config.proxy.connect_timeout_s)
+    dialer = Dialer(config.upstream(), config.proxy.connect_timeout_s)
     try:
-        async with BackendClient(Login(lease.address, user, password, database, dialer)) as client:
+        async with BackendClient(Login(lease.address, user, password, database, dialer, acts_for)) as client:
             yield client
     finally:
         lease.release()
+
+
+async def _checked_login(config: Config, user: str, password: str) -> tuple[str, str, str | None]:
+    """The name and password for the backend, and the user for whom the proxy acts where it logs in as itself.
+
+    Where clients log in to the proxy, their passwords are checked here, as [kerberos] says. Raises BackendError.
+    """
+    logins = config.kerberos.client_logins(own_host(), config.proxy.request_bytes_max)
+    if logins is None or logins.plain is PlainLogins.BACKEND:
+        return user, password, None
+    try:
+        check = partial(logins.user_with_password, user, password.encode())
+        short_name = await step_in_thread(check, config.proxy.handshake_timeout_s)
+    except KerberosError as error:
+        raise LoginError(f"the login of user {user!r} failed: {error}") from None
+    return short_name, UNCHECKED_PASSWORD, short_name if config.kerberos.backend_principal else None

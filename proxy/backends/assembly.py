@@ -15,7 +15,7 @@ from proxy.backends.health_checks import HealthCheckRounds, HealthProbe, ProbeSe
 from proxy.backends.maintenance import Maintenance, PeriodicTask
 from proxy.backends.pool import BackendPool, PoolSettings
 from proxy.backends.readiness import Readiness
-from proxy.backends.zookeeper_nodes import advertised_address, connection_settings, node_prefix
+from proxy.backends.zookeeper_nodes import advertised_address, connection_settings, kerberos_logins, node_prefix
 from proxy.config.config import Config
 from proxy.config.errors import ConfigError
 
@@ -63,10 +63,14 @@ def zookeeper_registration(config: Config, ports: Sequence[int]) -> Registration
         raise ConfigError(
             f"zookeeper.ensemble needs {error.name}: install it with  pip install 'starpruner[zookeeper]'"
         ) from error
+    kerberos = config.kerberos
+    logins = kerberos_logins(kerberos.principal, kerberos.qop[0]) if kerberos.principal else None
     nodes = []
     for listener, port in zip(config.listeners(), ports, strict=True):
         address = advertised_address(listener, port, section.advertised_host, socket.getfqdn())
-        nodes.append(Node(node_prefix(address, _VERSION), connection_settings(listener, address, _HTTP_PATH)))
+        nodes.append(
+            Node(node_prefix(address, _VERSION), connection_settings(listener, address, _HTTP_PATH, logins))
+        )
     credentials = section.user, section.password
     ensemble = Ensemble(section.ensemble, section.namespace, *credentials, section.session_timeout_s)
     return Registration(ensemble, nodes)
@@ -91,7 +95,7 @@ def _has_health_checks(config: Config) -> bool:
 def _probe(config: Config) -> HealthProbe:
     health = config.health
     settings = ProbeSettings(health.user, health.password, health.timeout_s, health.query_timeout_s)
-    return HealthProbe(settings, config.backend.to_upstream())
+    return HealthProbe(settings, config.upstream())
 
 
 def _login_health(backend: Backend) -> Health:

@@ -83,7 +83,9 @@ class HealthProbe:
 
     async def _query(self, address: Address) -> None:
         settings = self._settings
-        login = Login(address, settings.user, settings.password, None, self._dialer, settings.query_timeout_s)
+        login = Login(
+            address, settings.user, settings.password, None, self._dialer, reply_timeout_s=settings.query_timeout_s
+        )
         async with BackendClient(login) as client:
             result = await client.drive(_select_one(settings.query_timeout_s))
         if isinstance(result, QueryFailed):

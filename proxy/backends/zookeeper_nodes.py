@@ -7,6 +7,8 @@ its URL does not have (ZooKeeperHiveClientHelper).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from proxy.config.address import Address
 from proxy.config.endpoints import Listener, Transport
 
@@ -19,14 +21,29 @@ def node_prefix(address: Address, version: str) -> str:
     return f"serverUri={address};version={version};sequence="
 
 
-def connection_settings(listener: Listener, address: Address, http_path: str) -> bytes:
-    """Return the content of the node of a listener that clients reach at the address."""
+def connection_settings(
+    listener: Listener, address: Address, http_path: str, logins: Mapping[str, str] | None = None
+) -> bytes:
+    """Return the content of the node of a listener that clients reach at the address.
+
+    `logins` are the settings by which clients log in, where that is not by PLAIN.
+    """
     entries = {
         "hive.server2.thrift.bind.host": address.host,
         "hive.server2.use.SSL": "false" if listener.tls is None else "true",
         **_transport(listener.transport, address.port, http_path),
+        **(logins or {}),
     }
     return ";".join(f"{key}={value}" for key, value in entries.items()).encode()
+
+
+def kerberos_logins(principal: str, qop: str) -> dict[str, str]:
+    """Return the settings by which clients log in to a principal."""
+    return {
+        "hive.server2.authentication": "KERBEROS",
+        "hive.server2.authentication.kerberos.principal": principal,
+        "hive.server2.thrift.sasl.qop": qop,
+    }
 
 
 def advertised_address(listener: Listener, port: int, advertised_host: str, own_name: str) -> Address:

@@ -10,8 +10,9 @@ import msgspec
 
 from proxy.config.address import address
 from proxy.config.backend_list import BackendEntry, split
-from proxy.config.endpoints import Listener
+from proxy.config.endpoints import Listener, Upstream
 from proxy.config.errors import ConfigError
+from proxy.config.kerberos import KerberosSection
 from proxy.config.rewriting import CatalogSection, FilesSection, RewriteSection, ShadowSection, SplitsSection
 from proxy.config.serving import (
     AdminSection,
@@ -26,6 +27,7 @@ from proxy.config.serving import (
     ZooKeeperSection,
 )
 from proxy.config.types import AFTER_RESTART, Section
+from proxy.kerberos.client_logins import ClientLogins
 
 
 class Config(Section, frozen=True):
@@ -37,6 +39,7 @@ class Config(Section, frozen=True):
     # Users for whom a login may act (hive.server2.proxy.user, doAs): hue = ["anna", "bob"], admin = ["*"]. `*`
     # stands for everybody on either side (proxy/access/impersonation.py).
     proxy_users: Annotated[dict[str, tuple[str, ...]], AFTER_RESTART] = {}  # noqa: RUF012 - msgspec makes a new one for each
+    kerberos: KerberosSection = KerberosSection()
     http: HttpSection = HttpSection()
     admin: AdminSection = AdminSection()
     history: HistorySection = HistorySection()
@@ -68,6 +71,14 @@ class Config(Section, frozen=True):
         if not listeners:
             raise ConfigError("proxy.listen is empty and there is no [[listener]]: nobody could connect")
         return listeners
+
+    def upstream(self) -> Upstream:
+        """The transport, TLS and Kerberos of the backends. Raises ConfigError."""
+        return self.backend.to_upstream(self.kerberos.backend_kerberos())
+
+    def client_logins(self, listener: Listener, host: str) -> ClientLogins | None:
+        """The logins that a listener on this host takes; None where they pass on. Raises ConfigError."""
+        return self.kerberos.client_logins(host, self.proxy.request_bytes_max, listener.kerberos_principal)
 
     def expect_one_transport(self) -> None:
         """Raise ConfigError where a listener speaks neither the transport of the backend nor HTTP.
@@ -151,7 +162,10 @@ def _checked(config: Config) -> Config:
         address(text)
     config.backend_entries()
     config.listeners()
-    config.backend.to_upstream()
+    config.upstream()
+    for listener in config.listeners():
+        config.client_logins(listener, "localhost")
+    config.kerberos.expect_transport(config.backend.transport)
     return config
 
 

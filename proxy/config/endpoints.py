@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from proxy.config.address import Address
+from proxy.config.kerberos import BackendKerberos
 
 # The server's own (hive.server2.thrift.http.path).
 HTTP_PATH: Final = "/cliservice"
@@ -52,6 +53,8 @@ class Listener:
     tls: ListenerTls | None = None
     # Of HTTP.
     path: str = HTTP_PATH
+    # The principal that its clients log in to, where that is not the one of [kerberos].
+    kerberos_principal: str = ""
 
     @property
     def spoken(self) -> str:
@@ -69,6 +72,8 @@ class Upstream:
     tls: UpstreamTls | None = None
     # Of HTTP.
     path: str = HTTP_PATH
+    # None: the backends ask for no Kerberos.
+    kerberos: BackendKerberos | None = None
 
 
 # The protocol of a server as it is installed.

@@ -15,6 +15,7 @@ from proxy.config.address import address
 from proxy.config.backend_list import MEMBERS_MAX
 from proxy.config.endpoints import HTTP_PATH, Listener, ListenerTls, Transport, Upstream, UpstreamTls
 from proxy.config.errors import ConfigError
+from proxy.config.kerberos import BackendKerberos
 from proxy.config.types import (
     AT_ONCE,
     Bytes,
@@ -110,10 +111,15 @@ class ListenerSection(Section, frozen=True):
     tls_client_ca: str = ""
     # The path of HiveServer2 on an HTTP listener.
     http_path: HttpPath = HTTP_PATH
+    # The principal that clients log in to here, where that is not kerberos.principal (with HTTP:
+    # kerberos.http_principal): a balancer's name, say. Its key is in kerberos.keytab.
+    kerberos_principal: str = ""
 
     def to_listener(self) -> Listener:
         """The same as the server takes it. Raises ConfigError."""
-        return Listener(address(self.listen), Transport(self.transport), self._tls(), self.http_path)
+        return Listener(
+            address(self.listen), Transport(self.transport), self._tls(), self.http_path, self.kerberos_principal
+        )
 
     def _tls(self) -> ListenerTls | None:
         _expect_both(f"listener {self.listen}", self.tls_certificate, self.tls_key)
@@ -143,9 +149,9 @@ class BackendSection(Section, frozen=True):
     # The path of HiveServer2 on a backend that speaks HTTP (hive.server2.thrift.http.path).
     http_path: HttpPath = HTTP_PATH
 
-    def to_upstream(self) -> Upstream:
+    def to_upstream(self, kerberos: BackendKerberos | None = None) -> Upstream:
         """The same as the server takes it. Raises ConfigError."""
-        return Upstream(Transport(self.transport), self._tls(), self.http_path)
+        return Upstream(Transport(self.transport), self._tls(), self.http_path, kerberos)
 
     def _tls(self) -> UpstreamTls | None:
         _expect_both("backend", self.tls_certificate, self.tls_key)

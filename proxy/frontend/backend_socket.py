@@ -14,7 +14,7 @@ from proxy.frontend.graceful_close import GracefulClose
 from proxy.net.sockets import SocketCallbacks, prepare
 from proxy.relay.relay import Relay
 from proxy.upstream.dialer import UnreachableError
-from proxy.upstream.errors import BackendError
+from proxy.upstream.errors import BackendError, LoginError
 from proxy.wire.sasl import plain_user
 
 log = logging.getLogger(__name__)
@@ -49,6 +49,26 @@ class BackendSocket:
             except UnreachableError as error:
                 search.lease_failed(str(error))
             else:
+                return None
+        return search.reason
+
+    async def log_in(self, credentials: bytes) -> str | None:
+        """Connect and log in to the best backend that can be reached. Returns the reason if none can."""
+        search = self._context.backends.search(plain_user(credentials))
+        while (lease := search.next_lease()) is not None:
+            self._use(lease)
+            try:
+                transport = await arrive(
+                    self._context.dialer, lease, credentials, self._settings.handshake_timeout_s
+                )
+            except LoginError as error:
+                # Of the client's own password: another backend would refuse it too.
+                return str(error)
+            except BackendError as error:
+                search.lease_failed(str(error))
+            else:
+                transport.set_protocol(self._callbacks())
+                self.connected(transport)
                 return None
         return search.reason
 

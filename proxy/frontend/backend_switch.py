@@ -6,20 +6,26 @@ import asyncio
 from contextlib import suppress
 
 from proxy.backends.pool import Lease
+from proxy.config.address import Address
 from proxy.config.endpoints import Transport
+from proxy.config.kerberos import BackendKerberos
+from proxy.kerberos.errors import KerberosError
+from proxy.net.protected_transport import ProtectedTransport
 from proxy.net.sockets import SocketCallbacks
 from proxy.upstream.dialer import Dialer, UnreachableError
 from proxy.upstream.errors import BackendError, LoginError
+from proxy.upstream.kerberos_login import log_in_by_kerberos
 from proxy.wire.sasl import SaslReader, SaslStatus, plain_start_with
 from proxy.wire.thrift.errors import RemoteProtocolError
 
 
 async def arrive(dialer: Dialer, lease: Lease, credentials: bytes, login_s: float) -> asyncio.Transport:
-    """Connect, and log in with this PLAIN response if the backend asks for a login.
+    """Connect, and log in: by Kerberos as the proxy itself, or with this PLAIN response, if one is asked for.
 
     The lease is released if that fails. Raises BackendError.
     """
-    login = b"" if dialer.upstream.transport is Transport.NOSASL else plain_start_with(credentials)
+    takes_plain = dialer.upstream.kerberos is None and dialer.upstream.transport is not Transport.NOSASL
+    login = plain_start_with(credentials) if takes_plain else b""
     arrival = _Arrival(login)
     try:
         return await _arrive(arrival, dialer, lease, login_s)
@@ -34,6 +40,8 @@ async def _arrive(arrival: _Arrival, dialer: Dialer, lease: Lease, login_s: floa
         await dialer.connect(arrival.side, lease.address)
         async with asyncio.timeout(login_s):
             transport = _still_open(await arrival.accepted)
+            if (kerberos := dialer.upstream.kerberos) is not None:
+                transport = await arrival.log_in(transport, kerberos, lease.address, login_s)
     except UnreachableError as error:
         lease.backend_failed(str(error))
         raise BackendError(f"cannot reach the backend {lease.address}: {error}") from None
@@ -43,6 +51,9 @@ async def _arrive(arrival: _Arrival, dialer: Dialer, lease: Lease, login_s: floa
     except RemoteProtocolError as error:
         lease.backend_failed(str(error))
         raise BackendError(f"the backend {lease.address}, asked for a login, {error}") from None
+    except KerberosError as error:
+        # The reason may be here as well as there (a key, a clock, a KDC): it does not count against the backend.
+        raise BackendError(f"the backend {lease.address}: {error}") from None
     except LoginError as error:
         lease.backend_answered()
         raise LoginError(f"the backend {lease.address} {error}") from None
@@ -66,15 +77,33 @@ class _Arrival:
         self._login = login
         self._sasl = SaslReader()
         self._transport: asyncio.Transport | None = None
-
-    @property
-    def has_logged_in(self) -> bool:
-        """Whether the backend has answered: without a login it has only been connected."""
-        return bool(self._login)
+        # Bytes for a login by Kerberos; empty ones are the end of the stream.
+        self._received: asyncio.Queue[bytes] | None = None
+        self.has_logged_in = bool(login)
 
     def side(self) -> SocketCallbacks:
         """The callbacks of the connection."""
         return SocketCallbacks(self._connected, self._answered, self._lost, lambda _: None)
+
+    async def log_in(
+        self, transport: asyncio.Transport, kerberos: BackendKerberos, address: Address, login_s: float
+    ) -> asyncio.Transport:
+        """Log in by Kerberos. Raises KerberosError or RemoteProtocolError."""
+        received: asyncio.Queue[bytes] = asyncio.Queue()
+        self._received = received
+        layer = await log_in_by_kerberos(kerberos, address, self._read, transport.write, login_s)
+        if not received.empty():
+            raise RemoteProtocolError("said more than was asked")
+        self.has_logged_in = True
+        _ = _still_open(transport)
+        return transport if layer is None else ProtectedTransport(transport, layer)
+
+    async def _read(self) -> bytes:
+        assert self._received is not None  # noqa: S101 - the login has begun
+        received = await self._received.get()
+        if not received:
+            raise RemoteProtocolError("closed the connection")
+        return received
 
     def abort(self) -> None:
         """Drop the connection."""
@@ -90,6 +119,9 @@ class _Arrival:
             self._accept()
 
     def _answered(self, data: bytes) -> None:
+        if self._received is not None:
+            self._received.put_nowait(data)
+            return
         try:
             self._sasl.feed(data)
             message = self._sasl.next_message()
@@ -106,6 +138,8 @@ class _Arrival:
             self._accept()
 
     def _lost(self) -> None:
+        if self._received is not None:
+            self._received.put_nowait(b"")
         self._refuse(RemoteProtocolError("closed the connection without a word"))
 
     def _accept(self) -> None:

@@ -17,6 +17,11 @@ from proxy.frontend.context import OWNER_BYTES, ServerContext
 from proxy.frontend.key_checks import key_terms
 from proxy.frontend.rewrite_service import tell_outcome
 from proxy.frontend.watchdog import Watchdog
+from proxy.kerberos.client_login import Accepted, LoginStep
+from proxy.kerberos.errors import KerberosError
+from proxy.kerberos.security_layer import SecurityLayer
+from proxy.net.login_threads import step_in_thread
+from proxy.net.protected_transport import ProtectedTransport
 from proxy.net.sockets import SocketCallbacks, linger, peer_host, peer_name, prepare
 from proxy.net.timeouts import Activity
 from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind
@@ -33,12 +38,14 @@ from proxy.relay.commands import (
     ConnectBackend,
     MoveBackend,
     PauseClient,
+    ProtectClient,
     ResumeClient,
     SendBackend,
     SendClient,
     SessionRefused,
     StartCheck,
     StatementHeld,
+    StepLogin,
     TurnedTransparent,
 )
 from proxy.relay.connection_profile import ConnectionProfile, refused
@@ -72,7 +79,11 @@ class Connection:
         )
         self._relay = Relay(
             ConnectionProfile(
-                context.backends.display_name, listener.transport, ProxyUsers(context.config.proxy_users)
+                context.backends.display_name,
+                listener.transport,
+                ProxyUsers(context.config.proxy_users),
+                context.client_logins.get(listener),
+                acts_for_clients=context.dialer.upstream.kerberos is not None,
             ),
             context.tracked_statements,
             self._loop.time,
@@ -202,6 +213,8 @@ class Connection:
                 self._write(self._client, data)
             case SendBackend(data):
                 self._write(self._backend.transport, data)
+            case ProtectClient(layer):
+                self._protect_client(layer)
             case StatementHeld(session, statement, unconfirmed):
                 return self._offer(session, statement, unconfirmed)
             case StartCheck(session, check):
@@ -232,9 +245,8 @@ class Connection:
                 self._sessions.closed([session])
             case SessionRefused() | CallRefused():
                 log.warning("%s: %s", self._name, command)
-            case ConnectBackend() | MoveBackend():
-                reaching = self._connect() if isinstance(command, ConnectBackend) else self._move(command.name)
-                self._task = self._loop.create_task(reaching)
+            case ConnectBackend() | MoveBackend() | StepLogin():
+                self._task = self._loop.create_task(self._carry_on(command))
             case PauseClient() | ResumeClient():
                 self._pause_client("relay", on=isinstance(command, PauseClient))
             case StatementEnded(dispatch, outcome):
@@ -256,6 +268,10 @@ class Connection:
         if transport is not None and not transport.is_closing():
             transport.write(data)
 
+    def _protect_client(self, layer: SecurityLayer) -> None:
+        if self._client is not None:
+            self._client = ProtectedTransport(self._client, layer)
+
     def _pause_client(self, reason: str, *, on: bool) -> None:
         was_paused = bool(self._client_pauses)
         (self._client_pauses.add if on else self._client_pauses.discard)(reason)
@@ -268,8 +284,32 @@ class Connection:
 
     # --- tasks
 
+    async def _carry_on(self, command: ConnectBackend | MoveBackend | StepLogin) -> None:
+        match command:
+            case ConnectBackend():
+                await self._connect()
+            case MoveBackend(name):
+                await self._move(name)
+            case StepLogin(step):
+                await self._step_login(step)
+
+    async def _step_login(self, step: Callable[[], LoginStep]) -> None:
+        result: LoginStep | KerberosError
+        try:
+            result = await step_in_thread(step, self._settings.handshake_timeout_s)
+        except KerberosError as error:
+            result = error
+        if isinstance(result, Accepted):
+            log.info("%s: the client has logged in as %r", self._name, plain_user(result.credentials))
+        self._execute(self._relay.login_stepped(result))
+
     async def _connect(self) -> None:
-        failure = await self._backend.connect(self._relay.credentials)
+        if self._context.client_logins.get(self._listener) is None:
+            failure = await self._backend.connect(self._relay.credentials)
+        else:
+            failure = await self._backend.log_in(self._relay.credentials or b"")
+            if failure is None:
+                self._execute(self._relay.backend_connected())
         if failure is not None:
             self._execute(self._relay.backend_failed(failure))
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
 from proxy.access.handle_owners import HandleOwners
 from proxy.backends.pool import BackendPool
 from proxy.config.config import Config
+from proxy.config.endpoints import Listener
 from proxy.frontend.background_runner import BackgroundRunner
 from proxy.frontend.graceful_close import GracefulClose
 from proxy.frontend.key_checks import KeyChecks
 from proxy.frontend.rewrite_service import RewriteService
 from proxy.frontend.session_registry import SessionRegistry
+from proxy.kerberos.client_logins import ClientLogins
 from proxy.net.log_once import LogOnce
 from proxy.operations.tracked_statements import TrackedStatements
 from proxy.upstream.dialer import Dialer
@@ -39,6 +42,8 @@ class ServerContext:
     key_checks: KeyChecks
     dialer: Dialer
     backends: BackendPool
+    # The logins that the proxy takes itself, by the listener. None: they pass to the backends.
+    client_logins: Mapping[Listener, ClientLogins | None] = field(default_factory=dict)
     # Key of the digests of credentials, so that they are of no use elsewhere.
     owner_key: bytes = field(default_factory=lambda: secrets.token_bytes(OWNER_BYTES), repr=False)
     # Backend connections that outlive their clients' connections for a moment.

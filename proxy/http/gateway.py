@@ -55,7 +55,9 @@ class Gateway:
         within_s = context.config.rewrite.rerun_within_s
         self._policy = FallbackPolicy(context.tracked_statements, _now, within_s)
         self._impersonation = Impersonation(
-            ProxyUsers(context.config.proxy_users), names_user=upstreams.names_user
+            ProxyUsers(context.config.proxy_users),
+            names_user=upstreams.names_user,
+            acts_for_login=context.dialer.upstream.kerberos is not None,
         )
         self._routes = Routes(context.backends, context.handles)
         # By the backend, and by the identity of the client there.

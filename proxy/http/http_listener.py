@@ -17,6 +17,7 @@ from proxy.config.config import Config
 from proxy.http.exchange import message_of
 from proxy.http.exchange_driver import ExchangeReply
 from proxy.http.gateway import Gateway
+from proxy.http.http_logins import HttpLogins
 from proxy.http.upstream_protocol import Client
 from proxy.upstream.errors import BackendError, RefusedError, UnsentError
 from proxy.upstream.http_connections import HEADER_BYTES_MAX
@@ -56,8 +57,20 @@ class _CallUnderWay:
 class HttpListener:
     """The requests of one listener. `factory` makes the protocol for each of its connections."""
 
-    def __init__(self, path: str, config: Config, gateway: Gateway, clients: Clients, refusal: Refusal) -> None:
-        """Serve HiveServer2 at `path`; `refusal` refuses logins that may not act for a user."""
+    def __init__(  # noqa: PLR0913, PLR0917 - where to serve, and who decides what
+        self,
+        path: str,
+        config: Config,
+        gateway: Gateway,
+        clients: Clients,
+        refusal: Refusal,
+        logins: HttpLogins | None = None,
+    ) -> None:
+        """Serve HiveServer2 at `path`; `refusal` refuses logins that may not act for a user.
+
+        Without `logins`, those of the requests pass to the backend.
+        """
+        self._logins = logins
         self._path = path
         self._connections_max = config.proxy.connections_max
         self._body_s = config.http.body_s
@@ -125,7 +138,11 @@ class HttpListener:
             return self._wrong(request) or await self._answer(call)
         except (BackendError, RemoteProtocolError) as error:
             log.warning("a request from %s: %s", request.remote, error)
-            return _sentence(_STATUSES[type(error)], str(error))
+            refused = _sentence(_STATUSES[type(error)], str(error))
+            if self._logins is not None and isinstance(error, RefusedError):
+                for challenge in self._logins.challenges:
+                    refused.headers.add("WWW-Authenticate", challenge)
+            return refused
         except TimeoutError:
             log.warning("a request from %s: no body within %g s", request.remote, self._body_s)
             return _sentence(HTTPStatus.REQUEST_TIMEOUT, "The request's body did not come in time.")
@@ -167,6 +184,8 @@ class HttpListener:
         async with asyncio.timeout(self._body_s):
             body = await request.read()
         query, headers = request.raw_path.partition("?")[2], list(request.headers.items())
+        if self._logins is not None:
+            headers = await self._logins.identified(headers)
         refused = self._refused(query, headers)
         if refused is not None:
             log.warning("a request from %s: %s", request.remote, refused)

@@ -12,6 +12,7 @@ from proxy.http.binary_pool import BinaryPool
 from proxy.http.binary_upstream import BinaryUpstreams
 from proxy.http.gateway import Gateway
 from proxy.http.http_listener import HttpListener
+from proxy.http.http_logins import HttpLogins
 from proxy.http.http_upstream import HttpUpstreams
 from proxy.http.upstream_protocol import Upstreams
 from proxy.net.tls_listener import Accepted
@@ -52,8 +53,10 @@ class Listeners:
         """The factory of the protocols of connections that the listener has accepted."""
         if not self._listeners:
             await self._upstreams.start()
+        taken = self._context.client_logins.get(listener)
+        logins = None if taken is None else HttpLogins(taken, self._config.proxy.handshake_timeout_s)
         self._listeners.append(
-            HttpListener(listener.path, self._config, self._gateway, self._upstreams.client, self._refusal)
+            HttpListener(listener.path, self._config, self._gateway, self._upstreams.client, self._refusal, logins)
         )
         factory = await self._listeners[-1].start()
         return lambda: (factory(), _log_end)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from proxy.kerberos.client_login import LoginStep
+from proxy.kerberos.security_layer import SecurityLayer
 from proxy.operations.events import Event
 from proxy.operations.key_check import KeyCheck
 from proxy.wire.hs2.calls import SessionHandle
@@ -26,7 +29,24 @@ class SendBackend:
 
 @dataclass(frozen=True)
 class ConnectBackend:
-    """Open the backend connection, then call `backend_connected` or `backend_failed`."""
+    """Open the backend connection, then call `backend_connected` or `backend_failed`.
+
+    Where the proxy takes the clients' logins, it logs in as well.
+    """
+
+
+@dataclass(frozen=True)
+class StepLogin:
+    """Take the next step of the client's login where waiting harms nobody, then call `login_stepped`."""
+
+    step: Callable[[], LoginStep] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class ProtectClient:
+    """Wrap all that is written to the client from here on, and unwrap all that it sends."""
+
+    layer: SecurityLayer
 
 
 @dataclass(frozen=True)
@@ -118,6 +138,8 @@ Command: TypeAlias = (
     SendClient
     | SendBackend
     | ConnectBackend
+    | StepLogin
+    | ProtectClient
     | MoveBackend
     | PauseClient
     | ResumeClient

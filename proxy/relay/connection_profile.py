@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 from proxy.access.impersonation import NOBODY, Impersonation, ProxyUsers
 from proxy.config.endpoints import Transport
+from proxy.kerberos.client_logins import ClientLogins
 from proxy.relay.handshake import Handshake
 from proxy.relay.nosasl_handshake import NosaslHandshake
 from proxy.relay.sasl_passthrough import SaslPassthrough
+from proxy.relay.sasl_termination import SaslTermination
 from proxy.wire.framing import FRAMED, UNFRAMED, Framing
 from proxy.wire.hs2.calls import encode_refusal
 from proxy.wire.sasl import refusal
@@ -21,6 +23,10 @@ class ConnectionProfile:
     backend_name: str
     transport: Transport = Transport.SASL
     proxy_users: ProxyUsers = NOBODY
+    # The logins that the proxy takes itself. None: they pass to the backend, which decides.
+    logins: ClientLogins | None = None
+    # True if the proxy logs in to the backend as itself, so that each session has to say for whom it is.
+    acts_for_clients: bool = False
 
     @property
     def framing(self) -> Framing:
@@ -30,10 +36,12 @@ class ConnectionProfile:
     @property
     def admission(self) -> Impersonation:
         """The rules for sessions that the client opens."""
-        return Impersonation(self.proxy_users)
+        return Impersonation(self.proxy_users, acts_for_login=self.acts_for_clients)
 
     def opening(self) -> Handshake:
         """The handshake of the connection."""
+        if self.logins is not None:
+            return SaslTermination(self.backend_name, self.logins.login_by)
         is_without = self.transport is Transport.NOSASL
         return (NosaslHandshake if is_without else SaslPassthrough)(self.backend_name)
 

@@ -13,6 +13,7 @@ class HandshakeStep(Enum):
 
     GREETING = "the client's START"
     CREDENTIALS = "the client's first response, which it sends without waiting"
+    VERIFYING = "the check of the client's response, where the login is ours to take"
     CONNECTING = "the backend connection"
     CLIENT = "the client's response"
     SERVER = "the server's answer"

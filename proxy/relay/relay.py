@@ -13,6 +13,8 @@ from typing import Final
 
 from proxy.access.handle_access import HandleAccess
 from proxy.access.impersonation import SessionRefusal
+from proxy.kerberos.client_login import LoginStep
+from proxy.kerberos.errors import KerberosError
 from proxy.operations.dispatch import Dispatch
 from proxy.operations.fallback import DecideAgain
 from proxy.operations.fallback_policy import FALLBACK_WITHIN_S
@@ -36,6 +38,7 @@ from proxy.relay.connection_profile import ConnectionProfile, refused
 from proxy.relay.handshake import HandshakeStep
 from proxy.relay.pending_calls import PendingCalls
 from proxy.relay.phases import FOLLOWING, Phase
+from proxy.relay.sasl_termination import SaslTermination
 from proxy.wire.hs2 import calls as hs2_calls
 from proxy.wire.hs2.open_session import encode_open_session_refusal
 from proxy.wire.reply_stream import Forward, Handling, ReplyEnd, ReplyTooLong, SyncLost
@@ -136,6 +139,15 @@ class Relay:
                 return [SendClient(answer)]
             self._client_buffer.feed(data)
             self._handle_messages()
+        return self._take_commands()
+
+    def login_stepped(self, result: LoginStep | KerberosError) -> list[Command]:
+        """The step that StepLogin asked for has ended, with an error if the client is not let in."""
+        if self.phase is Phase.CLOSED:
+            return []
+        if not isinstance(self._handshake, SaslTermination):
+            raise LocalProtocolError("no login is taken here")
+        self._handshake_advanced(self._handshake.login_stepped(result))
         return self._take_commands()
 
     def backend_connected(self) -> list[Command]:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from functools import partial
 from typing import Final, NoReturn
 
 from proxy.config.address import Address
 from proxy.config.endpoints import Transport
+from proxy.config.kerberos import BackendKerberos
+from proxy.kerberos.errors import KerberosError
+from proxy.kerberos.security_layer import SecurityLayer
 from proxy.operations.internal_call import Call, Reply
 from proxy.upstream.dialer import Dialer, UnreachableError
 from proxy.upstream.errors import BackendError, LoginError
+from proxy.upstream.kerberos_login import log_in_by_kerberos
 from proxy.wire.framing import FRAMED, UNFRAMED
 from proxy.wire.reply_stream import Forward, FramedReplyStream, Handling, PendingCall, ReplyEnd, SyncLost
 from proxy.wire.sasl import SaslReader, SaslStatus, plain_start_with
@@ -31,26 +36,32 @@ class BinaryLink:
         self._framing = FRAMED if self._asks_for_a_login else UNFRAMED
         # The proxy and clients over HTTP read replies without frames.
         self._replies = FramedReplyStream(strips_headers=True) if self._asks_for_a_login else UnframedReplyStream()
+        # Set where frames are wrapped: the socket's bytes are tokens then.
+        self._layer: SecurityLayer | None = None
         self._reader: asyncio.StreamReader
         self._writer: asyncio.StreamWriter
 
     async def open(self, credentials: bytes, login_owner: str) -> None:
         """Connect, and log in with this PLAIN response if the backend asks for a login.
 
+        Where it asks for Kerberos, the proxy logs in as itself: the caller has checked who `credentials` are of.
         Raises BackendError; `login_owner` names the user of a refused login in its sentence.
         """
         await self._dial()
         if not self._asks_for_a_login:
             return
         try:
-            await self._log_in(plain_start_with(credentials), login_owner)
+            if self._dialer.upstream.kerberos is not None:
+                await self._log_in_by_kerberos(self._dialer.upstream.kerberos)
+            else:
+                await self._log_in(plain_start_with(credentials), login_owner)
         except BaseException:
             self.close()
             raise
 
     async def ask(self, call: Call) -> Reply:
         """Send a call and wait for its reply. Raises BackendError."""
-        self._writer.write(self._framing.to_wire(call.message))
+        self._write(self._framing.to_wire(call.message))
         self._replies.expect(PendingCall(Handling.OURS, call.name, call.seqid, call.reply_bytes_max))
         try:
             async with asyncio.timeout(self._reply_s):
@@ -73,7 +84,7 @@ class BinaryLink:
     async def send(self, name: str, seqid: int, message: bytes) -> None:
         """Send a call whose reply is then read with `next_chunk`. Raises BackendError."""
         self._replies.expect(PendingCall(Handling.RELAY, name, seqid))
-        self._writer.write(self._framing.to_wire(message))
+        self._write(self._framing.to_wire(message))
         try:
             await self._writer.drain()
         except OSError:
@@ -107,6 +118,8 @@ class BinaryLink:
 
     @property
     def _spoken(self) -> str:
+        if self._dialer.upstream.kerberos is not None:
+            return "SASL GSSAPI"
         return "SASL PLAIN" if self._asks_for_a_login else "TCP without SASL"
 
     def not_hiveserver2(self, what: str) -> NoReturn:
@@ -136,12 +149,45 @@ class BinaryLink:
             words = message.body.decode("utf-8", "replace") or "no reason given"
             raise LoginError(f"the backend {self._address} refused the login of {login_owner}: {words}")
 
-    async def _read_some(self, when: str) -> bytes:
+    async def _log_in_by_kerberos(self, kerberos: BackendKerberos) -> None:
         try:
-            received = await self._reader.read(_READ_BYTES)
-        except OSError:
-            received = b""
-        return received or self._raise_closed(when)
+            async with asyncio.timeout(self._reply_s):
+                self._layer = await log_in_by_kerberos(
+                    kerberos,
+                    self._address,
+                    partial(self._read_some, "during the login"),
+                    self._writer.write,
+                    self._reply_s,
+                )
+        except TimeoutError:
+            self.not_hiveserver2(f"no answer to the login within {self._reply_s:g} s")
+        except RemoteProtocolError as error:
+            self.not_hiveserver2(str(error))
+        except KerberosError as error:
+            raise BackendError(f"the backend {self._address}: {error}") from None
+
+    def _write(self, frames: bytes) -> None:
+        try:
+            self._writer.write(frames if self._layer is None else self._layer.wrapped(frames))
+        except KerberosError as error:
+            raise BackendError(f"a call to the backend {self._address} cannot be wrapped: {error}") from None
+
+    async def _read_some(self, when: str) -> bytes:
+        while True:
+            try:
+                received = await self._reader.read(_READ_BYTES)
+            except OSError:
+                received = b""
+            if not received:
+                self._raise_closed(when)
+            if self._layer is None:
+                return received
+            try:
+                frames = self._layer.unwrapped(received)
+            except RemoteProtocolError as error:
+                self.not_hiveserver2(str(error))
+            if frames:
+                return frames
 
     def _raise_closed(self, when: str) -> NoReturn:
         raise BackendError(f"the backend {self._address} closed the connection {when}")

@@ -25,6 +25,7 @@ from proxy.wire.hs2.calls import (
     encode_close_session,
     encode_open_session,
 )
+from proxy.wire.hs2.open_session import PROXY_USER
 from proxy.wire.hs2.replies import decode_session_reply, expect_reply, open_reply
 from proxy.wire.sasl import plain_response
 from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
@@ -44,6 +45,8 @@ class Login:
     password: str = field(repr=False)
     database: str | None
     dialer: Dialer
+    # The user whose session it is, where the proxy logs in as itself. None: the one who logs in.
+    acts_for: str | None = None
     # For each call; the server answers every call within a few seconds.
     reply_timeout_s: float = 60.0
 
@@ -78,7 +81,7 @@ class BackendClient:
         """
         address = Address(host, port)
         dialer = Dialer(upstream, connect_timeout_s)
-        return cls(Login(address, user, password, database, dialer, reply_timeout_s))
+        return cls(Login(address, user, password, database, dialer, reply_timeout_s=reply_timeout_s))
 
     async def __aenter__(self) -> Self:
         login = self._login
@@ -116,6 +119,8 @@ class BackendClient:
     async def _open_session(self) -> None:
         login = self._login
         configuration = {"use:database": login.database} if login.database else {}
+        if login.acts_for:
+            configuration[PROXY_USER] = login.acts_for
         message = encode_open_session(1, login.user, login.password, configuration)
         raw = await self._link.ask(Call(OPEN_SESSION, 1, message, CONTROL_REPLY_BYTES_MAX))
         if raw is None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
+import login_target
 import parser_targets
 import relay_target
 import thrift_targets
@@ -25,6 +26,8 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "calls": thrift_targets.calls,
     "replies": thrift_targets.replies,
     "relay": relay_target.relay,
+    "login": login_target.login,
+    "wrapped": login_target.wrapped,
 }
 
 # A field header and the result's own: what stands before a reply's struct in the body of its message.
@@ -58,6 +61,8 @@ def _seeds(name: str, client: str) -> Iterator[bytes]:
         "rows": _results("FetchResults", from_server),
         "metadata": _results("GetResultSetMetadata", from_server),
         "relay": relay_target.SCRIPTS,
+        "login": login_target.LOGINS,
+        "wrapped": (_PIECES + login_target.wrapped_by_peer(side) for side in sides),
     }
     yield from made[name]
 

@@ -44,6 +44,8 @@ LANDING: Final = frozenset(
         "proxy/session/shadow/test_shadow_on_spark.py",
         # Clients over HTTP before Spark: proxy/http/test_http_to_http, and e2e/test_transports_on_spark.
         "proxy/http/test_clients_over_http.py",
+        # Clients with Kerberos before Spark with Kerberos: kerberos/test_logins, without Spark.
+        "kerberos/test_kerberized_spark.py",
         # Several backends on Spark: proxy/backends/test_several_backends, without Spark.
         "proxy/backends/test_backends_on_spark.py",
         # Images and Compose in containers: deploy/test_compose_files and its neighbours, without an engine.

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from proxy.config.config import Config
 from proxy.config.endpoints import UPSTREAM, Listener, Upstream
+from proxy.config.kerberos import KerberosSection
 from proxy.config.serving import BackendSection, ListenerSection
 
 # Sections that tests set keys of; a key goes to the first that has it.
@@ -21,6 +22,7 @@ def server_config(
         listener=tuple(map(_listener, listeners)),
         backend=_backend(upstream),
         proxy_users=keys.pop("proxy_users", {}),
+        kerberos=keys.pop("kerberos", KerberosSection()),
     )
     for key, value in {"listen": "", "backend": backend, **keys}.items():
         name = next(name for name in _SECTIONS if hasattr(getattr(config, name), key))

@@ -7,7 +7,7 @@ a call that relies on either, so the proxy refuses such a call.
 
 from __future__ import annotations
 
-import struct
+from collections.abc import Iterator
 from typing import Final
 
 from proxy.wire.hs2.calls import OPEN_SESSION, PROTOCOL_V10, decode_configuration
@@ -37,8 +37,8 @@ _USERNAME: Final = (2, Kind.STRING)
 _CONFIGURATION: Final = (4, Kind.MAP)
 # A field's type and number, which stand before its value.
 _FIELD_HEADER_BYTES: Final = 3
-# The types of a map's keys and values, and their number, which stand before its entries.
-_MAP: Final = struct.Struct(">BBi")
+# The types of a map's keys and values, and their number.
+_MAP_HEADER_BYTES: Final = 6
 _STATUS_ERROR: Final = 3
 # SQLSTATE of the server's reply to a login that may not act for another user.
 _SQL_STATE: Final = b"08S01"
@@ -58,9 +58,7 @@ def proxy_user_of(message: Message) -> str | None:
     if found is None:
         return None
     wanted: str | None = None
-    settings = Reader(message.raw, found[0])
-    for key in settings.map_keys(Kind.STRING):
-        value = settings.text()
+    for key, value in _settings(Reader(message.raw, found[0])):
         if key == PROXY_USER:
             wanted = value
     return wanted
@@ -76,6 +74,32 @@ def with_user(message: Message, user: str) -> Message:
     found = _only_span(_USERNAME, Reader(raw, request[0]))
     start, stop = (request[0], request[0]) if found is None else (found[0] - _FIELD_HEADER_BYTES, found[1])
     return Message(message.header, raw[:start] + encoded + raw[stop:])
+
+
+def with_proxy_user(message: Message, user: str) -> Message:
+    """Return the call with one setting more, which names the user that the session acts for."""
+    raw = message.raw
+    request = _only_span(_REQUEST, Reader(raw, message.header.body_offset))
+    if request is None:
+        raise RemoteProtocolError("OpenSession has no request")
+    found = _only_span(_CONFIGURATION, Reader(raw, request[0]))
+    if found is None:
+        field = Writer().string_map(_CONFIGURATION[0], {PROXY_USER: user}).to_bytes()
+        return Message(message.header, raw[: request[0]] + field + raw[request[0] :])
+    settings = Reader(raw, found[0])
+    count = sum(1 for _ in _settings(settings))
+    # The entry goes behind the others, of which there are `count`: the server takes the last of equal keys.
+    map_header, entry = Writer().map_header(Kind.STRING, Kind.STRING, count + 1), Writer().entry(PROXY_USER, user)
+    entries = raw[found[0] + _MAP_HEADER_BYTES : found[1]]
+    return Message(
+        message.header, raw[: found[0]] + map_header.to_bytes() + entries + entry.to_bytes() + raw[found[1] :]
+    )
+
+
+def _settings(reader: Reader) -> Iterator[tuple[str, str]]:
+    """Yield the entries of a map of strings. Raises RemoteProtocolError for another."""
+    for key in reader.map_keys(Kind.STRING):
+        yield key, reader.text()
 
 
 def encode_open_session_refusal(seqid: int, sentence: str) -> bytes:
@@ -109,15 +133,16 @@ def with_fetch_size(raw: bytes, header: Header) -> bytes:
         reader.skip(field[1])
         if field == _CONFIGURATION:
             found = start, reader.position
-    one = Writer().string_map(_CONFIGURATION[0], {FETCH_SIZE: _FETCH_ROWS}).to_bytes()
     if found is None:
+        one = Writer().string_map(_CONFIGURATION[0], {FETCH_SIZE: _FETCH_ROWS}).to_bytes()
         # In front of the byte that ends the reply's struct.
         return raw[: reader.position - 1] + one + raw[reader.position - 1 :]
     keys = _keys(Reader(raw, found[0]))
     if keys is None or FETCH_SIZE in keys:
         return raw
-    map_header, entry = _MAP.pack(Kind.STRING, Kind.STRING, len(keys) + 1), one[_FIELD_HEADER_BYTES + _MAP.size :]
-    return raw[: found[0]] + map_header + entry + raw[found[0] + _MAP.size :]
+    map_header = Writer().map_header(Kind.STRING, Kind.STRING, len(keys) + 1).to_bytes()
+    entry = Writer().entry(FETCH_SIZE, _FETCH_ROWS).to_bytes()
+    return raw[: found[0]] + map_header + entry + raw[found[0] + _MAP_HEADER_BYTES :]
 
 
 def _keys(settings: Reader) -> list[str] | None:

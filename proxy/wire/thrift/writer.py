@@ -62,6 +62,16 @@ class Writer:
         body = b"".join(_prefixed(text.encode()) for entry in entries.items() for text in entry)
         return self.raw(field_id, Kind.MAP, _MAP.pack(Kind.STRING, Kind.STRING, len(entries)) + body)
 
+    def map_header(self, key: Kind, value: Kind, count: int) -> Writer:
+        """Write the start of a map's value; its entries follow."""
+        self._parts.append(_MAP.pack(key, value, count))
+        return self
+
+    def entry(self, key: str, value: str) -> Writer:
+        """Write an entry of a map of strings."""
+        self._parts += [_prefixed(key.encode()), _prefixed(value.encode())]
+        return self
+
     def to_bytes(self) -> bytes:
         """Return the bytes written."""
         return b"".join(self._parts)

@@ -1,0 +1,146 @@
+"""The section `[kerberos]`: logins of clients, and our own at the backends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta
+
+from proxy.config.errors import ConfigError
+from proxy.config.types import Counts, Section
+from proxy.kerberos.client_logins import ClientLogins, PlainLogins, ServiceKey
+from proxy.kerberos.errors import KerberosError
+from proxy.kerberos.name_rules import DEFAULT, NameRules
+from proxy.kerberos.principals import Principal, parse_principal
+from proxy.kerberos.protection import Protection
+
+Qop = Literal["auth", "auth-int", "auth-conf"]
+
+
+@dataclass(frozen=True)
+class BackendKerberos:
+    """The login at the backends: our own key, their principal, the protection. Names may still have `_HOST`."""
+
+    own: ServiceKey
+    principal: Principal
+    protection: Protection
+
+
+class KerberosSection(Section, frozen=True):
+    """Kerberos: see docs/kerberos.md. Needs the extra starpruner[kerberos]. Left out, logins pass as they come."""
+
+    counts: ClassVar = Counts.AFTER_RESTART
+
+    # The principal that clients log in to, as hive/_HOST@EXAMPLE.COM, where _HOST is this machine's full name.
+    # Clients write it behind `principal=` in their URL. Empty: no client can log in by Kerberos.
+    principal: str = ""
+    # The same on listeners with transport = "http", where browsers and curl ask for HTTP/the-host. Empty:
+    # `principal`, which hive-jdbc takes from its URL there too.
+    http_principal: str = ""
+    # The file with their keys, and with that of `own_principal`. Read anew at each login.
+    keytab: str = ""
+    # The protection of frames that clients may choose from: "auth" (a login alone), "auth-int" (nobody can change
+    # a frame), "auth-conf" (nobody can read it either). "auth" alone, as Hive has it: PyHive and impyla with
+    # pure-sasl take the strongest and can speak no other.
+    qop: Annotated[tuple[Qop, ...], Meta(min_length=1)] = ("auth",)
+    # Rules that make a user's short name of a principal, as Hadoop's hadoop.security.auth_to_local has them, one
+    # for each string. DEFAULT takes the first part of principals of our own realm.
+    auth_to_local: Annotated[tuple[str, ...], Meta(min_length=1)] = (DEFAULT,)
+    # Logins by name and password beside: "refuse"; "kdc" lets the KDC check the password; "backend" lets the
+    # backend check it, which cannot be one that asks for Kerberos itself.
+    plain: Literal["refuse", "kdc", "backend"] = "refuse"
+    # The principal of backends with hive.server2.authentication=KERBEROS, as hive/_HOST@EXAMPLE.COM, where _HOST
+    # is the backend's host. Empty: the backends ask for no Kerberos; where they look at no password, clients go on
+    # under their short names.
+    backend_principal: str = ""
+    # The principal that the proxy itself logs in as there. Empty: `principal`.
+    own_principal: str = ""
+    # The protection of frames to the backends (hive.server2.thrift.sasl.qop).
+    backend_qop: Qop = "auth"
+    # The way in which a session at such a backend is the client's: "proxy_user" acts for it by
+    # hive.server2.proxy.user, which the backend has to allow our principal (hadoop.proxyuser.*). "delegation"
+    # (S4U2Proxy) is not there yet and is refused.
+    act_by: Literal["proxy_user", "delegation"] = "proxy_user"
+
+    @property
+    def takes_logins(self) -> bool:
+        """True if the proxy takes the clients' logins itself, in the place of the backend."""
+        return bool(self.principal or self.backend_principal)
+
+    def client_logins(self, host: str, data_bytes_max: int, listeners: str = "") -> ClientLogins | None:
+        """The logins of clients on this host; None where they pass to the backend. Raises ConfigError.
+
+        `listeners` is the principal of one listener, if it has one of its own.
+        """
+        self._expect_whole()
+        if not self.takes_logins:
+            if listeners:
+                raise ConfigError("listener: kerberos_principal needs the section [kerberos]")
+            return None
+        try:
+            own = self._key(self.own_principal or self.principal)
+            service = self._key(listeners or self.principal) if listeners or self.principal else None
+            http_service = self._key(self.http_principal) if self.http_principal and not listeners else service
+            realm = self._key(self.principal).principal.realm if self.principal else own.principal.realm
+            rules = NameRules(self.auth_to_local, realm)
+        except KerberosError as error:
+            raise ConfigError(f"kerberos: {error}") from None
+        qops = frozenset(map(Protection, self.qop))
+        return ClientLogins(
+            None if service is None else service.at_host(host),
+            None if http_service is None else http_service.at_host(host),
+            own.at_host(host),
+            qops,
+            rules,
+            PlainLogins(self.plain),
+            data_bytes_max,
+        )
+
+    def backend_kerberos(self) -> BackendKerberos | None:
+        """The login at the backends; None where they ask for no Kerberos. Raises ConfigError."""
+        self._expect_whole()
+        if not self.backend_principal:
+            return None
+        try:
+            own = self._key(self.own_principal or self.principal)
+            return BackendKerberos(own, parse_principal(self.backend_principal), Protection(self.backend_qop))
+        except KerberosError as error:
+            raise ConfigError(f"kerberos: {error}") from None
+
+    def expect_transport(self, backend: str) -> None:
+        """Raise ConfigError where the backends speak something over which Kerberos is not spoken to them."""
+        if self.takes_logins and backend != "sasl":
+            raise ConfigError(
+                f'kerberos: backend.transport is "{backend}", and with [kerberos] it has to be "sasl"'
+            )
+
+    def _key(self, principal: str) -> ServiceKey:
+        return ServiceKey(parse_principal(principal), Path(self.keytab))
+
+    def _expect_whole(self) -> None:
+        if self.act_by == "delegation":
+            raise ConfigError(
+                'kerberos.act_by: "delegation" (S4U2Proxy) is not there yet; "proxy_user" acts for clients by '
+                "hive.server2.proxy.user"
+            )
+        if not self.takes_logins:
+            if self.keytab or self.own_principal:
+                raise ConfigError(
+                    "kerberos: keytab and own_principal need principal or backend_principal beside them"
+                )
+            return
+        if not self.keytab:
+            raise ConfigError("kerberos.keytab is missing: the file with the key of kerberos.principal")
+        if not (self.principal or self.own_principal):
+            raise ConfigError("kerberos.own_principal is missing: the name to log in with at the backends")
+        if not self.principal and self.plain == "refuse":
+            raise ConfigError(
+                "kerberos: nobody could log in, neither by Kerberos (kerberos.principal) nor by password "
+                '(kerberos.plain = "kdc")'
+            )
+        if self.plain == "backend" and self.backend_principal:
+            raise ConfigError(
+                'kerberos.plain: "backend" is for backends without kerberos.backend_principal; use "kdc"'
+            )

@@ -1,0 +1,87 @@
+"""The security layer of one side of a connection: plain frames to wrapped frames, and back.
+
+After a login with QOP auth-int or auth-conf each frame holds one token of GSSAPI. The proxy works on plain frames:
+tokens that come are unwrapped, one frame each, and frames that go are cut into tokens that the other side takes.
+Hive's transport reads the tokens of a message as one stream, however many they are.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from proxy.kerberos.context import Context
+from proxy.kerberos.errors import KerberosError
+from proxy.wire.thrift.errors import RemoteProtocolError
+from proxy.wire.thrift.frames import HEADER_BYTES, FrameReader, frame, frame_length
+
+# The data of one token that goes: long enough that its header is nothing, short enough that wrapping it keeps the
+# event loop for less than a millisecond.
+PIECE_BYTES_MAX: Final = 256 * 1024
+# A token is so much longer than its data: header, checksum and padding have below 100 bytes with each encryption
+# type of RFC 3961, 3962 and 8009.
+TOKEN_OVERHEAD_BYTES_MAX: Final = 1024
+
+
+class SecurityLayer:
+    """Wraps and unwraps the frames of one connection's side."""
+
+    def __init__(
+        self, context: Context, *, encrypts: bool, peer_token_bytes_max: int, data_bytes_max: int
+    ) -> None:
+        """`peer_token_bytes_max` is the longest token for the peer, `data_bytes_max` the most data of one from it.
+
+        Raises KerberosError if no data fits into the peer's tokens.
+        """
+        self._context = context
+        self._encrypts = encrypts
+        fitting = context.data_bytes_max(peer_token_bytes_max, encrypts=encrypts)
+        if fitting < 1:
+            raise KerberosError(
+                f"the other side takes tokens of {peer_token_bytes_max} bytes, into which nothing fits"
+            )
+        self._piece_bytes = min(fitting, PIECE_BYTES_MAX)
+        self._tokens = FrameReader(data_bytes_max + TOKEN_OVERHEAD_BYTES_MAX)
+        # Plain frames that go: a header that is cut, and the bytes left of the current frame's body.
+        self._header = b""
+        self._body_left = 0
+
+    def unwrapped(self, data: bytes) -> bytes:
+        """Take bytes that came, cut anywhere, and return the plain frames that they complete.
+
+        Raises RemoteProtocolError for bytes that the other side has not wrapped as agreed, or not now.
+        """
+        self._tokens.feed(data)
+        frames: list[bytes] = []
+        while (token := self._tokens.next_frame()) is not None:
+            frames.append(frame(self._content(token)))
+        return b"".join(frames)
+
+    def wrapped(self, data: bytes | memoryview) -> bytes:
+        """Take bytes of plain frames, cut anywhere, and return them wrapped. Raises KerberosError."""
+        view = memoryview(data)
+        if self._header:
+            view = memoryview(self._header + bytes(data))
+            self._header = b""
+        pieces: list[bytes] = []
+        while view:
+            if not self._body_left:
+                if len(view) < HEADER_BYTES:
+                    self._header = bytes(view)
+                    break
+                self._body_left = frame_length(view)
+                view = view[HEADER_BYTES:]
+                continue
+            piece = view[: min(self._body_left, self._piece_bytes)]
+            pieces.append(frame(self._context.wrap(bytes(piece), encrypts=self._encrypts)))
+            self._body_left -= len(piece)
+            view = view[len(piece) :]
+        return b"".join(pieces)
+
+    def _content(self, token: bytes) -> bytes:
+        try:
+            data, was_encrypted = self._context.unwrap(token)
+        except KerberosError as error:
+            raise RemoteProtocolError(f"a frame is not wrapped as the login agreed: {error}") from None
+        if self._encrypts and not was_encrypted:
+            raise RemoteProtocolError("a frame is not encrypted, although the login agreed on auth-conf")
+        return data

@@ -1,0 +1,50 @@
+"""The proxy's own login at a backend by Kerberos, over whatever reads and writes its bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from proxy.config.address import Address
+from proxy.config.kerberos import BackendKerberos
+from proxy.kerberos.backend_login import BackendLogin
+from proxy.kerberos.errors import KerberosError
+from proxy.kerberos.gss import initiator_context
+from proxy.kerberos.security_layer import SecurityLayer
+from proxy.kerberos.ticket_caches import TICKET_CACHES
+from proxy.net.login_threads import step_in_thread
+from proxy.net.own_host import own_host
+from proxy.wire.sasl import SaslReader
+from proxy.wire.thrift.errors import RemoteProtocolError
+
+
+async def log_in_by_kerberos(
+    kerberos: BackendKerberos,
+    address: Address,
+    read: Callable[[], Awaitable[bytes]],
+    write: Callable[[bytes], object],
+    step_s: float,
+) -> SecurityLayer | None:
+    """Log in, and return the layer that what follows is wrapped in.
+
+    `read` waits for the next bytes. Raises KerberosError if the login fails, RemoteProtocolError for a peer that
+    speaks something else.
+    """
+    own = kerberos.own.at_host(own_host())
+    peer = kerberos.principal.at_host(address.name or address.host)
+    login = BackendLogin(initiator_context(own.principal, own.keytab, peer), kerberos.protection)
+    try:
+        write(await step_in_thread(login.start, step_s))
+        replies = SaslReader()
+        while not login.is_over:
+            while (message := replies.next_message()) is None:
+                replies.feed(await read())
+            answer = await step_in_thread(partial(login.answer, message), step_s)
+            if answer:
+                write(answer)
+    except KerberosError as error:
+        TICKET_CACHES.login_failed()
+        raise KerberosError(f"the login as {own.principal} to {peer} failed: {error}") from None
+    if replies.leftover():
+        raise RemoteProtocolError("said more than was asked")
+    return login.layer

@@ -1,0 +1,415 @@
+"""Logins by Kerberos at the proxy, and the proxy's own at a backend, against a real KDC and python-gssapi."""
+
+import asyncio
+import struct
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from kerberos_realm import Realm, running_realm
+from support.kdc import REALM, require_kerberos
+from support.relay_dialogue import (
+    ACCEPTED,
+    SESSION,
+    close_session,
+    execute,
+    executed,
+    fetch,
+    open_session,
+    reply,
+    session_opened,
+)
+from support.scripted_session import Rewriter, Stage, stage
+
+from proxy.config.kerberos import KerberosSection
+from proxy.wire.hs2.calls import encode_open_session
+from proxy.wire.hs2.open_session import PROXY_USER
+from proxy.wire.sasl import SaslStatus, encode_sasl, plain_start
+from proxy.wire.thrift.frames import frame
+from proxy.wire.thrift.types import Kind
+from proxy.wire.thrift.writer import Writer
+
+require_kerberos()
+import gssapi  # noqa: E402
+from support.gssapi_peer import GssPeer, RefusedError, initiator, name  # noqa: E402
+
+QOPS = ("auth", "auth-int", "auth-conf")
+# The login of the proxy where the backend looks at no password.
+AS_ANNA = plain_start("anna", "anonymous")
+
+every_qop = pytest.mark.parametrize("qop", QOPS)
+
+
+@pytest.fixture(scope="module")
+def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Realm]:
+    with running_realm(tmp_path_factory.mktemp("realm")) as found:
+        yield found
+
+
+def client_context(realm: Realm, user: str = "anna") -> Any:
+    return initiator(realm.ccache(user), realm.PROXY)
+
+
+def backend_context(realm: Realm) -> Any:
+    keys = gssapi.Credentials(
+        name=name(realm.BACKEND), usage="accept", store={"keytab": str(realm.backend_keytab)}
+    )
+    return gssapi.SecurityContext(creds=keys, usage="accept")
+
+
+async def unlogged_client(on: Stage, realm: Realm, user: str = "anna") -> GssPeer:
+    return GssPeer(await on.connect(), client_context(realm, user))
+
+
+async def logged_in(
+    on: Stage, realm: Realm, qop: str, backend_qop: str | None = None, user: str = "anna"
+) -> tuple[GssPeer, GssPeer]:
+    """A client and its backend; without a QOP the backend asks for no Kerberos."""
+    client = await unlogged_client(on, realm, user)
+    login = asyncio.create_task(client.log_in(qop))
+    backend = GssPeer(await on.backend(), None)
+    if backend_qop is None:
+        await backend.peer.expect(plain_start(user, "anonymous"))
+        backend.peer.send(ACCEPTED)
+    else:
+        backend.context = backend_context(realm)
+        await backend.take_login(*QOPS)
+    await login
+    return client, backend
+
+
+@asynccontextmanager
+async def staged(kerberos: KerberosSection, rewriter: Rewriter | None = None, **keys: Any) -> AsyncIterator[Stage]:
+    async with stage(rewriter, kerberos=kerberos, **keys) as on:
+        yield on
+
+
+def opening_for(user: str, seqid: int = 1) -> bytes:
+    return frame(encode_open_session(seqid, "user", "password", {PROXY_USER: user}))
+
+
+async def open_both(client: GssPeer, backend: GssPeer, opening: bytes, handle: Any = SESSION) -> None:
+    client.send(open_session())
+    await backend.expect(opening)
+    backend.send(session_opened(session=handle))
+    await client.expect(session_opened(session=handle))
+
+
+@every_qop
+async def test_a_client_logs_in_by_kerberos_before_a_backend_without_it(realm: Realm, qop: str) -> None:
+    async with staged(realm.section(), Rewriter("SELECT 2")) as on:
+        client, backend = await logged_in(on, realm, qop)
+        await open_both(client, backend, open_session())
+        client.send(execute("SELECT 1 FROM a JOIN b"))
+        await backend.expect(execute("SELECT 2"))
+        backend.send(executed())
+        await client.expect(executed())
+        client.send(close_session())
+        await backend.expect(close_session())
+
+
+@every_qop
+@pytest.mark.parametrize("backend_qop", QOPS)
+async def test_both_sides_log_in_and_wrap_each_for_itself(realm: Realm, qop: str, backend_qop: str) -> None:
+    async with staged(realm.to_backend(backend_qop=backend_qop), Rewriter("SELECT 2")) as on:
+        client, backend = await logged_in(on, realm, qop, backend_qop)
+        assert str(backend.context.initiator_name) == realm.PROXY
+        await open_both(client, backend, opening_for("anna"))
+        client.send(execute("SELECT 1 FROM a JOIN b"))
+        await backend.expect(execute("SELECT 2"))
+        backend.send(executed())
+        await client.expect(executed())
+        client.send(fetch())
+        await backend.expect(fetch())
+        rows = reply("FetchResults", 1, Writer().binary(3, b"r" * 3_000_000))
+        backend.send(rows)
+        await client.expect(rows)
+
+
+async def test_many_small_and_cut_frames_keep_their_order(realm: Realm) -> None:
+    async with staged(realm.to_backend(backend_qop="auth-conf")) as on:
+        client, backend = await logged_in(on, realm, "auth-int", "auth-conf")
+        await open_both(client, backend, opening_for("anna"))
+        for seqid in range(50):
+            wrapped = client.wrapped(fetch(seqid)[4:])
+            client.peer.send(wrapped[:7])
+            await asyncio.sleep(0)
+            client.peer.send(wrapped[7:])
+            await backend.expect(fetch(seqid))
+            backend.send(reply("FetchResults", seqid))
+            await client.expect(reply("FetchResults", seqid))
+
+
+async def test_a_call_over_several_tokens_is_one_call(realm: Realm) -> None:
+    async with staged(realm.section()) as on:
+        client, backend = await logged_in(on, realm, "auth-conf")
+        call = execute("SELECT 1" + " " * 100_000)
+        client.peer.send(client.wrapped(open_session()[4:]))
+        await backend.expect(open_session())
+        backend.send(session_opened())
+        await client.expect(session_opened())
+        client.peer.send(client.wrapped(call[4:50_000]) + client.wrapped(call[50_000:]))
+        await backend.expect(call)
+
+
+# --- who may, and as whom
+
+
+async def test_nobody_acts_for_another_by_sasl(realm: Realm) -> None:
+    async with staged(realm.section()) as on:
+        client = await unlogged_client(on, realm)
+        with pytest.raises(RefusedError, match=rf"anna@{REALM} cannot act for 'bob@{REALM}' by SASL"):
+            await client.log_in("auth", f"bob@{REALM}".encode())
+        assert await client.peer.rest() == b""
+
+
+async def test_the_own_name_may_be_said(realm: Realm) -> None:
+    async with staged(realm.section()) as on:
+        client = await unlogged_client(on, realm)
+        login = asyncio.create_task(client.log_in("auth", f"anna@{REALM}".encode()))
+        backend = await on.backend()
+        await backend.expect(AS_ANNA)
+        backend.send(ACCEPTED)
+        await login
+
+
+@pytest.mark.parametrize("wanted", ["bob", ""])
+async def test_a_session_for_another_needs_the_proxy_users(realm: Realm, wanted: str) -> None:
+    async with staged(realm.to_backend()) as on:
+        client, _ = await logged_in(on, realm, "auth", "auth")
+        client.send(opening_for(wanted))
+        refusal = await client.read_message()
+        assert b"user 'anna' may not act for user" in refusal
+
+
+async def test_a_session_for_another_is_the_others_where_the_proxy_users_allow_it(realm: Realm) -> None:
+    async with staged(realm.to_backend(), proxy_users={"anna": ("bob",)}) as on:
+        client, backend = await logged_in(on, realm, "auth", "auth")
+        client.send(opening_for("bob"))
+        await backend.expect(opening_for("bob"))
+
+
+async def test_a_handle_belongs_to_the_principal_who_opened_it(realm: Realm) -> None:
+    async with staged(realm.to_backend()) as on:
+        annas, backend = await logged_in(on, realm, "auth-conf", "auth")
+        await open_both(annas, backend, opening_for("anna"))
+        bobs, other = await logged_in(on, realm, "auth-conf", "auth", user="bob")
+        bobs.send(fetch(3), close_session(4))
+        await other.expect(fetch(3))
+        assert await other.read_message() != close_session(4)[4:], "the handle is overwritten"
+        again, third = await logged_in(on, realm, "auth", "auth")
+        again.send(close_session(5))
+        await third.expect(close_session(5))
+
+
+async def test_rules_make_the_short_name(realm: Realm) -> None:
+    rules = (rf"RULE:[1:$1@$0](.*@{REALM})s/@.*/_user/", "DEFAULT")
+    async with staged(realm.section(auth_to_local=rules)) as on:
+        client = await unlogged_client(on, realm)
+        login = asyncio.create_task(client.log_in())
+        backend = await on.backend()
+        await backend.expect(plain_start("anna_user", "anonymous"))
+        backend.send(ACCEPTED)
+        await login
+
+
+async def test_a_principal_without_a_rule_is_refused(realm: Realm) -> None:
+    async with staged(realm.section(auth_to_local=("RULE:[2:$1]",))) as on:
+        client = await unlogged_client(on, realm)
+        with pytest.raises(RefusedError, match=f"no rule of kerberos.auth_to_local fits anna@{REALM}"):
+            await client.log_in()
+
+
+async def test_a_weaker_protection_than_offered_is_refused(realm: Realm) -> None:
+    async with staged(realm.section(qop=("auth-conf",))) as on:
+        client = await unlogged_client(on, realm)
+        with pytest.raises(RefusedError, match=r"selected no protection .* which are auth-conf"):
+            await client.log_in("auth")
+        assert client.offered >> 24 == 4
+
+
+async def test_a_backend_that_offers_less_than_configured_is_not_used(realm: Realm) -> None:
+    async with staged(realm.to_backend(backend_qop="auth-conf")) as on:
+        client = await unlogged_client(on, realm)
+        login = asyncio.create_task(client.log_in())
+        backend = GssPeer(await on.backend(), backend_context(realm))
+        with pytest.raises(asyncio.IncompleteReadError):
+            await backend.take_login("auth", "auth-int")
+        with pytest.raises(RefusedError, match=r"it offers auth, auth-int .* kerberos.backend_qop is auth-conf"):
+            await login
+
+
+async def test_a_backend_that_accepts_without_a_proof_is_not_used(realm: Realm) -> None:
+    async with staged(realm.to_backend()) as on:
+        client = await unlogged_client(on, realm)
+        login = asyncio.create_task(client.log_in())
+        backend = await on.backend()
+        await backend.expect(encode_sasl(SaslStatus.START, b"GSSAPI"))
+        backend.send(ACCEPTED)
+        with pytest.raises(RefusedError, match="it sent COMPLETE where a token of the context was to come"):
+            await login
+
+
+# --- passwords, and other mechanisms
+
+
+@pytest.mark.parametrize("mechanism", [b"DIGEST-MD5", b"PLAIN", b"\0\xff"])
+async def test_other_mechanisms_are_refused_with_a_sentence(realm: Realm, mechanism: bytes) -> None:
+    async with staged(realm.section()) as on:
+        client = await on.connect()
+        client.send(encode_sasl(SaslStatus.START, mechanism))
+        said = await client.rest()
+        assert said.startswith(bytes([SaslStatus.ERROR]))
+        assert b"is not taken here, by GSSAPI it is" in said
+
+
+async def test_the_kdc_checks_a_password_before_a_backend_with_kerberos(realm: Realm) -> None:
+    async with staged(realm.to_backend(plain="kdc")) as on:
+        client = await on.connect()
+        client.send(plain_start("anna", "secret-of-anna"))
+        backend = GssPeer(await on.backend(), backend_context(realm))
+        await backend.take_login(*QOPS)
+        await client.expect(ACCEPTED)
+        client.send(open_session())
+        await backend.expect(opening_for("anna"))
+
+
+@pytest.mark.parametrize(
+    "response",
+    [b"\0anna\0wrong", b"\0anna\0", b"\0nobody\0x", b"bob\0anna\0secret-of-anna", b"anna", b"\0\xff\0x"],
+)
+async def test_a_wrong_password_opens_nothing(realm: Realm, response: bytes) -> None:
+    async with staged(realm.to_backend(plain="kdc")) as on:
+        client = await on.connect()
+        client.send(encode_sasl(SaslStatus.START, b"PLAIN") + encode_sasl(SaslStatus.OK, response))
+        said = await client.rest()
+        assert said[:1] == bytes([SaslStatus.ERROR])
+        assert b"secret-of-anna" not in said
+        assert on.proxy.connection_count == 0
+
+
+async def test_the_backend_checks_a_password_where_that_is_configured(realm: Realm) -> None:
+    async with staged(realm.section(plain="backend")) as on:
+        client = await on.connect()
+        client.send(plain_start("carl", "a password"))
+        backend = await on.backend()
+        await backend.expect(plain_start("carl", "a password"))
+        backend.send(encode_sasl(SaslStatus.BAD, b"no"))
+        said = await client.rest()
+        assert b"refused the login" in said
+
+
+# --- tokens that are not right
+
+
+async def test_a_replayed_first_token_is_refused(realm: Realm) -> None:
+    async with staged(realm.section()) as on:
+        token = client_context(realm).step()
+        messages = encode_sasl(SaslStatus.START, b"GSSAPI") + encode_sasl(SaslStatus.OK, token)
+        first, second = await on.connect(), await on.connect()
+        first.send(messages)
+        await first.expect(bytes([SaslStatus.OK]))
+        second.send(messages)
+        said = await second.rest()
+        assert said[:1] == bytes([SaslStatus.ERROR])
+        assert b"replay" in said
+
+
+@pytest.mark.parametrize("damage", ["truncated", "changed", "garbage", "other service", "empty twice"])
+async def test_a_damaged_first_token_is_refused(realm: Realm, damage: str) -> None:
+    async with staged(realm.section()) as on:
+        token = bytes(client_context(realm).step())
+        if damage == "other service":
+            token = initiator(realm.ccache(), realm.BACKEND).step()
+        sent = {
+            "truncated": token[:-20],
+            "changed": token[:-20] + bytes(20),
+            "garbage": b"\x60\x84\xff\xff\xff\xff" + bytes(100),
+            "empty twice": b"",
+        }.get(damage, token)
+        client = await on.connect()
+        client.send(encode_sasl(SaslStatus.START, b"GSSAPI") + encode_sasl(SaslStatus.OK, sent))
+        if damage == "empty twice":
+            await client.expect(encode_sasl(SaslStatus.OK))
+            client.send(encode_sasl(SaslStatus.OK, b"\0"))
+        said = await client.rest()
+        assert said[:1] == bytes([SaslStatus.ERROR])
+        assert b"the login failed" in said
+
+
+@pytest.mark.parametrize(
+    "damage", ["plain", "replayed", "changed", "not encrypted", "empty", "negative", "too long"]
+)
+async def test_a_frame_that_is_not_wrapped_as_agreed_ends_the_connection(realm: Realm, damage: str) -> None:
+    async with staged(realm.section(), request_bytes_max=100_000) as on:
+        client, backend = await logged_in(on, realm, "auth-conf")
+        await open_both(client, backend, open_session())
+        good = client.wrapped(fetch(1)[4:])
+        client.peer.send(good)
+        await backend.expect(fetch(1))
+        changed = bytearray(client.wrapped(fetch(2)[4:]))
+        changed[-1] ^= 1
+        client.peer.send(
+            {
+                "plain": fetch(2),
+                "replayed": good,
+                "changed": bytes(changed),
+                "not encrypted": client.wrapped(fetch(2)[4:], encrypts=False),
+                "empty": bytes(4),
+                "negative": b"\xff\xff\xff\xff",
+                "too long": struct.pack(">I", 200_000),
+            }[damage]
+        )
+        assert await client.peer.rest() == b""
+        # The backend gets no part of it.
+        assert await backend.peer.rest() == b""
+
+
+async def test_a_backends_frame_that_is_not_wrapped_never_reaches_the_client(realm: Realm) -> None:
+    async with staged(realm.to_backend(backend_qop="auth-int")) as on:
+        client, backend = await logged_in(on, realm, "auth", "auth-int")
+        client.send(open_session())
+        await backend.expect(opening_for("anna"))
+        backend.peer.send(session_opened())
+        assert await client.peer.rest() == b""
+
+
+async def test_frames_of_the_client_behind_its_last_response_are_unwrapped_too(realm: Realm) -> None:
+    async with staged(realm.section()) as on:
+        client = await unlogged_client(on, realm)
+        original = client.say
+
+        def say(status: int, body: bytes) -> None:
+            original(status, body)
+            if status == SaslStatus.COMPLETE:
+                client.send(open_session())
+
+        client.say = say  # type: ignore[method-assign]
+        login = asyncio.create_task(client.log_in("auth-conf"))
+        backend = await on.backend()
+        await backend.expect(AS_ANNA)
+        backend.send(ACCEPTED)
+        await login
+        await backend.expect(open_session())
+
+
+# --- settings of OpenSession
+
+
+@pytest.mark.parametrize("settings", [{}, {"a": "b"}, {"use:database": "shop", "set:hiveconf:x": "ü"}])
+async def test_the_settings_of_a_session_stay_beside_the_user(realm: Realm, settings: dict[str, str]) -> None:
+    async with staged(realm.to_backend()) as on:
+        client, backend = await logged_in(on, realm, "auth", "auth")
+        client.send(frame(encode_open_session(1, "user", "password", settings)))
+        await backend.expect(frame(encode_open_session(1, "user", "password", {**settings, PROXY_USER: "anna"})))
+
+
+async def test_a_session_without_settings_gets_the_user(realm: Realm) -> None:
+    async with staged(realm.to_backend()) as on:
+        client, backend = await logged_in(on, realm, "auth", "auth")
+        body = Writer().header("OpenSession", 1, 1).struct(1).i32(1, 9).binary(2, b"x").stop().stop().to_bytes()  # type: ignore[arg-type]
+        client.send(frame(body))
+        said = await backend.read_message()
+        assert PROXY_USER.encode() in said
+        assert bytes([Kind.MAP]) in said

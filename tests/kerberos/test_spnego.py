@@ -1,0 +1,149 @@
+"""Clients over HTTP that log in by SPNEGO, before backends with Kerberos and without."""
+
+import asyncio
+from base64 import b64encode
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from kerberos_realm import Realm, running_realm
+from support.http_stage import HTTP_TO_BINARY, basic, body_of, message, stage
+from support.kdc import REALM, require_kerberos
+from support.relay_dialogue import ACCEPTED, close_session, fetch, open_session, reply, session_opened
+
+from proxy.wire.hs2.calls import encode_open_session
+from proxy.wire.hs2.open_session import PROXY_USER
+from proxy.wire.sasl import plain_start
+from proxy.wire.thrift.frames import frame
+
+require_kerberos()
+import gssapi  # noqa: E402
+from support.gssapi_peer import GssPeer, name  # noqa: E402
+
+OPEN, OPENED = message(open_session()), message(session_opened())
+
+
+@pytest.fixture(scope="module")
+def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Realm]:
+    with running_realm(tmp_path_factory.mktemp("realm")) as found:
+        yield found
+
+
+def negotiate(realm: Realm, user: str = "anna", mechanism: Any = None) -> dict[str, str]:
+    """The login of one request; each needs one of its own."""
+    credentials = gssapi.Credentials(usage="initiate", store={"ccache": realm.ccache(user)})
+    context = gssapi.SecurityContext(name=name(realm.PROXY), creds=credentials, usage="initiate", mech=mechanism)
+    return {"Authorization": f"Negotiate {b64encode(context.step()).decode()}"}
+
+
+@pytest.mark.parametrize("mechanism", ["1.2.840.113554.1.2.2", "1.3.6.1.5.5.2"], ids=["kerberos", "spnego"])
+async def test_a_client_over_http_goes_on_under_its_short_name(realm: Realm, mechanism: str) -> None:
+    oid = gssapi.OID.from_int_seq(mechanism)
+    async with stage(sides=HTTP_TO_BINARY, kerberos=realm.section()) as on:
+        post = on.start(OPEN, negotiate(realm, mechanism=oid))
+        link = await on.link()
+        await link.expect(plain_start("anna", "anonymous"))
+        link.send(ACCEPTED)
+        await link.expect(open_session())
+        link.send(session_opened())
+        assert await body_of(post) == OPENED
+        post = on.start(message(close_session()), negotiate(realm))
+        await link.expect(close_session())
+        link.send(reply("CloseSession"))
+        assert await body_of(post) == message(reply("CloseSession"))
+
+
+async def test_hive_jdbcs_colon_is_stepped_over(realm: Realm) -> None:
+    async with stage(sides=HTTP_TO_BINARY, kerberos=realm.section()) as on:
+        login = {"Authorization": negotiate(realm)["Authorization"].replace("Negotiate ", "Negotiate : ")}
+        post = on.start(OPEN, login)
+        link = await on.link()
+        await link.expect(plain_start("anna", "anonymous"))
+        post.cancel()
+        await asyncio.sleep(0)
+
+
+async def test_the_proxy_logs_in_to_the_backend_and_acts_for_the_client(realm: Realm) -> None:
+    async with stage(sides=HTTP_TO_BINARY, kerberos=realm.to_backend(backend_qop="auth-conf")) as on:
+        post = on.start(OPEN, negotiate(realm))
+        backend = await kerberized(on.link(), realm)
+        await backend.expect(frame(encode_open_session(1, "user", "password", {PROXY_USER: "anna"})))
+        backend.send(session_opened())
+        assert await body_of(post) == OPENED
+        bobs = on.start(message(fetch()), negotiate(realm, "bob"))
+        other = await kerberized(on.link(), realm)
+        await other.expect(fetch())
+        other.send(reply("FetchResults"))
+        await body_of(bobs)
+        bobs = on.start(message(close_session()), negotiate(realm, "bob"))
+        assert await other.read_message() != message(close_session()), "the handle is overwritten"
+        other.send(reply("CloseSession"))
+        await body_of(bobs)
+
+
+async def kerberized(link: Any, realm: Realm) -> GssPeer:
+    keys = gssapi.Credentials(
+        name=name(realm.BACKEND), usage="accept", store={"keytab": str(realm.backend_keytab)}
+    )
+    backend = GssPeer(await link, gssapi.SecurityContext(creds=keys, usage="accept"))
+    await backend.take_login("auth", "auth-conf")
+    return backend
+
+
+async def test_a_request_without_a_login_is_told_how_to(realm: Realm) -> None:
+    async with stage(sides=HTTP_TO_BINARY, kerberos=realm.section()) as on:
+        for headers in ({}, basic(), {"Authorization": "Negotiate !"}, {"Authorization": "Negotiate "}):
+            status, _, got = await on.post(OPEN, headers)
+            assert status == 401
+            assert got.headers.getall("WWW-Authenticate") == ["Negotiate"]
+
+
+async def test_a_replayed_request_is_refused(realm: Realm) -> None:
+    async with stage(sides=HTTP_TO_BINARY, kerberos=realm.section()) as on:
+        login = negotiate(realm)
+        post = on.start(OPEN, login)
+        link = await on.link()
+        await link.expect(plain_start("anna", "anonymous"))
+        status, said, _ = await on.post(OPEN, login)
+        assert (status, b"replay" in said) == (401, True)
+        post.cancel()
+
+
+async def test_the_kdc_checks_a_password_once_a_minute(realm: Realm) -> None:
+    async with stage(sides=HTTP_TO_BINARY, kerberos=realm.section(plain="kdc")) as on:
+        status, _, got = await on.post(OPEN, basic("anna", "wrong"))
+        assert status == 401
+        assert got.headers.getall("WWW-Authenticate") == ["Negotiate", 'Basic realm="hive"']
+        login = basic("anna", "secret-of-anna")
+        post = on.start(OPEN, login)
+        link = await on.link()
+        await link.expect(plain_start("anna", "anonymous"))
+        link.send(ACCEPTED)
+        await link.expect(open_session())
+        link.send(session_opened())
+        assert await body_of(post) == OPENED
+        realm.kdc.administrate(f"cpw -pw another anna@{REALM}")
+        try:
+            post = on.start(message(fetch()), login)
+            await link.expect(fetch())
+            link.send(reply("FetchResults"))
+            assert await body_of(post) == message(reply("FetchResults"))
+        finally:
+            realm.kdc.administrate(f"cpw -pw secret-of-anna anna@{REALM}")
+            realm.kdc.log_in("anna", "secret-of-anna")
+
+
+async def test_a_cookie_names_nobody_else(realm: Realm) -> None:
+    async with stage(sides=HTTP_TO_BINARY, kerberos=realm.section()) as on:
+        cookie = {"Cookie": "hive.server2.auth=cu=bob&rn=1&s=x="}
+        post = on.start(OPEN, negotiate(realm) | cookie)
+        link = await on.link()
+        await link.expect(plain_start("anna", "anonymous"))
+        post.cancel()
+        await asyncio.sleep(0)
+
+
+async def test_doas_is_for_nobody_else(realm: Realm) -> None:
+    async with stage(sides=HTTP_TO_BINARY, kerberos=realm.section()) as on:
+        status, _, _ = await on.post(OPEN, negotiate(realm), "/cliservice?doAs=bob")
+        assert status == 403
