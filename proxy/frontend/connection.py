@@ -12,6 +12,7 @@ from hashlib import blake2b
 from proxy.access.handle_access import HandleAccess
 from proxy.access.impersonation import ProxyUsers
 from proxy.config.endpoints import Listener
+from proxy.config.memory_shares import COPIES
 from proxy.frontend.backend_socket import BackendSocket
 from proxy.frontend.context import OWNER_BYTES, ServerContext
 from proxy.frontend.key_checks import key_terms
@@ -88,6 +89,7 @@ class Connection:
         self._reply: asyncio.Future[Reply] | None = None
         self._watchdog = Watchdog(settings, self._activity, self.close)
         self._client_pauses: set[str] = set()
+        self._backend_pauses: set[str] = set()
         self._started = self.last_activity = self._loop.time()
         self._from_client_bytes = self._from_backend_bytes = 0
         self._statements_held = self._statements_rewritten = 0
@@ -114,14 +116,35 @@ class Connection:
         """End the connection from our side, and answer calls that wait for a reply by an error."""
         self._execute(self._relay.close_with_error(sentence))
 
+    # --- called by the memory gate
+
+    @property
+    def held_bytes(self) -> int:
+        """The memory that bytes of the client, and replies to it, take."""
+        backend = self._backend.transport
+        unsent = 0 if backend is None else backend.get_write_buffer_size()
+        return COPIES * self._relay.waiting_bytes + unsent + self._client_unread_bytes
+
+    @property
+    def unfinished_bytes(self) -> int:
+        """The bytes of a call of the client's that has begun to come."""
+        return self._relay.waiting_bytes if self._relay.is_within_request else 0
+
+    def pause_for_memory(self, *, on: bool) -> None:
+        """Read nothing of the client, and no replies that it does not take; or go on."""
+        self._pause_client("memory", on=on)
+        # A statement may wait for the reply to a query of ours.
+        is_unread = not self._relay.is_deciding and self._client_unread_bytes > 0
+        self._pause_backend("memory", on=on and is_unread)
+
     # --- the client's socket
 
-    def client_side(self, *, full: bool) -> SocketCallbacks:
-        """The callbacks of the client's socket; `full` says that it is one too many."""
-        connected = partial(self._client_connected, full=full)
+    def client_side(self, refusal: str | None = None) -> SocketCallbacks:
+        """The callbacks of the client's socket; `refusal` says why the client cannot be served."""
+        connected = partial(self._client_connected, refusal)
         return SocketCallbacks(connected, self._client_data, self._client_lost, self._client_writable)
 
-    def _client_connected(self, transport: asyncio.Transport, *, full: bool) -> None:
+    def _client_connected(self, refusal: str | None, transport: asyncio.Transport) -> None:
         if self._ended:
             # Closed during its handshake.
             transport.abort()
@@ -129,12 +152,12 @@ class Connection:
         self._client = transport
         prepare(transport, self._settings)
         log.info("%s: opened from %s", self._name, peer_name(transport))
-        if full:
-            limit = self._settings.connections_max
-            sentence = f"Starpruner serves {limit} connections already (connections_max); try again later"
-            transport.write(refused(self._listener.transport, sentence))
-            self.close(f"refused, {limit} connections are open")
+        if refusal is not None:
+            transport.write(refused(self._listener.transport, refusal))
+            self.close(f"refused: {refusal}")
             return
+        if self._context.memory.is_paused:
+            self.pause_for_memory(on=True)
         self._watchdog.start(self._check_handshake)
 
     def _client_data(self, data: bytes) -> None:
@@ -145,6 +168,7 @@ class Connection:
             self._client.write(answer)
         else:
             self._execute(self._relay.client_data(data))
+            self._context.memory.bytes_came(COPIES * len(data))
 
     def _client_lost(self) -> None:
         self._end("the client closed")
@@ -152,7 +176,9 @@ class Connection:
     def _client_writable(self, writable: bool) -> None:  # noqa: FBT001 - asyncio tells by two callbacks
         # Replies that we make ourselves are bounded by this alone.
         self._pause_client("client", on=not writable)
-        self._backend.pause_reading(on=not writable)
+        self._pause_backend("client", on=not writable)
+        if not writable:
+            self._context.memory.bytes_came(self._client_unread_bytes)
 
     # --- the backend's socket
 
@@ -166,6 +192,8 @@ class Connection:
         if self._ended:
             transport.abort()
             return
+        if self._backend_pauses:
+            self._backend.pause_reading(on=True)
         self._execute(self._relay.backend_connected())
 
     def _backend_data(self, data: bytes) -> None:
@@ -266,6 +294,12 @@ class Connection:
         else:
             self._client.resume_reading()
 
+    def _pause_backend(self, reason: str, *, on: bool) -> None:
+        was_paused = bool(self._backend_pauses)
+        (self._backend_pauses.add if on else self._backend_pauses.discard)(reason)
+        if was_paused != bool(self._backend_pauses):
+            self._backend.pause_reading(on=bool(self._backend_pauses))
+
     # --- tasks
 
     async def _connect(self) -> None:
@@ -277,7 +311,7 @@ class Connection:
         """Go on with another backend. If it cannot be reached, this one answers for an unknown handle."""
         if await self._backend.switch_to(name, self._relay.credentials or b""):
             self._pause_client("backend", on=False)
-            if "client" in self._client_pauses:
+            if self._backend_pauses:
                 self._backend.pause_reading(on=True)
         self._execute(self._relay.moved())
 
@@ -354,8 +388,12 @@ class Connection:
             from_client_bytes=self._from_client_bytes,
             # The client cannot complete a message that is not read.
             is_within_request=self._relay.is_within_request and not self._client_pauses,
-            unread_bytes=0 if self._client is None else self._client.get_write_buffer_size(),
+            unread_bytes=self._client_unread_bytes,
         )
+
+    @property
+    def _client_unread_bytes(self) -> int:
+        return 0 if self._client is None else self._client.get_write_buffer_size()
 
     # --- the end
 

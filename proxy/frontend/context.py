@@ -12,6 +12,7 @@ from proxy.config.config import Config
 from proxy.frontend.background_runner import BackgroundRunner
 from proxy.frontend.graceful_close import GracefulClose
 from proxy.frontend.key_checks import KeyChecks
+from proxy.frontend.memory_gate import MemoryGate
 from proxy.frontend.rewrite_service import RewriteService
 from proxy.frontend.session_registry import SessionRegistry
 from proxy.net.log_once import LogOnce
@@ -39,6 +40,7 @@ class ServerContext:
     key_checks: KeyChecks
     dialer: Dialer
     backends: BackendPool
+    memory: MemoryGate
     # Key of the digests of credentials, so that they are of no use elsewhere.
     owner_key: bytes = field(default_factory=lambda: secrets.token_bytes(OWNER_BYTES), repr=False)
     # Backend connections that outlive their clients' connections for a moment.

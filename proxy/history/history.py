@@ -123,6 +123,8 @@ class History:
         directory: Path | None,
         quarantine: Callable[[], tuple[Sequence[str], Sequence[str]]] = lambda: ((), ()),
         on_end: Callable[[Record], None] = lambda _: None,
+        *,
+        held_chars_max: int = HELD_CHARS_MAX,
     ) -> None:
         """`quarantine` tells what is quarantined now, in sentences: rules, and fingerprints.
 
@@ -143,6 +145,7 @@ class History:
         self._running: dict[str, Record] = {}
         self._queue: deque[Record] = deque()
         self._verdicts: deque[tuple[str, ShadowRecord]] = deque(maxlen=HELD_MAX)
+        self._held_chars_max = min(held_chars_max, HELD_CHARS_MAX)
         self._held = self._held_chars = 0
         self._lost_queue = self._lost_unwritable = 0
         # Partitions that finished statements did not read, as far as they are known.
@@ -202,7 +205,7 @@ class History:
         """A statement runs from now on. False where there is no room for it."""
         chars = record.chars
         with self._lock:
-            if self._held >= HELD_MAX or self._held_chars + chars > HELD_CHARS_MAX:
+            if self._held >= HELD_MAX or self._held_chars + chars > self._held_chars_max:
                 self._lost_queue += 1
                 return False
             self._held += 1

@@ -16,6 +16,7 @@ from proxy.backends.backend import Backend
 from proxy.frontend.context import ServerContext
 from proxy.frontend.graceful_close import GRACEFUL_CLOSE_S
 from proxy.frontend.key_checks import key_terms
+from proxy.frontend.memory_gate import MemoryGate
 from proxy.frontend.rewrite_service import tell_outcome
 from proxy.http.exchange import CallerRecords, Exchange, Steps
 from proxy.http.exchange_driver import ExchangeDriver, ExchangeReply
@@ -67,6 +68,11 @@ class Gateway:
         self._graceful_closes: set[asyncio.Task[None]] = set()
         # Statements that fall back, whose clients may have left.
         self._fallbacks: set[asyncio.Task[ExchangeReply]] = set()
+
+    @property
+    def memory(self) -> MemoryGate:
+        """The gate that lets long calls in."""
+        return self._context.memory
 
     @property
     def open_operation_count(self) -> int:

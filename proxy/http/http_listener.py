@@ -14,6 +14,7 @@ from aiohttp.http import SERVER_SOFTWARE
 from multidict import CIMultiDict
 
 from proxy.config.config import Config
+from proxy.frontend.memory_gate import NoRoomError
 from proxy.http.exchange import message_of
 from proxy.http.exchange_driver import ExchangeReply
 from proxy.http.gateway import Gateway
@@ -126,6 +127,9 @@ class HttpListener:
         except (BackendError, RemoteProtocolError) as error:
             log.warning("a request from %s: %s", request.remote, error)
             return _sentence(_STATUSES[type(error)], str(error))
+        except NoRoomError as error:
+            log.warning("a request from %s is refused: memory is short", request.remote)
+            return _sentence(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
         except TimeoutError:
             log.warning("a request from %s: no body within %g s", request.remote, self._body_s)
             return _sentence(HTTPStatus.REQUEST_TIMEOUT, "The request's body did not come in time.")
@@ -163,6 +167,10 @@ class HttpListener:
         return None
 
     async def _answer(self, call: _CallUnderWay) -> web.StreamResponse:
+        async with self._gateway.memory.room_for(call.request.content_length):
+            return await self._answer_in_room(call)
+
+    async def _answer_in_room(self, call: _CallUnderWay) -> web.StreamResponse:
         request = call.request
         async with asyncio.timeout(self._body_s):
             body = await request.read()
