@@ -100,7 +100,7 @@ async def serve_until_stopped(
             directory,
             shared.quarantine.sentences,
             spans.statement_ended,
-            held_chars_max=memory.history_bytes,
+            memory_bytes=memory.history_bytes,
         )
         shared.metrics.watch_tracing(spans.lost)
         await _serve_with(config, shared, history, read, role, memory)

@@ -2,7 +2,7 @@
 
 >>> small = MemoryShares.of(160 * 1024 * 1024)
 >>> small.connections_max, small.request_bytes_max
-(512, 5242880)
+(409, 4194304)
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from typing import Final
 
 _MIB: Final = 1024 * 1024
 
-# A process without sessions has 67 MB; the rest is for what a heap loses between blocks.
-BASE_BYTES: Final = 80 * _MIB
+# A process without sessions has 68 MB. The rest is for gaps in its heap, and for the health check of its image,
+# which runs in the same container for a moment.
+BASE_BYTES: Final = 96 * _MIB
 # With less, every share would be too small for the usual statement: the kernel may end such a process.
 _FREE_BYTES_MIN: Final = 16 * _MIB
 # A connection with a session: 18 KB, and the last 20 statements that its history remembers, shortened.

@@ -211,7 +211,8 @@ class Connection:
         if self._backend.lease is not None:
             # A backend that has answered anything was judged by that.
             self._backend.lease.backend_failed("closed the connection without a word")
-            self._execute(self._relay.close(f"the backend {self._backend.lease.address} closed"))
+            sentence = f"Starpruner: the backend {self._backend.lease.address} closed the connection"
+            self._execute(self._relay.close_with_error(sentence))
 
     def _backend_writable(self, writable: bool) -> None:  # noqa: FBT001 - asyncio tells by two callbacks
         self._pause_client("backend", on=not writable)

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Generator
 from contextlib import suppress
+from dataclasses import replace
 from threading import Event
 
 import aiohttp
@@ -41,6 +42,8 @@ from support.relay_dialogue import (
 from support.scripted_session import PATIENCE_S, Rewriter, eventually
 from support.stop_requests import requested
 
+from proxy.config.memory_shares import AMPLE
+from proxy.frontend import memory_gate
 from proxy.operations.dispatch import Dispatch, OutcomeKind, Premises
 from proxy.operations.key_check import ASK_FIRST, KeyTerms
 from proxy.operations.query import Query, QueryFailed, QueryResult
@@ -625,6 +628,21 @@ async def test_one_client_too_many_is_told_so() -> None:
         assert status == 503
         assert b"serves 1 connections already" in body
         first.close()
+
+
+async def test_a_long_call_is_refused_where_memory_is_short_and_a_short_one_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(memory_gate, "ROOM_WITHIN_S", 0.1)
+    async with stage(memory=replace(AMPLE, statement_bytes=100 * 1024)) as on:
+        await open_one(on)
+        status, body, _ = await on.post(message(execute(f"SELECT 1 /* {'x' * 50_000} */")))
+        assert status == 503
+        assert b"too little memory for this now (memory_bytes_max); try again later" in body
+        post = on.start(message(fetch(2)))
+        await on.backend.answer(message(fetch(2)), message(reply("FetchResults", 2)))
+        await body_of(post)
+        assert on.proxy.memory.refused == 1
 
 
 async def test_connections_for_one_call_each_leave_none_behind() -> None:
