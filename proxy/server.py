@@ -230,7 +230,8 @@ class Proxy:
         """The sentence that refuses a new connection; None where there is room for it."""
         limit = self._connections_max
         if len(self._connections) + self._process.connections_elsewhere() >= limit:
-            return f"Starpruner serves {limit} connections already (connections_max); try again later"
+            limits = "connections_max, or as many as its memory has room for"
+            return f"Starpruner serves {limit} connections already ({limits}); try again later"
         return SENTENCE if self.memory.is_full() else None
 
     def reload_certificates(self) -> None:

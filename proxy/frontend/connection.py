@@ -132,6 +132,9 @@ class Connection:
 
     def pause_for_memory(self, *, on: bool) -> None:
         """Read nothing of the client, and no replies that it does not take; or go on."""
+        if self._ended:
+            # Its last bytes are being delivered, for which it is read.
+            return
         self._pause_client("memory", on=on)
         # A statement may wait for the reply to a query of ours.
         is_unread = not self._relay.is_deciding and self._client_unread_bytes > 0

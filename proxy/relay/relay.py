@@ -236,7 +236,7 @@ class Relay:
         if waiting is not None:
             answered.append((waiting.header.name, waiting.header.seqid))
         elif self._calls.replies.pending_count == len(calls) and (begun := self._client_buffer.begun_header()):
-            # Its client has written all of it, as far as it knows, and waits for a reply.
+            # Its client waits for a reply as soon as it has written the rest.
             answered.append((begun.name, begun.seqid))
         for name, seqid in answered:
             failure = hs2_calls.encode_failure(name, seqid, sentence, _CONNECTION_LOST)
