@@ -14,6 +14,7 @@ from pyhive import hive
 from pyspark.sql import SparkSession
 from support import cheap_spark
 from support.cheap_spark import QUICK_JAVA
+from support.container_engine import Built, NoEngineError, are_required, built_images
 from support.costs import CostRecorder
 from support.groups import GroupedTest, groups_of, longest_first
 from support.landing import is_landing
@@ -229,3 +230,16 @@ def iceberg_proxy(
     directory = tmp_path_factory.mktemp("iceberg_proxy")
     with proxy_process(iceberg_server.endpoint, directory, options=options) as process:
         yield process
+
+
+@pytest.fixture(scope="session")
+def built() -> Iterator[Built]:
+    """The image of the proxy, built once; required where STARPRUNER_CONTAINERS_REQUIRED is set."""
+    with ExitStack() as stack:
+        try:
+            found = stack.enter_context(built_images())
+        except NoEngineError as error:
+            if are_required():
+                raise
+            pytest.skip(str(error))
+        yield found

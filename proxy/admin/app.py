@@ -1,4 +1,4 @@
-"""The admin port's application: its pages, the JSON routes, POST /explain, GET /metrics, /healthz and /readyz."""
+"""The admin port's application: its pages, the JSON routes, /explain, /partitions, /metrics, /healthz, /readyz."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 from aiohttp import web
@@ -17,8 +17,15 @@ from proxy.admin import backends_endpoint as backend_routes
 from proxy.admin import statements_endpoint as statement_routes
 from proxy.admin.answers import Handler, add_headers, error_answer, json_answer, wants_html
 from proxy.admin.basic_login import BasicLogin, basic_login
-from proxy.admin.explain_endpoint import ANONYMOUS, ExplainRequest, check_login, explain_as_user
-from proxy.admin.pages import Explained, Pages
+from proxy.admin.explain_endpoint import (
+    ANONYMOUS,
+    ExplainRequest,
+    PartitionsRequest,
+    check_login,
+    explain_as_user,
+    partitions_as_user,
+)
+from proxy.admin.pages import Pages
 from proxy.admin.statements_view import StatementsView
 from proxy.admin.visitors import Visitors
 from proxy.backends.pool import BackendPool
@@ -26,12 +33,15 @@ from proxy.backends.readiness import Readiness
 from proxy.config.config import Config
 from proxy.config.serving import HistorySection
 from proxy.history.history import History
+from proxy.session.explain.partition_plan import PartitionPlanView
 from proxy.session.explain.view import ExplainView
 from proxy.session.metrics import CONTENT_TYPE
 from proxy.session.shared_state import SharedState
 from proxy.upstream.errors import BackendError
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 _NOT_READY: Final = HTTPStatus.SERVICE_UNAVAILABLE
 
@@ -54,6 +64,9 @@ def application(  # noqa: PLR0913 - the parts that the routes show
 
     async def explained(asked: ExplainRequest, user: str, password: str) -> ExplainView:
         return await explain_as_user(config, asked, user, password, shared, backends=backends, slots=slots)
+
+    async def planned(asked: PartitionsRequest, user: str, password: str) -> PartitionPlanView:
+        return await partitions_as_user(config, asked, user, password, shared, backends=backends, slots=slots)
 
     async def check_at_backend(user: str, password: str) -> None:
         await check_login(config, user, password, backends)
@@ -78,7 +91,8 @@ def application(  # noqa: PLR0913 - the parts that the routes show
     app.on_cleanup.append(lambda _: view.close())
     app.add_routes(
         [
-            web.post("/explain", _explaining(explained)),
+            web.post("/explain", _as_caller(_explain_request, explained)),
+            web.get("/partitions", _as_caller(_partitions_request, planned)),
             web.get("/metrics", expose),
             web.get("/healthz", healthz),
             web.get("/readyz", readyz),
@@ -90,24 +104,36 @@ def application(  # noqa: PLR0913 - the parts that the routes show
     return app
 
 
-def _explaining(explained: Explained) -> Handler:
-    async def explain(request: web.Request) -> web.Response:
+async def _explain_request(request: web.Request) -> ExplainRequest:
+    return msgspec.json.decode(await request.read(), type=ExplainRequest)
+
+
+async def _partitions_request(request: web.Request) -> PartitionsRequest:
+    return msgspec.convert(dict(request.query), PartitionsRequest, strict=False)
+
+
+def _as_caller(
+    read: Callable[[web.Request], Awaitable[T]], answered: Callable[[T, str, str], Awaitable[msgspec.Struct]]
+) -> Handler:
+    """Answers of a session that is opened with the request's own credentials."""
+
+    async def answer(request: web.Request) -> web.Response:
         try:
-            asked = msgspec.json.decode(await request.read(), type=ExplainRequest)
+            asked = await read(request)
             caller = _caller(request)
         except ValueError as error:
             return error_answer(HTTPStatus.BAD_REQUEST, f"The request is not understood: {error}.")
         try:
-            found = await explained(asked, caller.user, caller.password)
+            found = await answered(asked, caller.user, caller.password)
         except BackendError as error:
             return error_answer(HTTPStatus.BAD_GATEWAY, str(error))
         except Exception as error:  # noqa: BLE001 - aiohttp would log its message
             # Without its message, which may quote the statement.
-            log.error("POST /explain failed with %s", type(error).__name__)  # noqa: TRY400
+            log.error("%s %s failed with %s", request.method, request.path, type(error).__name__)  # noqa: TRY400
             return error_answer(HTTPStatus.INTERNAL_SERVER_ERROR, "Starpruner has failed; its log says more.")
         return json_answer(found)
 
-    return explain
+    return answer
 
 
 def _guarded(pages: Pages) -> Middleware:

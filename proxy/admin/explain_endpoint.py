@@ -1,15 +1,18 @@
-"""Answers to explain requests, each in a backend session of its own that is opened as the caller."""
+"""Explanations and partition plans on request, each in a backend session of its own, opened as the caller."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from proxy.backends.pool import BackendPool
 from proxy.config.config import Config
+from proxy.session.explain.partition_plan import PartitionPlanView, partition_plan
 from proxy.session.explain.view import ExplainView, view
 from proxy.session.session import Session
 from proxy.session.shared_state import SharedState
@@ -28,6 +31,30 @@ class ExplainRequest(msgspec.Struct, forbid_unknown_fields=True):
     sql: str
     database: str | None = None
     run_key_queries: bool = True
+
+
+class PartitionsRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """The query of GET /partitions."""
+
+    table: Annotated[str, Meta(description="A table's name, as a statement writes it.")]
+    filter: Annotated[str, Meta(description="A condition on its partition columns, as behind WHERE.")] = "TRUE"
+    database: Annotated[str, Meta(description="The database of a name without one; the user's own if empty.")] = ""
+
+
+async def partitions_as_user(  # noqa: PLR0913 - the request, its user, and the parts that answer it
+    config: Config,
+    request: PartitionsRequest,
+    user: str,
+    password: str,
+    shared: SharedState,
+    *,
+    backends: BackendPool,
+    slots: asyncio.Semaphore | None = None,
+) -> PartitionPlanView:
+    """The plan of a filter on a table's partitions, as this user may list them. Raises BackendError."""
+    session = Session(shared)
+    async with logged_in(config, user, password, request.database or None, backends) as client:
+        return await client.drive(partition_plan(session, request.table, request.filter), slots)
 
 
 async def explain_as_user(  # noqa: PLR0913 - the request, its user, and the parts that answer it

@@ -10,8 +10,9 @@ from typing import Any, Final
 import msgspec
 
 from proxy.admin.answers import ErrorAnswer
-from proxy.admin.explain_endpoint import ExplainRequest
+from proxy.admin.explain_endpoint import ExplainRequest, PartitionsRequest
 from proxy.backends.backend import BackendView
+from proxy.session.explain.partition_plan import PartitionPlanView
 from proxy.session.explain.view import ExplainView
 
 _REF: Final = "#/components/schemas/{name}"
@@ -38,7 +39,8 @@ class Route:
 
 def description(routes: Sequence[Route]) -> dict[str, Any]:
     """The description of these routes, and of those for explain and backends."""
-    types = [ErrorAnswer, ExplainRequest, ExplainView, BackendsAnswer, *(route.answer for route in routes)]
+    own = [ErrorAnswer, ExplainRequest, ExplainView, PartitionPlanView, BackendsAnswer]
+    types = [*own, *(route.answer for route in routes)]
     schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
     schema_of = dict(zip(types, schemas, strict=True))
     error = _content("An error, as a sentence.", schema_of[ErrorAnswer])
@@ -56,6 +58,17 @@ def description(routes: Sequence[Route]) -> dict[str, Any]:
             "requestBody": {"required": True, **_content("", schema_of[ExplainRequest], is_answer=False)},
             "responses": {
                 "200": _content("The answer.", schema_of[ExplainView]),
+                **dict.fromkeys(("400", "500", "502"), error),
+            },
+        }
+    }
+    paths["/partitions"] = {
+        "get": {
+            "summary": "The range scans that answer a filter on partitions; the credentials are the backend's.",
+            "security": [{"basic": []}, {}],
+            "parameters": _parameters(PartitionsRequest),
+            "responses": {
+                "200": _content("The answer.", schema_of[PartitionPlanView]),
                 **dict.fromkeys(("400", "500", "502"), error),
             },
         }
@@ -89,8 +102,15 @@ def _operation(route: Route, schema: dict[str, Any], error: dict[str, Any]) -> d
 
 def _parameters(query: type[msgspec.Struct]) -> list[dict[str, Any]]:
     (described,) = msgspec.json.schema(query)["$defs"].values()
+    required = set(described.get("required", ()))
     return [
-        {"name": name, "in": "query", "description": schema.pop("description"), "schema": schema}
+        {
+            "name": name,
+            "in": "query",
+            "required": name in required,
+            "description": schema.pop("description"),
+            "schema": schema,
+        }
         for name, schema in described["properties"].items()
     ]
 

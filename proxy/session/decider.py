@@ -10,7 +10,7 @@ from proxy.operations.query import QueryResult, Sharing
 from proxy.session.decision import Decision, DecisionTerms
 from proxy.session.decision_run import DecisionRun, may_narrow
 from proxy.session.feedback.spark_listings import SessionListings
-from proxy.session.session_catalog import Queries, SessionCatalog, SessionCatalogs
+from proxy.session.session_catalog import KnownPartitions, Queries, SessionCatalog, SessionCatalogs
 from proxy.session.shared_state import SharedState
 from proxy.statements.statement_class import StatementClass
 from proxy.statements.written_tables import WriteTargets, words_in
@@ -67,6 +67,10 @@ class Decider:
     def is_table(self, name: TableName, state: bytes | None) -> bool:
         """Whether a name is known to be that of a table, and of no view."""
         return self._catalogs.of_state(state).is_table(name)
+
+    def known_partitions(self, name: TableName, state: bytes | None) -> Queries[KnownPartitions]:
+        """A table and its partitions, as far as the session may know them."""
+        return self._catalogs.of_state(state).known_partitions(name)
 
     def look_up_written(self, statement: StatementClass, state: bytes | None) -> Queries[None]:
         """Ask whether the target of a write is a table, where it could as well be a view of one."""

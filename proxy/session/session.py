@@ -25,7 +25,7 @@ from proxy.session.decision import Decision, DecisionTerms
 from proxy.session.feedback.metastore_limits import FILTER_REFUSED
 from proxy.session.feedback.quarantine import Suspects, learn
 from proxy.session.feedback.quarantine_list import Cause
-from proxy.session.session_catalog import Queries
+from proxy.session.session_catalog import KnownPartitions, Queries
 from proxy.session.session_settings import (
     SessionSettings,
     SettingStatement,
@@ -135,6 +135,11 @@ class Session:
         terms = replace(self._terms(settings), run_key_queries=run_key_queries, is_explained=True)
         decision = yield from self._decider.decide(StatementClass(sql), terms)
         return replace(decision, skip=_switched_off(settings) or decision.skip)
+
+    def known_partitions(self, name: TableName) -> Queries[KnownPartitions]:
+        """A table and its partitions, as far as the session may know them."""
+        self._catch_up()
+        return self._decider.known_partitions(name, self._state.digest)
 
     def last_statements(self) -> Sequence[LoggedStatement]:
         """The last statements of the session, the newest first."""

@@ -78,6 +78,14 @@ class ListedPartitions:
     index: PartitionIndex
 
 
+@dataclass(frozen=True)
+class KnownPartitions:
+    """A table as a session knows it: None where it cannot be described, or its partitions cannot be listed."""
+
+    facts: TableFacts | None
+    index: PartitionIndex | None
+
+
 class SessionCatalogs:
     """The catalogs of one client session: one for each state that it is in."""
 
@@ -386,6 +394,12 @@ class SessionCatalog:
             if found is not None:
                 lists[name] = ListedPartitions(*found)
         return lists
+
+    def known_partitions(self, name: TableName) -> Queries[KnownPartitions]:
+        """A table and its partitions, as far as the session may know them."""
+        yield from self.look_up([name])
+        found = yield from self.partitions([name])
+        return KnownPartitions(self.facts(name), found[name].index if name in found else None)
 
     def files(
         self, planned: Plan, answers: KeyAnswers, limits: RewriteLimits

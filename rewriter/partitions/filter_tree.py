@@ -1,7 +1,7 @@
 """Filters on partition columns: a tree of conditions, the test of one field, and the test of one partition.
 
 There is no NOT, so null and false never differ: a comparison with null is not true, and no node above turns that
-into true. Negations are conditions of their own (`!=`, IS NOT NULL).
+into true. Negations are conditions of their own (`!=`, NOT LIKE, IS NOT NULL).
 """
 
 from __future__ import annotations
@@ -47,11 +47,12 @@ class In:
 
 @dataclass(frozen=True)
 class Like:
-    """A string column against a pattern."""
+    """A string column against a pattern, which it must fit or, if negated, must not fit."""
 
     column: str
     pattern: str
     escape: str = "\\"
+    negated: bool = False
 
 
 @dataclass(frozen=True)
@@ -95,11 +96,15 @@ def terms_of(node: And | Or) -> list[PartitionFilter]:
 
 @dataclass(frozen=True)
 class FieldTest:
-    """A test of one field: it must be in the ranges, and be a text that fits the pattern, if there is one."""
+    """A test of one field: it must be in the ranges, and be a text that fits the pattern, if there is one.
+
+    Negated, it must be a text that does not fit the pattern.
+    """
 
     column: int
     ranges: ByteRanges
     pattern: LikePattern | None = None
+    is_negated: bool = False
 
     @classmethod
     def of(cls, leaf: ColumnCondition, keys: PartitionKeys) -> FieldTest:
@@ -127,20 +132,30 @@ class FieldTest:
             prefix = keys.encode_field(column, pattern.prefix)
         else:
             prefix = VALUE + encoded_prefix(pattern.prefix)
-        is_exact = pattern.is_text or pattern.is_prefix
-        return cls(column, ByteRanges((ByteRange.of_prefix(prefix),)), None if is_exact else pattern)
+        fitting = ByteRange.of_prefix(prefix)
+        if pattern.is_text or pattern.is_prefix:
+            ranges = _not_in(fitting) if leaf.negated else [fitting]
+            return cls(column, ByteRanges.union(ranges))
+        if leaf.negated:
+            return cls(column, ByteRanges((ByteRange(VALUE, END),)), pattern, is_negated=True)
+        return cls(column, ByteRanges((fitting,)), pattern)
 
     def holds(self, entry: bytes, keys: PartitionKeys) -> bool:
         """True if a partition satisfies the leaf."""
         found = keys.field(entry, self.column)
-        return found in self.ranges and (
-            self.pattern is None or self.pattern.matches(str(keys.decode_field(self.column, found)))
-        )
+        if found not in self.ranges or self.pattern is None:
+            return found in self.ranges
+        return self.pattern.matches(str(keys.decode_field(self.column, found))) is not self.is_negated
+
+
+def _not_in(fields: ByteRange) -> list[ByteRange]:
+    """The values below and above some fields; null is neither."""
+    return [ByteRange(VALUE, fields.start), ByteRange(fields.stop, END)]
 
 
 def _compared(operator: Operator, equal: ByteRange) -> list[ByteRange]:
     """The fields that satisfy the comparison with a value whose own field is at `equal`."""
-    less, greater = ByteRange(VALUE, equal.start), ByteRange(equal.stop, END)
+    less, greater = _not_in(equal)
     return {
         Operator.EQUAL: [equal],
         Operator.NOT_EQUAL: [less, greater],

@@ -78,8 +78,8 @@ class PartitionKeys:
         """The field of one column in a key or an entry."""
         start = 0
         for before in range(column):
-            start = self._end(key, start, before)
-        return key[start : self._end(key, start, column)]
+            start = self.field_end(key, start, before)
+        return key[start : self.field_end(key, start, column)]
 
     def fields(self, keys: Iterable[bytes], column: int) -> Iterator[bytes]:
         """The field of one column in each of many keys or entries."""
@@ -92,7 +92,7 @@ class PartitionKeys:
 
     def is_field(self, column: int, prefix: bytes) -> bool:
         """True if the bytes are a whole field of the column, and not the start of several."""
-        return self._end(prefix, 0, column) == len(prefix)
+        return self.field_end(prefix, 0, column) == len(prefix)
 
     def entry(self, spec: str) -> bytes:
         r"""The entry of a partition, from a row of SHOW PARTITIONS. Raises NotIndexableError.
@@ -135,10 +135,10 @@ class PartitionKeys:
     def _ends(self, key: bytes) -> Iterator[int]:
         end = 0
         for column in range(len(self.columns)):
-            end = self._end(key, end, column)
+            end = self.field_end(key, end, column)
             yield end
 
-    def _end(self, key: bytes, start: int, column: int) -> int:
+    def field_end(self, key: bytes, start: int, column: int) -> int:
         """The end of the column's field; an offset behind the key if the field is not whole."""
         return start + 1 if key[start] == NULL[0] else self._codecs[column].end(key, start + 1)
 

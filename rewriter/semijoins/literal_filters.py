@@ -10,7 +10,6 @@ as days or as strings, as a setting decides.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -21,6 +20,7 @@ from rewriter.catalog.table_facts import TableFacts
 from rewriter.domains.cover import Box, Cover
 from rewriter.domains.domain import Domain
 from rewriter.domains.literals import Key, UnreadableKeyError, integers_of, is_key_type, literal
+from rewriter.domains.written_literals import decimal_of, integer_of, is_date_literal
 from rewriter.scopes.blocks import Scope
 from rewriter.scopes.join_tree import Join, Leaf
 from rewriter.semijoins.side_filters import BlockFilters
@@ -31,9 +31,6 @@ from rewriter.sql.statement import Statement
 # Boxes of the filters together: each disjunction multiplies them, and one that makes too many is ignored.
 _BOXES_MAX = 1_000
 
-_DIGITS = re.compile(r"[0-9]{1,20}")
-_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
-_DECIMAL_TYPE = re.compile(r"decimal\((\d+),(\d+)\)")
 _EVERYTHING = Box(())
 _EQUALS = (exp.EQ, exp.NullSafeEQ)
 _MIRRORED: dict[type[exp.Expr], type[exp.Expr]] = {
@@ -43,12 +40,6 @@ _MIRRORED: dict[type[exp.Expr], type[exp.Expr]] = {
     exp.GTE: exp.LTE,
     exp.EQ: exp.EQ,
     exp.NullSafeEQ: exp.EQ,
-}
-_INTEGER_TYPES = {
-    exp.DType.TINYINT: "tinyint",
-    exp.DType.SMALLINT: "smallint",
-    exp.DType.INT: "int",
-    exp.DType.BIGINT: "bigint",
 }
 
 
@@ -137,15 +128,15 @@ class _Literals:
         """The value of a literal, as a key of the type."""
         node = node.unnest()
         if integers_of(self.type_name) is not None:
-            return _integer(node)
+            return integer_of(node)
         if self.type_name == "boolean" and isinstance(node, exp.Boolean):
             return bool(node.this)
-        if self.type_name == "date" and _is_date_literal(node) and not _calls_date(self.statement):
+        if self.type_name == "date" and is_date_literal(node) and not _calls_date(self.statement):
             return str(node.this.this)
         if self.type_name == "string" and _is_plain_text(node) and not depends_on_quoting(self.statement.text):
             return str(node.this)
         if self.type_name.startswith("decimal"):
-            return _decimal(node, self.type_name)
+            return decimal_of(node, self.type_name)
         raise UnreadableKeyError(f"no literal that is a {self.type_name} for certain")
 
     def points(self, nodes: Sequence[exp.Expr]) -> Domain:
@@ -207,42 +198,6 @@ def _alternatives(term: exp.Expr) -> list[exp.Expr]:
 
 def _has_only(node: exp.Expr, *names: str) -> bool:
     return all(name in names or not value for name, value in node.args.items())
-
-
-def _integer(node: exp.Expr) -> int:
-    """An integer as it is written: 7, -7 or 7L, which sqlglot takes for a cast of 7."""
-    sign = -1 if isinstance(node, exp.Neg) else 1
-    node = node.this if isinstance(node, exp.Neg) else node
-    type_name, written = "bigint", node
-    if isinstance(node, exp.Cast):
-        type_name, written = _INTEGER_TYPES.get(node.to.this, ""), node.this
-    if isinstance(written, exp.Literal) and not written.is_string and _DIGITS.fullmatch(written.name):
-        value, held = int(written.name), integers_of(type_name)
-        if held is not None and value in held:
-            return sign * value
-    raise UnreadableKeyError("no integer literal")
-
-
-def _decimal(node: exp.Expr, type_name: str) -> str:
-    """A decimal literal that Spark compares in the column's own type: it could round in a wider one."""
-    sign = "-" if isinstance(node, exp.Neg) else ""
-    node = node.this if sign else node
-    held, written = _DECIMAL_TYPE.fullmatch(type_name), None
-    if isinstance(node, exp.Literal) and not node.is_string:
-        written = _NUMBER.fullmatch(node.name)
-    if held is None or written is None:
-        raise UnreadableKeyError("no decimal literal")
-    whole, _, fraction = written[0].partition(".")
-    precision, scale = map(int, held.groups())
-    if len(whole) > precision - scale or len(fraction) > scale:
-        raise UnreadableKeyError("a decimal literal that is wider than its column")
-    return sign + written[0]
-
-
-def _is_date_literal(node: exp.Expr) -> bool:
-    """DATE'2026-01-01', which reads as the call date('2026-01-01') does."""
-    is_date = isinstance(node, exp.Cast) and node.to.this is exp.DType.DATE and not node.args.get("format")
-    return is_date and isinstance(node.this, exp.Literal) and node.this.is_string
 
 
 def _calls_date(statement: Statement) -> bool:

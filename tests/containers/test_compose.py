@@ -1,7 +1,7 @@
 """deploy/compose, run: two proxies behind a balancer, Spark, its metastore and Prometheus, each in its container.
 
 Where the public images are named, images of Debian's packages stand in (compose.debian.yaml). Clients run in a
-container too. Takes a few minutes, so the deep run has it.
+container too. Takes some minutes, so it runs once a landing, where containers run, and in the deep run.
 """
 
 import json
@@ -21,14 +21,14 @@ from typing import Any
 import pytest
 from support.container_engine import (
     DOCKER,
+    PROXY_IMAGE,
+    Built,
     Engine,
     NoEngineError,
+    are_required,
     engine,
-    engine_directory,
-    import_base,
     network_namespace,
 )
-from support.profile import only_deep
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILES = ROOT / "deploy" / "docker"
@@ -37,7 +37,7 @@ CLIENT_PROGRAM = ROOT / "tests" / "support" / "container_client.py"
 COMPOSE = shutil.which("docker-compose") or "docker-compose"
 PROJECT = "starpruner"
 NETWORK = f"{PROJECT}_default"
-PROXY_IMAGE, SPARK_IMAGE = "starpruner:0.1.0", "starpruner-spark:0.1.0"
+SPARK_IMAGE = "starpruner-spark:0.1.0"
 # Grafana has no package in Debian.
 SERVICES = ("sample", "proxy-1", "proxy-2", "balancer", "prometheus")
 PROXIES = ("proxy-1", "proxy-2")
@@ -56,7 +56,7 @@ WHERE coalesce(reflect('java.lang.Thread', 'sleep', 1000L), '') <> 'awake'"""
 
 # Beside the tests that need the one Thrift Server, test_proxy_image.py among them: two engines never build at
 # once, and no second process starts that server.
-pytestmark = [only_deep("builds five images and runs them"), pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.xdist_group("spark")
 
 Rows = list[list[Any]]
 
@@ -219,11 +219,8 @@ def until(holds: Callable[[], bool], what: str, within_s: float = PATIENCE_S) ->
         time.sleep(0.2)
 
 
-def build_all(docker: Engine) -> None:
-    """Builds the images of deploy/docker and the stand-ins."""
-    base = import_base(docker)
-    bases = {"BUILD_IMAGE": base, "BASE_IMAGE": base}
-    docker.build(DOCKERFILES / "proxy.Dockerfile", ROOT, PROXY_IMAGE, bases)
+def build_others(docker: Engine, base: str) -> None:
+    """Builds Spark's image and the stand-ins, beside that of the proxy."""
     docker.build(DOCKERFILES / "spark.Dockerfile", ROOT, SPARK_IMAGE, {"BASE_IMAGE": base})
     for name in ("postgres", "haproxy", "prometheus"):
         arguments = {"BASE_IMAGE": base}
@@ -231,30 +228,29 @@ def build_all(docker: Engine) -> None:
 
 
 @pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
+def stack(built: Built) -> Iterator[Stack]:
     """Everything up, and the sample loaded; required where STARPRUNER_CONTAINERS_REQUIRED is set."""
     try:
         if shutil.which(COMPOSE) is None:
             raise NoEngineError("docker-compose is missing: apt-get install docker-compose")  # noqa: TRY301
-        with engine_directory() as directory:
-            with engine(directory) as docker:
-                build_all(docker)
-            # Only an engine in the machine's network can build, and only one in a namespace has networks.
-            with (
-                network_namespace(f"starpruner-{os.getpid()}") as namespace,
-                engine(directory, namespace) as docker,
-            ):
-                running = Stack(docker)
-                try:
-                    running.compose("up", "-d", "--no-build", *SERVICES)
-                    running.start_client()
-                    assert docker.docker("wait", running.container("sample")) == "0\n"
-                    yield running
-                finally:
-                    docker.docker("rm", "-f", "client")
-                    running.compose("down", "-v", "-t", "1")
+        with engine(built.directory) as docker:
+            build_others(docker, built.base)
+        # Only an engine in the machine's network can build, and only one in a namespace has networks.
+        with (
+            network_namespace(f"starpruner-{os.getpid()}") as namespace,
+            engine(built.directory, namespace) as docker,
+        ):
+            running = Stack(docker)
+            try:
+                running.compose("up", "-d", "--no-build", *SERVICES)
+                running.start_client()
+                assert docker.docker("wait", running.container("sample")) == "0\n"
+                yield running
+            finally:
+                docker.docker("rm", "-f", "client")
+                running.compose("down", "-v", "-t", "1")
     except NoEngineError as error:
-        if os.environ.get("STARPRUNER_CONTAINERS_REQUIRED"):
+        if are_required():
             raise
         pytest.skip(str(error))
 

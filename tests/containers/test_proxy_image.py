@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import tarfile
 import time
 from collections import Counter
@@ -16,23 +15,13 @@ from urllib.request import urlopen
 import pytest
 from async_client import AsyncClient
 from canned_backend import canned_backend
-from support.container_engine import (
-    BASE,
-    Engine,
-    NoEngineError,
-    debian_mirror,
-    engine,
-    engine_directory,
-    import_base,
-    package_index,
-)
+from support.container_engine import ROOT, Built, Engine, debian_mirror, engine, package_index
+from support.profile import only_deep
 from testcontainers.core.container import DockerContainer
 
 from demo.hive import Endpoint, connect, free_port, run
 from demo.thrift_server import ThriftServer
 
-ROOT = Path(__file__).parents[2]
-IMAGE = "starpruner:test"
 PATIENCE_S = 60.0
 # Of the proxy and all that it needs; python:3.12-slim-bookworm has some 125 MB below it.
 OWN_BYTES_MAX = 30_000_000
@@ -40,25 +29,11 @@ STAR_JOIN = """SELECT count(*) FROM small_star.visits v JOIN small_star.days d O
 WHERE d.weekday = 'Sunday'"""
 
 
-@pytest.fixture(scope="session")
-def docker() -> Iterator[Engine]:
-    """An engine of the session's own; required where STARPRUNER_CONTAINERS_REQUIRED is set."""
-    try:
-        with engine_directory() as directory, engine(directory) as running:
-            import_base(running)
-            yield running
-    except NoEngineError as error:
-        if os.environ.get("STARPRUNER_CONTAINERS_REQUIRED"):
-            raise
-        pytest.skip(str(error))
-
-
-@pytest.fixture(scope="session")
-def image(docker: Engine) -> str:
-    """The proxy's image, as its Dockerfile builds it on a base of Debian's packages."""
-    bases = {"BUILD_IMAGE": BASE, "BASE_IMAGE": BASE}
-    docker.build(ROOT / "deploy/docker/proxy.Dockerfile", ROOT, IMAGE, bases)
-    return IMAGE
+@pytest.fixture(scope="module")
+def docker(built: Built) -> Iterator[Engine]:
+    """An engine in the machine's own network, where Spark listens."""
+    with engine(built.directory) as running:
+        yield running
 
 
 def until(holds: Callable[[], bool], what: str) -> None:
@@ -83,24 +58,26 @@ def files_with(archive: tarfile.TarFile, words: list[bytes]) -> list[str]:
     return found
 
 
-def test_the_image_is_small_and_names_no_host_and_no_secret(docker: Engine, image: str, tmp_path: Path) -> None:
-    sizes = [json.loads(docker.docker("image", "inspect", name))[0]["Size"] for name in (image, BASE)]
+def test_the_image_is_small_and_names_no_host_and_no_secret(docker: Engine, built: Built, tmp_path: Path) -> None:
+    sizes = [json.loads(docker.docker("image", "inspect", name))[0]["Size"] for name in (built.proxy, built.base)]
     assert sizes[0] - sizes[1] < OWN_BYTES_MAX
     hosts = {urlsplit(line.split()[-1]).hostname for line in (debian_mirror(), *package_index())}
     words = [host.encode() for host in hosts if host and host not in {"deb.debian.org", "pypi.org"}]
     archive = tmp_path / "image.tar"
-    docker.docker("save", image, "-o", str(archive))
+    docker.docker("save", built.proxy, "-o", str(archive))
     with tarfile.open(archive) as saved:
         assert files_with(saved, words) == []
 
 
-def test_the_image_can_be_built_to_send_spans(docker: Engine, image: str) -> None:
-    bases = {"BUILD_IMAGE": BASE, "BASE_IMAGE": BASE, "EXTRAS": "tracing"}
-    docker.build(ROOT / "deploy/docker/proxy.Dockerfile", ROOT, f"{image}-tracing", bases)
+@only_deep("builds another image")
+def test_the_image_can_be_built_to_send_spans(docker: Engine, built: Built) -> None:
+    image = "starpruner-tracing:0.1.0"
+    arguments = {"BUILD_IMAGE": built.base, "BASE_IMAGE": built.base, "EXTRAS": "tracing"}
+    docker.build(ROOT / "deploy/docker/proxy.Dockerfile", ROOT, image, arguments)
     serve = ("serve", "--check", "--set", "tracing.endpoint=http://127.0.0.1:4318/v1/traces")
-    assert docker.docker("run", "--rm", f"{image}-tracing", *serve) == "starpruner: the settings are valid\n"
+    assert docker.docker("run", "--rm", image, *serve) == "starpruner: the settings are valid\n"
     program = "from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter"
-    docker.docker("run", "--rm", "--entrypoint", "python", f"{image}-tracing", "-c", program)
+    docker.docker("run", "--rm", "--entrypoint", "python", image, "-c", program)
 
 
 @contextmanager
@@ -129,10 +106,10 @@ def serving(
 
 @pytest.mark.usefixtures("small_star")
 def test_it_serves_as_nobody_with_a_root_that_is_read_only(
-    docker: Engine, image: str, spark: ThriftServer, monkeypatch: pytest.MonkeyPatch
+    docker: Engine, built: Built, spark: ThriftServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TESTCONTAINERS_RYUK_DISABLED", "true")
-    with serving(docker, image, spark.endpoint) as (container, endpoint, admin):
+    with serving(docker, built.proxy, spark.endpoint) as (container, endpoint, admin):
         until(endpoint.listens, "the proxy listens")
         with closing(connect(endpoint)) as through, closing(connect(spark.endpoint)) as direct:
             assert run(through, STAR_JOIN) == run(direct, STAR_JOIN)
@@ -176,12 +153,11 @@ async def opened_or_refused(endpoint: Endpoint) -> AsyncClient | str:
         return str(error)
 
 
-@pytest.mark.parametrize("memory", ["160m", "256m"])
 def test_with_little_memory_it_serves_or_refuses_and_lives(
-    docker: Engine, image: str, monkeypatch: pytest.MonkeyPatch, memory: str
+    docker: Engine, built: Built, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TESTCONTAINERS_RYUK_DISABLED", "true")
-    with canned_backend() as backend, serving(docker, image, backend, memory) as (container, endpoint, _):
+    with canned_backend() as backend, serving(docker, built.proxy, backend, "160m") as (container, endpoint, _):
         until(endpoint.listens, "the proxy listens")
         for _ in range(3):
             answers = asyncio.run(told_at_once(endpoint))
@@ -190,4 +166,4 @@ def test_with_little_memory_it_serves_or_refuses_and_lives(
         identifier = container.get_wrapped_container().id
         state = docker.docker("inspect", identifier, "-f", "{{.State.Status}} {{.State.OOMKilled}}")
         assert state == "running false\n"
-        assert f"memory of {memory.removesuffix('m')} MB".encode() in container.get_logs()[1]
+        assert b"memory of 160 MB" in container.get_logs()[1]

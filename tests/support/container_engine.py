@@ -17,14 +17,17 @@ from pathlib import Path
 
 from demo.child import Child
 
+ROOT = Path(__file__).parents[2]
 # The engine starts within a second.
 START_S = 30.0
 NSENTER = "/usr/bin/nsenter"
 BASE = "starpruner-test-base"
+# The name that deploy/compose has for it.
+PROXY_IMAGE = "starpruner:0.1.0"
 # The Dockerfiles' base images have the same: Python with its environments, and for the build `strip`.
 BASE_PACKAGES = ("python3-venv", "binutils", "ca-certificates")
 # As Debian's slim images: nobody reads them in a container.
-UNREAD = ("usr/share/doc", "usr/share/locale", "usr/share/man", "var/cache/apt", "var/lib/apt/lists", "var/log")
+UNREAD = ("usr/share/doc", "usr/share/locale", "usr/share/man")
 # Another client that stands first on PATH may lack BuildKit.
 DOCKER = "/usr/bin/docker"
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
@@ -73,6 +76,15 @@ class Engine:
         )
 
 
+@dataclass(frozen=True)
+class Built:
+    """A directory to start an engine on, and the images that were built there."""
+
+    directory: Path
+    base: str
+    proxy: str = PROXY_IMAGE
+
+
 def package_index() -> list[str]:
     """The lines of pip's configuration that say where packages come from; none for PyPI."""
     index = os.environ.get("PIP_INDEX_URL") or _done("pip", "config", "get", "global.index-url").stdout.strip()
@@ -102,9 +114,9 @@ def engine(directory: Path, namespace: str | None = None) -> Iterator[Engine]:
     """An engine with its data in a directory, in a network namespace if one is named. Raises NoEngineError."""
     if os.geteuid() != 0:
         raise NoEngineError("only root can start a Docker engine")
-    missing = [tool for tool in ("dockerd", "debootstrap", DOCKER) if shutil.which(tool) is None]
+    missing = [tool for tool in ("dockerd", "mmdebstrap", DOCKER) if shutil.which(tool) is None]
     if missing:
-        raise NoEngineError(f"{' and '.join(missing)} is missing: apt-get install docker.io debootstrap")
+        raise NoEngineError(f"{' and '.join(missing)} is missing: apt-get install docker.io mmdebstrap")
     socket = directory / "docker.sock"
     # `ip netns exec` would hide the control groups.
     inside = () if namespace is None else (NSENTER, f"--net=/var/run/netns/{namespace}")
@@ -142,19 +154,16 @@ def network_namespace(name: str) -> Iterator[str]:
 
 def import_base(engine: Engine) -> str:
     """Makes the base image of Debian's packages, and returns its name. Raises NoEngineError if it does not run."""
-    root = engine.directory / "base"
-    command = ("debootstrap", "--variant=minbase", f"--include={','.join(BASE_PACKAGES)}", SUITE, str(root))
-    made = _done(*command, debian_mirror())
-    if made.returncode != 0:
-        raise NoEngineError(f"no base image can be made of Debian's packages: {made.stdout[-500:]}")
-    for part in UNREAD:
-        shutil.rmtree(root / part, ignore_errors=True)
-    # apt fails without it.
-    (root / "var/log/apt").mkdir(parents=True)
-    # It names the mirror.
-    (root / "etc/apt/sources.list").write_text("")
     archive = engine.directory / "base.tar"
-    assert _done("tar", "-C", str(root), "-cf", str(archive), ".").returncode == 0
+    unread = [f"--dpkgopt=path-exclude=/{part}/*" for part in UNREAD]
+    # The list of sources would name the mirror. One of the machine's own may be signed by a key that Debian lacks.
+    made = _done(
+        *("mmdebstrap", "--variant=apt", f"--include={','.join(BASE_PACKAGES)}", *unread),
+        "--customize-hook=echo > $1/etc/apt/sources.list",
+        *(SUITE, str(archive), f"deb [trusted=yes] {debian_mirror()} {SUITE} main"),
+    )
+    if made.returncode != 0:
+        raise NoEngineError(f"no base image can be made of Debian's packages: {made.stderr[-500:]}")
     engine.docker("import", str(archive), BASE)
     host = {**os.environ, "DOCKER_HOST": engine.host}
     tried = subprocess.run(
@@ -167,6 +176,22 @@ def import_base(engine: Engine) -> str:
     if tried.returncode != 0:
         raise NoEngineError(f"the engine runs no container here: {tried.stderr[-500:]}")
     return BASE
+
+
+@contextmanager
+def built_images() -> Iterator[Built]:
+    """An engine's directory with the base image and the proxy's image in it. Raises NoEngineError."""
+    with engine_directory() as directory:
+        with engine(directory) as docker:
+            base = import_base(docker)
+            bases = {"BUILD_IMAGE": base, "BASE_IMAGE": base}
+            docker.build(ROOT / "deploy/docker/proxy.Dockerfile", ROOT, PROXY_IMAGE, bases)
+        yield Built(directory, base)
+
+
+def are_required() -> bool:
+    """True if tests with containers must not be skipped."""
+    return bool(os.environ.get("STARPRUNER_CONTAINERS_REQUIRED"))
 
 
 def _done(*command: str) -> subprocess.CompletedProcess[str]:

@@ -44,6 +44,9 @@ LANDING: Final = frozenset(
         "proxy/http/test_clients_over_http.py",
         # Several backends on Spark: proxy/backends/test_several_backends, without Spark.
         "proxy/backends/test_backends_on_spark.py",
+        # Images and Compose in containers: deploy/test_compose_files and its neighbours, without an engine.
+        "containers/test_proxy_image.py",
+        "containers/test_compose.py",
     }
 )
 

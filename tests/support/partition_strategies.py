@@ -67,7 +67,9 @@ def _leaves(column: str, type_name: str) -> st.SearchStrategy[PartitionFilter]:
         st.builds(In, st.just(column), st.lists(value | st.none(), max_size=4).map(tuple)),
         st.builds(IsNull, st.just(column), st.booleans()),
     )
-    return found | st.builds(Like, st.just(column), PATTERNS) if type_name == "string" else found
+    if type_name != "string":
+        return found
+    return found | st.builds(Like, st.just(column), PATTERNS, st.just("\\"), st.booleans())
 
 
 PATTERNS = st.lists(st.sampled_from(["a", "b", "\0", "é", "%", "_", "\\%", "\\_", "\\\\"]), max_size=6).map(
@@ -85,7 +87,7 @@ def is_true(node: PartitionFilter, row: dict[str, tuple[str, Key | None]]) -> bo
     if isinstance(node, IsNull):
         return (value is None) is not node.negated
     if isinstance(node, Like):
-        return None if value is None else like(str(value), node.pattern)
+        return None if value is None else like(str(value), node.pattern) is not node.negated
     if isinstance(node, Compare):
         return _compare(type_name, node.operator, value, node.value)
     answers = [_compare(type_name, Operator.EQUAL, value, other) for other in node.values]

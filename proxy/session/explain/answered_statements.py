@@ -1,4 +1,4 @@
-"""Statements that the proxy answers itself: EXPLAIN REWRITE and SHOW STARPRUNER STATEMENTS.
+"""Statements that the proxy answers itself: EXPLAIN REWRITE, EXPLAIN PARTITIONS, SHOW STARPRUNER STATEMENTS.
 
 Spark makes the result set, so that any client can read it: the proxy sends a query that holds the rows.
 """
@@ -16,6 +16,7 @@ from proxy.operations.key_check import ASK_FIRST, KeyTerms
 from proxy.operations.query import Query, QueryResult
 from proxy.operations.session_port import SessionPort
 from proxy.session.decision import Decision
+from proxy.session.explain.partition_plan import ListingSession, partition_plan, plan_lines
 from proxy.session.explain.text import text
 from proxy.session.explain.view import view
 from proxy.session.statement_log import LoggedStatement
@@ -26,6 +27,11 @@ from rewriter.sql.classify import COMMENT_OR_SPACE
 # Comments may stand in front, as clients put them there.
 _EXPLAIN_REWRITE: Final = re.compile(
     rf"(?:{COMMENT_OR_SPACE})*+EXPLAIN\s++REWRITE\s++(?P<json>JSON\s++)?(?=\S)", re.IGNORECASE | re.DOTALL
+)
+_EXPLAIN_PARTITIONS: Final = re.compile(
+    rf"(?:{COMMENT_OR_SPACE})*+EXPLAIN\s++PARTITIONS\s++(?P<json>JSON\s++)?(?!WHERE\b)"
+    r"(?P<table>(?:`[^`]++`|[^\s`;]++)++)(?:\s++WHERE\b(?P<filter>.*+)|\s*+;?\s*+)",
+    re.IGNORECASE | re.DOTALL,
 )
 _SHOW_STATEMENTS: Final = re.compile(
     rf"(?:{COMMENT_OR_SPACE})*+SHOW\s++STARPRUNER\s++STATEMENTS(?:\s++LIMIT\s++(?P<rows>\d{{1,9}}))?\s*+;?\s*+",
@@ -46,7 +52,7 @@ _COLUMNS: Final = {
 }
 
 
-class Deciding(SessionPort, Protocol):
+class Deciding(SessionPort, ListingSession, Protocol):
     """A session that decides about statements, explains its decisions, and knows its last statements."""
 
     def explain(self, sql: str, *, run_key_queries: bool) -> Generator[Query, QueryResult, Decision]:
@@ -78,6 +84,11 @@ class AnsweringSession:
             explained = view(decision)
             lines = [msgspec.json.encode(explained).decode()] if explain["json"] else text(explained).splitlines()
             return self._session.answer(statement, lines_query(lines), decision.timings.total_s)
+        partitions = _EXPLAIN_PARTITIONS.fullmatch(statement.text)
+        if partitions is not None:
+            plan = yield from partition_plan(self._session, partitions["table"], partitions["filter"])
+            lines = [msgspec.json.encode(plan).decode()] if partitions["json"] else plan_lines(plan)
+            return self._session.answer(statement, lines_query(lines, "plan"))
         show = _SHOW_STATEMENTS.fullmatch(statement.text)
         if show is not None:
             found = self._session.last_statements()
@@ -102,14 +113,14 @@ class AnsweringSession:
         self._session.closed()
 
 
-def lines_query(lines: list[str]) -> str:
+def lines_query(lines: list[str], column: str = "rewrite") -> str:
     """A query that answers the lines, one a row and in order: Spark hands on a list of values as it stands.
 
     >>> lines_query(["a", "it's"])
     "SELECT rewrite FROM VALUES ('a'), (CAST(X'69742773' AS STRING)) AS explained(rewrite)"
     """
     rows = ", ".join(f"({literal('string', line)})" for line in lines)
-    return f"SELECT rewrite FROM VALUES {rows} AS explained(rewrite)"  # noqa: S608 - literals without a quote
+    return f"SELECT {column} FROM VALUES {rows} AS explained({column})"  # noqa: S608 - literals without a quote
 
 
 def statements_query(statements: Sequence[LoggedStatement]) -> str:

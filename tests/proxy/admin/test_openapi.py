@@ -15,22 +15,31 @@ from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 from support.admin_pages import admin_port, busy_history
 
-from proxy.admin.explain_endpoint import ExplainRequest
+from proxy.admin.explain_endpoint import ExplainRequest, PartitionsRequest
 from proxy.admin.openapi import description
 from proxy.admin.statements_endpoint import ROUTES
 from proxy.config.config import Config
 from proxy.session.decision import Decision
+from proxy.session.explain.partition_plan import PartitionPlanView, planned
 from proxy.session.explain.view import ExplainView, view
 from proxy.upstream.errors import BackendError
+from rewriter.partitions.index import PartitionIndex
 
 DESCRIBED = description(ROUTES)
 OPERATIONS = [(method, path) for path, operations in DESCRIBED["paths"].items() for method in operations]
 # Those of which some requests are not allowed.
-REFUSING = [("get", "/statements"), ("get", "/reasons"), ("get", "/digests"), ("post", "/explain")]
+REFUSING = [
+    ("get", "/statements"),
+    ("get", "/reasons"),
+    ("get", "/digests"),
+    ("get", "/partitions"),
+    ("post", "/explain"),
+]
 EXAMPLES = 25
 EXCLUDED: dict[str, list[CheckFunction]] = {
     # A backend that is down is a 502, and described as such.
     "/explain": [not_a_server_error],
+    "/partitions": [not_a_server_error],
     # Two parameters come together, which the description can say in words alone.
     "/digests": [positive_data_acceptance],
 }
@@ -43,9 +52,17 @@ async def explain(_: Config, request: ExplainRequest, *__: object, **___: object
     return view(Decision(request.sql))
 
 
+async def plan(_: Config, request: PartitionsRequest, *__: object, **___: object) -> PartitionPlanView:
+    """A backend that is down now and then."""
+    if len(request.table) % 3 == 1:
+        raise BackendError("it is down")
+    return planned(request.table, request.filter, PartitionIndex.of(["y"], ["int"], ["y=1", "y=2"]))
+
+
 @pytest.fixture
 async def port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[TestClient[Any, Any]]:
     monkeypatch.setattr("proxy.admin.app.explain_as_user", explain)
+    monkeypatch.setattr("proxy.admin.app.partitions_as_user", plan)
     async with admin_port(monkeypatch, busy_history(tmp_path), is_open=True) as client:
         yield client
 
@@ -82,6 +99,7 @@ async def test_a_request_that_is_allowed_is_answered_as_described(
     statuses = await asyncio.to_thread(ask, port, method, path, GenerationMode.POSITIVE)
     expected = {
         "/explain": {HTTPStatus.OK, HTTPStatus.BAD_GATEWAY},
+        "/partitions": {HTTPStatus.OK, HTTPStatus.BAD_GATEWAY},
         "/digests": {HTTPStatus.OK, HTTPStatus.BAD_REQUEST},
         "/statements/{id}": {HTTPStatus.NOT_FOUND},
     }

@@ -5,8 +5,10 @@ from pyhive import hive
 
 from demo.hive import run
 from rewriter.domains.literals import Key, literal
+from rewriter.partitions.filter_text import read_filter
 from rewriter.partitions.filter_tree import And, Compare, In, IsNull, Like, Operator, Or, PartitionFilter
 from rewriter.partitions.index import PartitionIndex
+from rewriter.partitions.key_encoding import PartitionKeys
 
 # Derby takes texts for equal that differ in blanks at the end alone, so no two of these do.
 _TEXTS = (
@@ -21,6 +23,18 @@ _VALUES: dict[str, tuple[Key | None, ...]] = {
     "date": ("0001-01-01", "1582-10-15", "1969-12-31", "1970-01-01", "2026-11-20", "9999-12-31", None),
     "decimal(5,2)": ("-999.99", "-0.01", "0.00", "1.50", "10.00", "999.99", None),
     "string": (*_TEXTS, None),
+}
+
+
+# Three values of each type as people write them, ascending.
+_WRITTEN = {
+    "tinyint": ("-128", "0Y", "'127'"),
+    "int": ("-1", "7", "2147483647"),
+    "bigint": ("'-1'", "7", "9223372036854775807"),
+    "boolean": ("false", "false", "true"),
+    "date": ("'0001-01-01'", "DATE'1970-01-01'", "'2026-11-20'"),
+    "decimal(5,2)": ("-0.01", "1.50", "10"),
+    "string": ("'01'", "'ab'", "'z '"),
 }
 
 
@@ -44,6 +58,33 @@ def conditions(type_name: str) -> list[tuple[str, PartitionFilter]]:
     if type_name == "string":
         patterns = ("a%", "ab", "%b", "a_c", "_", "%!%%", "a!_c", "%\n%", "a%c%", "%")
         found += [(f"k LIKE {literal('string', p)} ESCAPE '!'", Like("k", p, "!")) for p in patterns]
+    return found + [(sql, read_filter(sql, PartitionKeys(("k",), (type_name,)))) for sql in texts(type_name)]
+
+
+def texts(type_name: str) -> list[str]:
+    """Conditions that the index reads from the text that Spark gets."""
+    low, middle, high = _WRITTEN[type_name]
+    found = [
+        *(f"{word} k {operator.value} {middle}" for word in ("", "NOT") for operator in Operator),
+        *(f"{middle} {operator.value} k" for operator in Operator),
+        f"k BETWEEN {low} AND {middle}",
+        f"k NOT BETWEEN {middle} AND {high}",
+        f"NOT (k > {low} AND (k < {high} OR k IS NULL))",
+        f"NOT (k <=> {middle} OR k = {low})",
+        f"k NOT IN ({low}, {high})",
+        f"k NOT IN ({low}, NULL)",
+        f"NOT (k IN ({low}) AND k <> {high})",
+        "k <=> NULL",
+        "NOT k <=> NULL",
+        "NOT k IS NULL",
+        "k = NULL OR NOT k > NULL",
+        "NOT (TRUE AND k IS NOT NULL)",
+    ]
+    if type_name == "string":
+        patterns = ("a%", "ab", "%b", "a_c", "_", "%")
+        found += [f"k NOT LIKE '{pattern}'" for pattern in patterns]
+        found += [f"NOT k LIKE '{pattern}' ESCAPE '!'" for pattern in (*patterns, "a!_c")]
+        found += [f"NOT k NOT LIKE '{pattern}'" for pattern in patterns]
     return found
 
 

@@ -1,5 +1,6 @@
-"""EXPLAIN REWRITE and SHOW STARPRUNER STATEMENTS as statements of the client."""
+"""EXPLAIN REWRITE, EXPLAIN PARTITIONS and SHOW STARPRUNER STATEMENTS as statements of the client."""
 
+import re
 import time
 from collections.abc import Generator, Sequence
 
@@ -11,9 +12,13 @@ from proxy.operations.key_check import ASK_FIRST, KeyTerms
 from proxy.operations.query import Query, QueryResult
 from proxy.session.decision import Decision
 from proxy.session.explain.answered_statements import AnsweringSession, lines_query, statements_query
+from proxy.session.explain.partition_plan import PartitionPlanView
 from proxy.session.explain.view import ExplainView, view
+from proxy.session.session_catalog import KnownPartitions
 from proxy.session.statement_log import LoggedStatement
 from proxy.statements.statement_class import StatementClass
+from rewriter import TableName
+from rewriter.partitions.index import PartitionIndex
 
 # Far above the microseconds that a look at a statement takes.
 PATIENCE_S = 5.0
@@ -31,6 +36,7 @@ class Inner:
         self.rewritten: list[str] = []
         self.explained: list[str] = []
         self.answered: list[str] = []
+        self.listed: list[TableName] = []
         self.has_closed = False
 
     def rewrite(
@@ -45,6 +51,11 @@ class Inner:
         self.explained.append(sql)
         yield from ()
         return Decision(sql)
+
+    def known_partitions(self, name: TableName) -> Generator[Query, QueryResult, KnownPartitions]:
+        self.listed.append(name)
+        yield from ()
+        return KnownPartitions(None, PartitionIndex.of(["y"], ["int"], ["y=1", "y=2"]))
 
     def last_statements(self) -> Sequence[LoggedStatement]:
         return STATEMENTS
@@ -185,3 +196,46 @@ def test_lines_of_any_kind_are_one_row_each() -> None:
 @pytest.mark.parametrize(("sql", "is_quick"), [("SELECT 1", True), ("SELECT 2", False)])
 def test_what_is_quick_says_the_session_inside(sql: str, is_quick: bool) -> None:  # noqa: FBT001
     assert AnsweringSession(Inner()).is_quick(StatementClass(sql)) is is_quick
+
+
+@pytest.mark.parametrize(
+    ("sql", "table", "kept"),
+    [
+        ("EXPLAIN PARTITIONS sales WHERE y = 1", "sales", 1),
+        ("-- a\n explain\npartitions `my db`.`a b`\nwhere(y > 0) ;\n", "my db.a b", 2),
+        ("EXPLAIN PARTITIONS sales;", "sales", 2),
+        ("EXPLAIN PARTITIONS json WHERE y = 1", "json", 1),
+    ],
+)
+def test_explain_partitions_answers_the_plan_of_a_filter(sql: str, table: str, kept: int) -> None:
+    inner = Inner()
+    assert f"'{kept} of 2 partitions of" in sent(inner, sql)
+    assert (list(map(str, inner.listed)), inner.answered) == ([table], [sql])
+
+
+def test_explain_partitions_answers_json_in_one_row() -> None:
+    query = sent(Inner(), "EXPLAIN PARTITIONS JSON sales WHERE y = 1")
+    assert query.startswith("SELECT plan FROM VALUES (CAST(X'")
+    (encoded,) = re.findall(r"X'([0-9A-F]+)'", query)
+    assert msgspec.json.decode(bytes.fromhex(encoded), type=PartitionPlanView).names == ["y=1"]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "EXPLAIN PARTITIONS",
+        "EXPLAIN PARTITIONS WHERE y = 1",
+        "EXPLAIN PARTITIONS a b",
+        "EXPLAIN PARTITIONSX t",
+        "x",
+    ],
+)
+def test_another_statement_goes_on_to_the_session(sql: str) -> None:
+    assert sent(Inner(), sql) == f"rewritten {sql}"
+
+
+def test_a_long_text_is_told_from_explain_partitions_in_one_go() -> None:
+    started = time.process_time()
+    for text in ("EXPLAIN PARTITIONS " + "a" * 100_000 + " b", "EXPLAIN PARTITIONS t" + " " * 100_000 + "b"):
+        assert sent(Inner(), text).startswith("rewritten")
+    assert time.process_time() - started < PATIENCE_S

@@ -1,0 +1,124 @@
+"""EXPLAIN PARTITIONS: the plan of a filter as lines and as JSON, from the lists of a session."""
+
+from collections.abc import Generator
+
+import pytest
+
+from proxy.operations.query import Query, QueryResult
+from proxy.session.explain.partition_plan import PartitionPlanView, partition_plan, plan_lines, planned
+from proxy.session.session_catalog import KnownPartitions
+from rewriter import TableFacts, TableName
+from rewriter.partitions.index import PartitionIndex
+from rewriter.vocabulary.identifiers import Column
+
+INDEX = PartitionIndex.of(["y", "m"], ["int", "int"], [f"y={y}/m={m}" for y in (2025, 2026) for m in range(1, 13)])
+FACTS = TableFacts((Column("y", "int"), Column("m", "int"), Column("x", "int")), ("y", "m"))
+
+
+class Listing:
+    """A session that knows a table's partitions."""
+
+    def __init__(self, known: KnownPartitions) -> None:
+        self._known = known
+        self.asked: list[TableName] = []
+
+    def known_partitions(self, name: TableName) -> Generator[Query, QueryResult, KnownPartitions]:
+        self.asked.append(name)
+        yield from ()
+        return self._known
+
+
+def plan_of(session: Listing, table: str, condition: str | None) -> PartitionPlanView:
+    with pytest.raises(StopIteration) as end:
+        next(partition_plan(session, table, condition))
+    found: PartitionPlanView = end.value.value
+    return found
+
+
+def test_the_lines_begin_with_the_result_and_go_on_with_the_scans() -> None:
+    plan = plan_of(Listing(KnownPartitions(FACTS, INDEX)), "sales", " y = 2025 AND m > 10 OR y > 2025 AND m = 1 ;")
+    assert plan_lines(plan) == [
+        "3 of 24 partitions of sales, 14 looked at",
+        "",
+        "Filter      (y = 2025 AND m > 10) OR (y > 2025 AND m = 1)",
+        "Order       y int, m int",
+        "",
+        "Scan 1",
+        "  start        y = 2025, m = 11 (included)",
+        "  stop         y = 2025 (included)",
+        "  partitions   2 of 2 kept",
+        "",
+        "Scan 2",
+        "  start        y = 2026 (included)",
+        "  stop         the last partition",
+        "  filter left  m = 1",
+        "  partitions   1 of 12 kept",
+        "",
+        "Partitions",
+        "  y=2025/m=11",
+        "  y=2025/m=12",
+        "  y=2026/m=1",
+    ]
+
+
+def test_a_full_scan_says_why_and_long_lists_say_what_they_leave_off() -> None:
+    lines = plan_lines(planned("sales", "m > 1", INDEX))
+    assert lines[0] == "22 of 24 partitions of sales, 24 looked at"
+    assert lines[4] == (
+        "Full scan   m > 1 is a full scan: partitions are in the order of y, and only a condition on y leaves some"
+        " out without a look at them."
+    )
+    assert lines[-1] == "  .. and 2 more partitions"
+    many = PartitionIndex.of(["y"], ["int"], [f"y={y}" for y in range(5_000)] + ["y=x"])
+    plan = planned("sales", f"y IN ({', '.join(map(str, range(0, 5_000, 2)))})", many)
+    assert (plan.scan_count, len(plan.scans), len(plan.names)) == (2_500, 100, 1_000)
+    lines = plan_lines(plan)
+    assert "Unreadable  1 partitions, which no filter leaves out" in lines
+    assert "  .. and 2400 more scans" in lines
+    assert len(plan.filter) < 3_000
+
+
+def test_without_a_filter_all_partitions_are_told() -> None:
+    plan = plan_of(Listing(KnownPartitions(FACTS, INDEX)), "sales", None)
+    assert (plan.partitions.kept, plan.filter) == (24, "TRUE")
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [("sales", ("sales",)), ("`my db`.`a.b`", ("my db", "a.b")), ("c.d.t", ("c", "d", "t"))],
+)
+def test_a_table_is_named_as_in_sql(text: str, parts: tuple[str, ...]) -> None:
+    session = Listing(KnownPartitions(FACTS, INDEX))
+    assert plan_of(session, text, "y = 2025").refusal is None
+    assert session.asked == [TableName(parts)]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a b", "range(5)", "(SELECT 1)", "t VERSION AS OF 1", "t TABLESAMPLE (1 ROWS)"]
+)
+def test_anything_else_is_not_asked_for(text: str) -> None:
+    session = Listing(KnownPartitions(FACTS, INDEX))
+    assert plan_of(session, text, "y = 2025").refusal == "The name of the table is not understood."
+    assert not session.asked
+
+
+NO_PARTITIONS = TableFacts((Column("x", "int"),))
+
+
+@pytest.mark.parametrize(
+    ("facts", "sentence"),
+    [
+        (None, "sales cannot be described in this session."),
+        (NO_PARTITIONS, "sales has no partitions that a filter could leave out."),
+        (FACTS, "The partitions of sales cannot be listed, or their columns have a type without a certain order."),
+    ],
+)
+def test_a_table_without_a_list_is_refused_with_a_sentence(facts: TableFacts | None, sentence: str) -> None:
+    plan = plan_of(Listing(KnownPartitions(facts, None)), "sales", "y = 2025")
+    assert (plan.refusal, plan_lines(plan)) == (sentence, [sentence])
+
+
+def test_a_filter_that_is_not_read_is_refused_with_a_sentence() -> None:
+    plan = planned("sales", "x = 1", INDEX)
+    assert plan.refusal == "x is not a partition column; the columns are y, m."
+    assert plan.columns == {"y": "int", "m": "int"}
