@@ -76,7 +76,7 @@ class ProxySection(Section, frozen=True):
     # Expert. How long a login may take. Long enough for a slow directory service behind it; bounds clients that
     # never speak.
     handshake_timeout_s: Seconds = 60.0
-    # Processes that serve the same ports; 0 stands for one per core. One alone relays a gigabyte in a quarter of a
+    # Processes that serve the same ports; 0 stands for one per core. One alone relays a gigabyte in half a
     # second of processor time, and most of the time that rewriting takes is waiting for Spark.
     workers: Annotated[int, Meta(ge=0, le=255)] = 1
     # Calls about a session or operation that this proxy has not seen opened: after it was restarted, or where
