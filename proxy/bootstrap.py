@@ -206,12 +206,13 @@ def _spare_collector() -> None:
 
 def _memory_of(config: Config) -> MemoryShares:
     """The shares of one process in the memory of all workers."""
-    limit = memory_limit()
-    wanted = config.proxy.memory_bytes_max or limit
-    shares = MemoryShares.of(min(wanted, limit) // worker_count(config.proxy.workers))
+    limit, workers = memory_limit(), worker_count(config.proxy.workers)
+    usable = min(config.proxy.memory_bytes_max or limit, limit)
+    shares = MemoryShares.of(usable // workers)
+    bounded = _share_of(config, workers, shares).proxy
     _log.info(
-        "memory of %d MB: room for %d connections in a worker, and for calls of %d MB",
-        *(min(wanted, limit) >> 20, shares.connections_max, shares.request_bytes_max >> 20),
+        "memory of %d MB: at most %d connections, and calls of %d MB",
+        *(usable >> 20, bounded.connections_max, bounded.request_bytes_max >> 20),
     )
     return shares
 
