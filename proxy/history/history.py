@@ -71,8 +71,8 @@ _LOG_EVERY_S: Final = 60.0
 CLOSE_S: Final = 3.0
 # Without a path: what a directory of temporary files bears, which may be memory.
 TEMPORARY_BYTES_MAX: Final = 64_000_000
-# With less, a single long statement could take all of it.
-TEMPORARY_BYTES_MIN: Final = 4_000_000
+# With less, a second of long statements would fill it before the oldest are deleted.
+TEMPORARY_BYTES_MIN: Final = 16_000_000
 # Statements that a session can be shown of its own: with proxy.connections_max sessions that is 60 MB.
 LAST_STATEMENTS_MAX: Final = 20
 # Running statements and sessions that other processes are told of.
