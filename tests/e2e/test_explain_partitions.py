@@ -3,6 +3,7 @@
 import json
 from base64 import b64encode
 from collections.abc import Iterator
+from contextlib import closing
 from http import HTTPStatus
 from typing import Any
 from urllib.error import HTTPError
@@ -12,8 +13,9 @@ from urllib.request import Request, urlopen
 import pytest
 from pyhive import hive
 
-from demo.hive import run
+from demo.hive import connect, run
 from demo.proxy_process import ProxyProcess
+from demo.thrift_server import ThriftServer
 
 LOGIN = b64encode(b"tester:secret").decode()
 SECONDS_MAX = 120
@@ -21,14 +23,14 @@ TABLE = "visits_by_month"
 
 
 @pytest.fixture(scope="module")
-def table(direct: hive.Connection) -> Iterator[str]:
+def table(spark: ThriftServer) -> Iterator[str]:
     """Partitions of two columns, one of them null."""
-    run(direct, f"DROP TABLE IF EXISTS {TABLE}")
-    run(direct, f"CREATE TABLE {TABLE} (x INT, y INT, place STRING) USING parquet PARTITIONED BY (y, place)")
-    run(direct, f"INSERT INTO {TABLE} SELECT 1, 2020 + id, p FROM range(4), (VALUES ('ab'), ('ac'), ('b')) t(p)")
-    run(direct, f"INSERT INTO {TABLE} VALUES (1, NULL, 'ab')")
-    yield TABLE
-    run(direct, f"DROP TABLE {TABLE}")
+    with closing(connect(spark.endpoint)) as direct:
+        run(direct, f"CREATE TABLE {TABLE} (x INT, y INT, place STRING) USING parquet PARTITIONED BY (y, place)")
+        rows = ", ".join(f"(1, {y}, '{place}')" for y in range(2020, 2024) for place in ("ab", "ac", "b"))
+        run(direct, f"INSERT INTO {TABLE} VALUES {rows}, (1, NULL, 'ab')")
+        yield TABLE
+        run(direct, f"DROP TABLE {TABLE}")
 
 
 def explained(session: hive.Connection, table: str, condition: str) -> dict[str, Any]:
@@ -42,7 +44,7 @@ def explained(session: hive.Connection, table: str, condition: str) -> dict[str,
     [
         ("y = 2021", 3),
         ("y >= 2022 AND place = 'b'", 4),
-        ("y BETWEEN 2020 AND 2021 AND place NOT LIKE 'a%'", 6),
+        ("y BETWEEN 2020 AND 2021 AND place NOT LIKE 'a%'", 2),
         ("NOT (y = 2020 OR place LIKE 'a_')", 9),
         ("y IS NULL OR y > 2022", 4),
         ("place IN ('ab', 'b')", 13),
@@ -62,7 +64,7 @@ def test_the_plan_keeps_the_partitions_that_spark_keeps(
 
 def test_the_lines_are_a_result_set_that_begins_with_the_result(proxied: hive.Connection, table: str) -> None:
     lines = [line for (line,) in run(proxied, f"EXPLAIN PARTITIONS {table} WHERE y >= 2023 AND place = 'b'")]
-    assert lines[0] == f"1 of 13 partitions of {table}, 3 looked at"
+    assert lines[0] == f"1 of 13 partitions of {table}, 1 looked at"
     assert lines[-1] == "  y=2023/place=b"
 
 
