@@ -89,7 +89,6 @@ class Connection:
         self._reply: asyncio.Future[Reply] | None = None
         self._watchdog = Watchdog(settings, self._activity, self.close)
         self._client_pauses: set[str] = set()
-        self._backend_pauses: set[str] = set()
         self._started = self.last_activity = self._loop.time()
         self._from_client_bytes = self._from_backend_bytes = 0
         self._statements_held = self._statements_rewritten = 0
@@ -120,25 +119,21 @@ class Connection:
 
     @property
     def held_bytes(self) -> int:
-        """The memory that bytes of the client, and replies to it, take."""
+        """The memory that calls of the client take. Back pressure bounds replies, each connection's own."""
         backend = self._backend.transport
         unsent = 0 if backend is None else backend.get_write_buffer_size()
-        return COPIES * self._relay.waiting_bytes + unsent + self._client_unread_bytes
+        return COPIES * self._relay.waiting_bytes + unsent
 
     @property
     def unfinished_bytes(self) -> int:
         """The bytes of a call of the client's that has begun to come."""
-        return self._relay.waiting_bytes if self._relay.is_within_request else 0
+        return self._relay.unfinished_bytes
 
     def pause_for_memory(self, *, on: bool) -> None:
-        """Read nothing of the client, and no replies that it does not take; or go on."""
-        if self._ended:
-            # Its last bytes are being delivered, for which it is read.
-            return
-        self._pause_client("memory", on=on)
-        # A statement may wait for the reply to a query of ours.
-        is_unread = not self._relay.is_deciding and self._client_unread_bytes > 0
-        self._pause_backend("memory", on=on and is_unread)
+        """Read nothing of the client, or go on. Its replies go on in any case."""
+        # One that has ended is read so that its last bytes are delivered.
+        if not self._ended:
+            self._pause_client("memory", on=on)
 
     # --- the client's socket
 
@@ -160,7 +155,10 @@ class Connection:
             self.close(f"refused: {refusal}")
             return
         if self._context.memory.is_paused:
-            self.pause_for_memory(on=True)
+            self._client_pauses.add("memory")
+        if self._client_pauses:
+            # The gate may have paused it already, during its handshake of TLS.
+            transport.pause_reading()
         self._watchdog.start(self._check_handshake)
 
     def _client_data(self, data: bytes) -> None:
@@ -179,9 +177,7 @@ class Connection:
     def _client_writable(self, writable: bool) -> None:  # noqa: FBT001 - asyncio tells by two callbacks
         # Replies that we make ourselves are bounded by this alone.
         self._pause_client("client", on=not writable)
-        self._pause_backend("client", on=not writable)
-        if not writable:
-            self._context.memory.bytes_came(self._client_unread_bytes)
+        self._backend.pause_reading(on=not writable)
 
     # --- the backend's socket
 
@@ -195,8 +191,6 @@ class Connection:
         if self._ended:
             transport.abort()
             return
-        if self._backend_pauses:
-            self._backend.pause_reading(on=True)
         self._execute(self._relay.backend_connected())
 
     def _backend_data(self, data: bytes) -> None:
@@ -214,8 +208,7 @@ class Connection:
         if self._backend.lease is not None:
             # A backend that has answered anything was judged by that.
             self._backend.lease.backend_failed("closed the connection without a word")
-            sentence = f"Starpruner: the backend {self._backend.lease.address} closed the connection"
-            self._execute(self._relay.close_with_error(sentence))
+            self._execute(self._relay.close(f"the backend {self._backend.lease.address} closed"))
 
     def _backend_writable(self, writable: bool) -> None:  # noqa: FBT001 - asyncio tells by two callbacks
         self._pause_client("backend", on=not writable)
@@ -298,12 +291,6 @@ class Connection:
         else:
             self._client.resume_reading()
 
-    def _pause_backend(self, reason: str, *, on: bool) -> None:
-        was_paused = bool(self._backend_pauses)
-        (self._backend_pauses.add if on else self._backend_pauses.discard)(reason)
-        if was_paused != bool(self._backend_pauses):
-            self._backend.pause_reading(on=bool(self._backend_pauses))
-
     # --- tasks
 
     async def _connect(self) -> None:
@@ -315,7 +302,7 @@ class Connection:
         """Go on with another backend. If it cannot be reached, this one answers for an unknown handle."""
         if await self._backend.switch_to(name, self._relay.credentials or b""):
             self._pause_client("backend", on=False)
-            if self._backend_pauses:
+            if "client" in self._client_pauses:
                 self._backend.pause_reading(on=True)
         self._execute(self._relay.moved())
 
@@ -392,12 +379,8 @@ class Connection:
             from_client_bytes=self._from_client_bytes,
             # The client cannot complete a message that is not read.
             is_within_request=self._relay.is_within_request and not self._client_pauses,
-            unread_bytes=self._client_unread_bytes,
+            unread_bytes=0 if self._client is None else self._client.get_write_buffer_size(),
         )
-
-    @property
-    def _client_unread_bytes(self) -> int:
-        return 0 if self._client is None else self._client.get_write_buffer_size()
 
     # --- the end
 

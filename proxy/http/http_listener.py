@@ -14,7 +14,7 @@ from aiohttp.http import SERVER_SOFTWARE
 from multidict import CIMultiDict
 
 from proxy.config.config import Config
-from proxy.frontend.memory_gate import NoRoomError
+from proxy.frontend.memory_gate import SMALL_BYTES, NoRoomError, Room
 from proxy.http.exchange import message_of
 from proxy.http.exchange_driver import ExchangeReply
 from proxy.http.gateway import Gateway
@@ -61,6 +61,7 @@ class HttpListener:
         """Serve HiveServer2 at `path`; `refusal` refuses logins that may not act for a user."""
         self._path = path
         self._connections_max = config.proxy.connections_max
+        self._request_bytes_max = config.proxy.request_bytes_max
         self._body_s = config.http.body_s
         self._gateway = gateway
         self._clients = clients
@@ -167,13 +168,23 @@ class HttpListener:
         return None
 
     async def _answer(self, call: _CallUnderWay) -> web.StreamResponse:
-        async with self._gateway.memory.room_for(call.request.content_length):
-            return await self._answer_in_room(call)
+        request, memory = call.request, self._gateway.memory
+        begun, length = b"", request.content_length
+        if length is None:
+            async with asyncio.timeout(self._body_s):
+                begun = await _beginning(request)
+            length = len(begun) if request.content.at_eof() else None
+        bytes_max = min(self._request_bytes_max, memory.call_bytes_max)
+        _expect_room(length, bytes_max)
+        async with memory.room_for(length) as room:
+            async with asyncio.timeout(self._body_s):
+                body = begun + await request.read()
+            _expect_room(len(body), bytes_max)
+            room.resize(len(body))
+            return await self._answer_in_room(call, body, room)
 
-    async def _answer_in_room(self, call: _CallUnderWay) -> web.StreamResponse:
+    async def _answer_in_room(self, call: _CallUnderWay, body: bytes, room: Room) -> web.StreamResponse:
         request = call.request
-        async with asyncio.timeout(self._body_s):
-            body = await request.read()
         query, headers = request.raw_path.partition("?")[2], list(request.headers.items())
         refused = self._refused(query, headers)
         if refused is not None:
@@ -183,7 +194,20 @@ class HttpListener:
         if self.is_draining and message.header.name == OPEN_SESSION:
             return _sentence(HTTPStatus.SERVICE_UNAVAILABLE, "Starpruner is shutting down.")
         client, host = self._clients(query, headers), request.remote or "HTTP"
-        return await _forward(call, await self._gateway.carry(message, client, host))
+        return await _forward(call, await self._gateway.carry(message, client, host, room.release))
+
+
+async def _beginning(request: web.Request) -> bytes:
+    """As much of a body as tells whether it is small: one that comes in chunks does not tell its length."""
+    begun = b""
+    while len(begun) <= SMALL_BYTES and (piece := await request.content.readany()):
+        begun += piece
+    return begun
+
+
+def _expect_room(length: int | None, bytes_max: int) -> None:
+    if length is not None and length > bytes_max:
+        raise web.HTTPRequestEntityTooLarge(bytes_max, length)
 
 
 async def _forward(call: _CallUnderWay, answered: ExchangeReply) -> web.StreamResponse:

@@ -32,11 +32,15 @@ def memory_limit(proc: Path = _PROC, cgroups: Path = _CGROUPS) -> int:
 
 def _limit_files(proc: Path, cgroups: Path) -> Iterator[Path]:
     try:
-        lines = (proc / "self" / "cgroup").read_text(encoding="utf-8").splitlines()
+        # A cgroup's name may have any bytes, line ends of Unicode among them.
+        text = (proc / "self" / "cgroup").read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
         return
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
+    for line in text.split("\n"):
+        _, _, described = line.partition(":")
+        controllers, colon, path = described.partition(":")
+        if not colon:
+            continue
         if not controllers:
             root, name = cgroups, "memory.max"
         elif "memory" in controllers.split(","):

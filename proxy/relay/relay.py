@@ -121,9 +121,9 @@ class Relay:
         return self._client_buffer.waiting_bytes + (0 if waiting is None else len(waiting.raw))
 
     @property
-    def is_deciding(self) -> bool:
-        """True if a call of the client waits for something else than more of its bytes."""
-        return self.phase in _BUSY
+    def unfinished_bytes(self) -> int:
+        """Bytes of a call that waits for more of its bytes, and for nothing else."""
+        return self._client_buffer.waiting_bytes if self.phase in _TAKING else 0
 
     @property
     def own_operation(self) -> InternalOperation:

@@ -595,14 +595,11 @@ async def test_statements_of_a_session_that_was_opened_elsewhere_pass_and_its_wr
         client.close()
 
 
-async def test_a_backend_that_dies_before_it_answers_is_told_to_the_client_as_a_lost_connection() -> None:
+async def test_a_backend_that_dies_during_a_call_ends_the_connection_as_it_does_directly() -> None:
     async with stage() as on:
         client, backend = await on.open_session()
         client.send(execute_and_wait("SELECT 1", 5))
         await backend.expect(execute_and_wait("SELECT 1", 5))
         backend.writer.transport.abort()
-        told = await client.rest()
-        assert read_header(told[4:]).seqid == 5
-        assert b"08S01" in told
-        assert f"the backend 127.0.0.1:{on.backend_port} closed the connection".encode() in told
+        assert await client.rest() == b""
         await on.all_gone()

@@ -12,12 +12,12 @@ MIB = 1024 * 1024
 V1, V2 = "memory/{}memory.limit_in_bytes", "{}memory.max"
 
 
-def limit(directory: Path, cgroup: str | None, files: dict[str, str]) -> int:
+def limit(directory: Path, cgroup: str | bytes | None, files: dict[str, str]) -> int:
     """The limit where /proc/self/cgroup says so, and these files are there."""
     if cgroup is not None:
         own = directory / "proc" / "self" / "cgroup"
         own.parent.mkdir(parents=True)
-        own.write_text(cgroup)
+        own.write_bytes(cgroup.encode() if isinstance(cgroup, str) else cgroup)
     for name, text in files.items():
         file = directory / "cgroups" / name
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -43,6 +43,11 @@ def test_the_lowest_of_a_unit_and_of_what_is_around_it_counts(
     around = dict.fromkeys(("", "system.slice/", "system.slice/starpruner.service/"), none)
     files = {name.format(path): f"{text}\n" for path, text in {**around, lower: f"{200 * MIB}"}.items()}
     assert limit(tmp_path, f"{line}/system.slice/starpruner.service\n", files) == 200 * MIB
+
+
+@pytest.mark.parametrize("odd", [b"odd", b"4:memory", b"1:name=\xff:/\xff", b"0:\x85:/a", b"0::/\xe2\x80\xa8b"])
+def test_lines_that_nobody_understands_are_passed_over(tmp_path: Path, odd: bytes) -> None:
+    assert limit(tmp_path, odd + b"\n0::/\n", {V2.format(""): f"{160 * MIB}\n"}) == 160 * MIB
 
 
 @pytest.mark.parametrize("cgroup", [None, "", "0::/\n"])

@@ -1,16 +1,18 @@
 """The room for analysis: how much may be taken, and when garbage is collected."""
 
 from itertools import count
-from threading import Thread
+from threading import Thread, current_thread
 
 import pytest
 
-from proxy.session.analysis_room import BYTES_PER_CHARACTER, AnalysisRoom
+from proxy.session.analysis_room import BYTES_PER_CHARACTER, COLLECTING_EVERY_S, AnalysisRoom
 
 
 def room_of(characters: int, collected: list[int] | None = None) -> AnalysisRoom:
     collections, seen = count(1), [] if collected is None else collected
-    return AnalysisRoom(characters * BYTES_PER_CHARACTER, lambda: seen.append(next(collections)))
+    return AnalysisRoom(
+        characters * BYTES_PER_CHARACTER, lambda: seen.append(next(collections)), may_collect=lambda: True
+    )
 
 
 def test_statements_take_room_until_none_is_left() -> None:
@@ -40,6 +42,32 @@ def test_room_that_was_given_back_is_collected_before_it_is_taken_again() -> Non
     assert room.take(20)
     assert collected == [1]
     assert not room.take(1)
+
+
+def test_garbage_is_collected_no_more_often_than_every_few_seconds() -> None:
+    collected, now = list[float](), [0.0]
+    room = AnalysisRoom(
+        100 * BYTES_PER_CHARACTER, lambda: collected.append(now[0]), lambda: now[0], may_collect=lambda: True
+    )
+    for step in range(11):
+        now[0] = float(step)
+        for _ in range(10):
+            assert room.take(60)
+            room.give_back(60)
+    assert collected == [0, COLLECTING_EVERY_S, 2 * COLLECTING_EVERY_S]
+
+
+def test_garbage_is_never_collected_by_the_thread_of_the_event_loop() -> None:
+    collected: list[Thread] = []
+    room = AnalysisRoom(100 * BYTES_PER_CHARACTER, lambda: collected.append(current_thread()))
+    for _ in range(10):
+        assert room.take(60)
+        room.give_back(60)
+    assert collected == []
+    beside = Thread(target=lambda: room.take(60))
+    beside.start()
+    beside.join()
+    assert collected == [beside]
 
 
 @pytest.mark.parametrize("characters", [1, 7])
