@@ -27,8 +27,8 @@ def _is_beside_main_thread() -> bool:
 class AnalysisRoom:
     """The room of a process. Used by several threads at once.
 
-    `may_collect` is true in threads that may stand still for a moment: not in the main one, whose event loop serves
-    all connections.
+    `may_collect` is true in threads that may stand still for a moment: not in the main one, whose event loop
+    serves all connections.
     """
 
     def __init__(
