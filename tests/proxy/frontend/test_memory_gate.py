@@ -312,7 +312,7 @@ async def test_a_client_that_does_not_go_on_with_its_call_is_refused_for_those_t
 @pytest.mark.usefixtures("impatient")
 async def test_downloads_that_nobody_reads_count_for_nothing() -> None:
     async with stage(memory=SMALL, write_buffer_bytes_max=SMALL.statement_bytes) as on:
-        rows = b"x" * (4 * SMALL.statement_bytes)
+        rows = b"x" * (20 * SMALL.statement_bytes)
         (client, backend), (other, _) = await sessions(on, 2)
         client.send(fetch(2))
         await backend.expect(fetch(2))
