@@ -15,6 +15,8 @@
 # make bench-short   a hundred short statements, from which little can be gained; five minutes
 # make bench-wire    what the wire costs: large results, short calls, many sessions; ten minutes
 # make bench-kerberos  what logins by Kerberos and wrapped frames cost; some minutes, and needs a KDC's programs
+# make bench-sizing  processor time of statements and results, memory of sessions: what a machine for the proxy needs;
+#              five minutes
 # make bench-small-files  what thousands of small files cost, read as they are, in fewer tasks, and compacted
 # make bench-layouts what files save that are told apart by a file index, on 50 million rows; half an hour or so
 # make bench-lists what is saved where keys do not tell the partitions, on 1,000 and 10,000 of them; half an hour or so
@@ -29,7 +31,7 @@ READY := .venv/ready
 # One fact and several, a week and years of it, and two that are left alone.
 QUICK_QUERIES := q3 q7 q19 q37 q42 q55 q60 q71 q82 q96 q98 q9
 
-.PHONY: setup demo test test-deep test-spark-3.5 iceberg bench bench-tpcds bench-dashboard bench-short bench-wire bench-kerberos bench-layouts bench-lists bench-iceberg bench-small-files wheel-demo check clean
+.PHONY: setup demo test test-deep test-spark-3.5 iceberg bench bench-tpcds bench-dashboard bench-short bench-wire bench-sizing bench-kerberos bench-layouts bench-lists bench-iceberg bench-small-files wheel-demo check clean
 
 setup: $(READY)
 
@@ -99,6 +101,9 @@ bench-wire: setup
 
 bench-kerberos: setup
 	PYTHONPATH=tests $(BIN)/python benchmarks/wrapped_wire.py
+
+bench-sizing: setup
+	PYTHONPATH=tests:tests/soak $(BIN)/python benchmarks/sizing.py --json .starpruner/bench/sizing.json
 
 bench-layouts: setup
 	PYTHONPATH=tests:tests/layouts $(BIN)/python benchmarks/layouts.py --json .starpruner/bench/layouts.json

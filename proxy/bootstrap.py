@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import signal
 import sys
@@ -24,9 +25,11 @@ from proxy.backends.maintenance import Maintenance
 from proxy.config.address import Address, address
 from proxy.config.config import Config
 from proxy.config.errors import ConfigError
+from proxy.config.memory_shares import MemoryShares
 from proxy.history.directory import history_directory
 from proxy.history.history import History
 from proxy.net.fd_limit import raise_fd_limit
+from proxy.net.memory_limit import memory_limit
 from proxy.operations.session_port import SessionOpening
 from proxy.server import Proxy
 from proxy.session.explain.answered_statements import AnsweringSession
@@ -90,20 +93,38 @@ async def serve_until_stopped(
         history_directory(config.history, of_workers) as directory,
         span_export(config) as spans,
     ):
-        shared = SharedState.of(config, store=store, writes=role.writes)
-        history = History(config.history, directory, shared.quarantine.sentences, spans.statement_ended)
+        memory = _memory_of(config)
+        shared = SharedState.of(config, store=store, writes=role.writes, memory=memory)
+        history = History(
+            config.history,
+            directory,
+            shared.quarantine.sentences,
+            spans.statement_ended,
+            memory_bytes=memory.history_bytes,
+        )
         shared.metrics.watch_tracing(spans.lost)
-        await _serve_with(config, shared, history, read, role)
+        await _serve_with(config, shared, history, read, role, memory)
 
 
-async def _serve_with(
-    config: Config, shared: SharedState, history: History, read: Callable[[], Config], role: ProcessRole
+async def _serve_with(  # noqa: PLR0913, PLR0917 - the parts of a process
+    config: Config,
+    shared: SharedState,
+    history: History,
+    read: Callable[[], Config],
+    role: ProcessRole,
+    memory: MemoryShares,
 ) -> None:
     workers = worker_count(config.proxy.workers)
     raise_fd_limit(config.proxy.connections_max)
     backends, names = await resolved_backends(config, workers)
     maintenance = backend_maintenance(config, backends, names)
-    proxy = Proxy(_share_of(config, workers), partial(_session, shared, history), backends, process=role.process)
+    proxy = Proxy(
+        _share_of(config, workers, memory),
+        partial(_session, shared, history),
+        backends,
+        process=role.process,
+        memory=memory,
+    )
     loop = asyncio.get_running_loop()
     stop = StopRequests(loop.time)
     for number in STOP_SIGNALS:
@@ -131,6 +152,7 @@ async def _serve_with(
         shared.metrics.watch_connections(lambda: proxy.connection_count)
         shared.metrics.watch_backends(backends.views)
         shared.metrics.watch_history(history)
+        shared.metrics.watch_memory(partial(_memory_shortages, shared, proxy))
         history.start()
         site = _admin_site(runner, config, shares_port=role.process.shares_ports)
         await site.start()
@@ -139,6 +161,7 @@ async def _serve_with(
         role.report_listening(
             lambda: _ready_line(config, proxy.ports, runner.addresses[0][1], backends.display_name)
         )
+        _spare_collector()
         await stop.stopping.wait()
         if registered is not None:
             await registered.close()
@@ -175,11 +198,44 @@ def _admin_site(runner: web.AppRunner, config: Config, *, shares_port: bool) -> 
     return web.TCPSite(runner, admin.host, admin.port, reuse_port=shares_port or None)
 
 
-def _share_of(config: Config, workers: int) -> Config:
-    """The part of one worker: what the backend bears is one number, however many ask it."""
+def _spare_collector() -> None:
+    """Let the garbage collector look at none of the objects that stay as long as the process: it is quick then."""
+    gc.collect()
+    gc.freeze()
+
+
+def _memory_of(config: Config) -> MemoryShares:
+    """The shares of one process in the memory of all workers."""
+    limit, workers = memory_limit(), worker_count(config.proxy.workers)
+    usable = min(config.proxy.memory_bytes_max or limit, limit)
+    shares = MemoryShares.of(usable // workers)
+    bounded = _share_of(config, workers, shares).proxy
+    _log.info(
+        "memory of %d MB: at most %d connections, and calls of %d MB",
+        *(usable >> 20, bounded.connections_max, bounded.request_bytes_max >> 20),
+    )
+    return shares
+
+
+def _memory_shortages(shared: SharedState, proxy: Proxy) -> tuple[tuple[str, float], ...]:
+    memory = proxy.memory
+    return (("unanalysed", shared.analysis.refused), ("paused", memory.paused), ("refused", memory.refused))
+
+
+def _share_of(config: Config, workers: int, memory: MemoryShares) -> Config:
+    """The part of one worker: what the backend bears is one number, however many ask it.
+
+    Connections are counted for all workers together.
+    """
+    proxy = replace(
+        config.proxy,
+        connections_max=min(config.proxy.connections_max, memory.connections_max * workers),
+        request_bytes_max=min(config.proxy.request_bytes_max, memory.request_bytes_max),
+    )
     key_queries, shadows = config.rewrite.key_queries_at_once_max, config.shadow.at_once_max
     return replace(
         config,
+        proxy=proxy,
         rewrite=replace(config.rewrite, key_queries_at_once_max=max(1, key_queries // workers)),
         shadow=replace(config.shadow, at_once_max=max(1, shadows // workers)),
     )

@@ -16,10 +16,12 @@ from proxy.config.address import Address, address
 from proxy.config.backend_list import PoolMember
 from proxy.config.config import Config
 from proxy.config.endpoints import Listener, Transport
+from proxy.config.memory_shares import AMPLE, MemoryShares
 from proxy.frontend.background_runner import BackgroundRunner, RunnerSettings
 from proxy.frontend.connection import Connection
 from proxy.frontend.context import ServerContext
 from proxy.frontend.key_checks import KeyChecks
+from proxy.frontend.memory_gate import SENTENCE, MemoryGate
 from proxy.frontend.process_scope import ProcessScope
 from proxy.frontend.rewrite_service import RewriteService, tell_outcome
 from proxy.frontend.session_registry import SessionRegistry
@@ -66,12 +68,16 @@ class Proxy:
         backends: BackendPool | None = None,
         *,
         process: ProcessScope | None = None,
+        memory: MemoryShares = AMPLE,
     ) -> None:
         """`open_session` gets the client's OpenSession. Without `backends`, proxy.backend is the only one.
 
-        `process` is the state that workers share. Raises ConfigError if a TLS file cannot be used.
+        `process` is the state that workers share, `memory` the memory that this process may use. Raises
+        ConfigError if a TLS file cannot be used.
         """
         self._connections_max = config.proxy.connections_max
+        self._connections: set[Connection] = set()
+        self.memory = MemoryGate(memory.statement_bytes, lambda: self._connections)
         self._listeners = config.listeners()
         self._process = process = process or ProcessScope()
         self._certificates = {
@@ -88,7 +94,7 @@ class Proxy:
         self._context = ServerContext(
             config,
             sessions,
-            TrackedStatements(aliases=process.aliases),
+            TrackedStatements(aliases=process.aliases, kept_bytes_max=memory.fallback_bytes),
             pool,
             process.handles,
             RewriteService(sessions, pool, self.slots),
@@ -105,10 +111,10 @@ class Proxy:
             ),
             dialer,
             backends or BackendPool([PoolMember(address(config.proxy.backend))], time.monotonic),
+            self.memory,
             {listener: config.client_logins(listener, own_host()) for listener in self._listeners},
         )
         self._http = Listeners(self._context)
-        self._connections: set[Connection] = set()
         self._accepted = 0
         self._servers: list[asyncio.Server | TlsServer] = []
         # HTTP clients may open a connection for every call, so these listen until the end of the drain.
@@ -173,6 +179,7 @@ class Proxy:
     async def close(self, *, at_once: bool = False) -> None:
         """Close every connection and the listening socket; `at_once` leaves queries of ours to the backend."""
         self._stop_listening()
+        self.memory.close()
         if self._sweep_timer is not None:
             self._sweep_timer.cancel()
         for connection in list(self._connections):
@@ -217,11 +224,19 @@ class Proxy:
 
     def _accept(self, listener: Listener) -> Accepted:
         self._accepted += 1
-        full = len(self._connections) + self._process.connections_elsewhere() >= self._connections_max
+        refusal = self._refusal()
         connection = Connection(self._accepted, listener, self._context, self._connection_ended)
         self._connections.add(connection)
         self._process.count_connections(len(self._connections))
-        return connection.client_side(full=full), connection.close
+        return connection.client_side(refusal), connection.close
+
+    def _refusal(self) -> str | None:
+        """The sentence that refuses a new connection; None where there is room for it."""
+        limit = self._connections_max
+        if len(self._connections) + self._process.connections_elsewhere() >= limit:
+            limits = "connections_max, or as many as its memory has room for"
+            return f"Starpruner serves {limit} connections already ({limits}); try again later"
+        return SENTENCE if self.memory.is_full() else None
 
     def reload_certificates(self) -> None:
         """Read the TLS files again, for new connections."""

@@ -338,6 +338,16 @@ ROWS: Final[tuple[tuple[str, tuple[Panel, ...]], ...]] = (
                 "bytes",
             ),
             Panel(
+                "Memory that was short",
+                "Statements that went on unanalysed, moments in which no client was read, and refusals.",
+                (
+                    Query(
+                        "sum by (result) (increase(starpruner_memory_short_total{%}[$__rate_interval]))",
+                        "{{result}}",
+                    ),
+                ),
+            ),
+            Panel(
                 "Processor",
                 "Processor seconds a second.",
                 (

@@ -93,6 +93,7 @@ def _of_everything() -> Metrics:
     )
     told.watch_backends(lambda: [backend])
     told.watch_history(History(HistorySection(), None))
+    told.watch_memory(lambda: [("unanalysed", 0), ("paused", 0), ("refused", 0)])
     told.watch_tracing(lambda: 0)
     metastore = MetastoreLimits("derby", 1.0, lambda: 0.0)
     told.watch_metastore(lambda: metastore)

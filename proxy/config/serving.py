@@ -70,10 +70,14 @@ class ProxySection(Section, frozen=True):
     write_buffer_bytes_max: Bytes = 256 * 1024
     # Clients, all backends together. Each takes two file descriptors.
     connections_max: Count = 4_000
+    # Memory that the proxy may use, all workers together. Where it gets short, statements go on as originals,
+    # clients are not read for a moment, and at last new connections and long statements are refused
+    # (docs/decisions/0036). 0: the limit of its container, or of its systemd unit, or else the machine's memory.
+    memory_bytes_max: Annotated[int, Meta(ge=0)] = 0
     # Expert. How long a login may take. Long enough for a slow directory service behind it; bounds clients that
     # never speak.
     handshake_timeout_s: Seconds = 60.0
-    # Processes that serve the same ports; 0 stands for one per core. One alone relays a gigabyte in a quarter of a
+    # Processes that serve the same ports; 0 stands for one per core. One alone relays a gigabyte in half a
     # second of processor time, and most of the time that rewriting takes is waiting for Spark.
     workers: Annotated[int, Meta(ge=0, le=255)] = 1
     # Calls about a session or operation that this proxy has not seen opened: after it was restarted, or where

@@ -12,6 +12,7 @@ from hashlib import blake2b
 from proxy.access.handle_access import HandleAccess
 from proxy.access.impersonation import ProxyUsers
 from proxy.config.endpoints import Listener
+from proxy.config.memory_shares import COPIES
 from proxy.frontend.backend_socket import BackendSocket
 from proxy.frontend.context import OWNER_BYTES, ServerContext
 from proxy.frontend.key_checks import key_terms
@@ -125,14 +126,34 @@ class Connection:
         """End the connection from our side, and answer calls that wait for a reply by an error."""
         self._execute(self._relay.close_with_error(sentence))
 
+    # --- called by the memory gate
+
+    @property
+    def held_bytes(self) -> int:
+        """The memory that calls of the client take. Back pressure bounds replies, each connection's own."""
+        backend = self._backend.transport
+        unsent = 0 if backend is None else backend.get_write_buffer_size()
+        return COPIES * self._relay.waiting_bytes + unsent
+
+    @property
+    def unfinished_bytes(self) -> int:
+        """The bytes of a call of the client's that has begun to come."""
+        return self._relay.unfinished_bytes
+
+    def pause_for_memory(self, *, on: bool) -> None:
+        """Read nothing of the client, or go on. Its replies go on in any case."""
+        # One that has ended is read so that its last bytes are delivered.
+        if not self._ended:
+            self._pause_client("memory", on=on)
+
     # --- the client's socket
 
-    def client_side(self, *, full: bool) -> SocketCallbacks:
-        """The callbacks of the client's socket; `full` says that it is one too many."""
-        connected = partial(self._client_connected, full=full)
+    def client_side(self, refusal: str | None = None) -> SocketCallbacks:
+        """The callbacks of the client's socket; `refusal` says why the client cannot be served."""
+        connected = partial(self._client_connected, refusal)
         return SocketCallbacks(connected, self._client_data, self._client_lost, self._client_writable)
 
-    def _client_connected(self, transport: asyncio.Transport, *, full: bool) -> None:
+    def _client_connected(self, refusal: str | None, transport: asyncio.Transport) -> None:
         if self._ended:
             # Closed during its handshake.
             transport.abort()
@@ -140,12 +161,15 @@ class Connection:
         self._client = transport
         prepare(transport, self._settings)
         log.info("%s: opened from %s", self._name, peer_name(transport))
-        if full:
-            limit = self._settings.connections_max
-            sentence = f"Starpruner serves {limit} connections already (connections_max); try again later"
-            transport.write(refused(self._listener.transport, sentence))
-            self.close(f"refused, {limit} connections are open")
+        if refusal is not None:
+            transport.write(refused(self._listener.transport, refusal))
+            self.close(f"refused: {refusal}")
             return
+        if self._context.memory.is_paused:
+            self._client_pauses.add("memory")
+        if self._client_pauses:
+            # The gate may have paused it already, during its handshake of TLS.
+            transport.pause_reading()
         self._watchdog.start(self._check_handshake)
 
     def _client_data(self, data: bytes) -> None:
@@ -156,6 +180,7 @@ class Connection:
             self._client.write(answer)
         else:
             self._execute(self._relay.client_data(data))
+            self._context.memory.bytes_came(COPIES * len(data))
 
     def _client_lost(self) -> None:
         self._end("the client closed")

@@ -14,6 +14,7 @@ from proxy.config.endpoints import Listener
 from proxy.frontend.background_runner import BackgroundRunner
 from proxy.frontend.graceful_close import GracefulClose
 from proxy.frontend.key_checks import KeyChecks
+from proxy.frontend.memory_gate import MemoryGate
 from proxy.frontend.rewrite_service import RewriteService
 from proxy.frontend.session_registry import SessionRegistry
 from proxy.kerberos.client_logins import ClientLogins
@@ -42,6 +43,7 @@ class ServerContext:
     key_checks: KeyChecks
     dialer: Dialer
     backends: BackendPool
+    memory: MemoryGate
     # The logins that the proxy takes itself, by the listener. None: they pass to the backends.
     client_logins: Mapping[Listener, ClientLogins | None] = field(default_factory=dict)
     # Key of the digests of credentials, so that they are of no use elsewhere.

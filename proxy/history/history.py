@@ -71,6 +71,8 @@ _LOG_EVERY_S: Final = 60.0
 CLOSE_S: Final = 3.0
 # Without a path: what a directory of temporary files bears, which may be memory.
 TEMPORARY_BYTES_MAX: Final = 64_000_000
+# With less, a second of long statements would fill it before the oldest are deleted.
+TEMPORARY_BYTES_MIN: Final = 16_000_000
 # Statements that a session can be shown of its own: with proxy.connections_max sessions that is 60 MB.
 LAST_STATEMENTS_MAX: Final = 20
 # Running statements and sessions that other processes are told of.
@@ -123,16 +125,20 @@ class History:
         directory: Path | None,
         quarantine: Callable[[], tuple[Sequence[str], Sequence[str]]] = lambda: ((), ()),
         on_end: Callable[[Record], None] = lambda _: None,
+        *,
+        memory_bytes: int = HELD_CHARS_MAX,
     ) -> None:
         """`quarantine` tells what is quarantined now, in sentences: rules, and fingerprints.
 
         `on_end` is called with each statement that has ended, on the event loop: it has to be quick.
+        `memory_bytes` may be held, and once more in a directory of temporary files.
         """
         self.settings = settings
         self.directory = directory
         self.literals = settings.literals
         self.days = settings.days
-        self.bytes_max = settings.bytes_max if settings.path else min(settings.bytes_max, TEMPORARY_BYTES_MAX)
+        temporary_bytes_max = max(TEMPORARY_BYTES_MIN, min(TEMPORARY_BYTES_MAX, memory_bytes))
+        self.bytes_max = settings.bytes_max if settings.path else min(settings.bytes_max, temporary_bytes_max)
         # A sentence for the page, as long as nothing can be written.
         self.error: str | None = None
         self.process = f"{os.getpid()}-{new_id(now())}"
@@ -143,6 +149,7 @@ class History:
         self._running: dict[str, Record] = {}
         self._queue: deque[Record] = deque()
         self._verdicts: deque[tuple[str, ShadowRecord]] = deque(maxlen=HELD_MAX)
+        self._held_chars_max = min(memory_bytes, HELD_CHARS_MAX)
         self._held = self._held_chars = 0
         self._lost_queue = self._lost_unwritable = 0
         # Partitions that finished statements did not read, as far as they are known.
@@ -202,7 +209,7 @@ class History:
         """A statement runs from now on. False where there is no room for it."""
         chars = record.chars
         with self._lock:
-            if self._held >= HELD_MAX or self._held_chars + chars > HELD_CHARS_MAX:
+            if self._held >= HELD_MAX or self._held_chars + chars > self._held_chars_max:
                 self._lost_queue += 1
                 return False
             self._held += 1

@@ -16,6 +16,7 @@ from proxy.backends.backend import Backend
 from proxy.frontend.context import ServerContext
 from proxy.frontend.graceful_close import GRACEFUL_CLOSE_S
 from proxy.frontend.key_checks import key_terms
+from proxy.frontend.memory_gate import MemoryGate
 from proxy.frontend.rewrite_service import tell_outcome
 from proxy.http.exchange import CallerRecords, Exchange, Steps
 from proxy.http.exchange_driver import ExchangeDriver, ExchangeReply
@@ -71,6 +72,11 @@ class Gateway:
         self._fallbacks: set[asyncio.Task[ExchangeReply]] = set()
 
     @property
+    def memory(self) -> MemoryGate:
+        """The gate that lets long calls in."""
+        return self._context.memory
+
+    @property
     def open_operation_count(self) -> int:
         """The number of statements that have been executed and are not closed yet."""
         return sum(memory.open_operation_count for memory in self._memories.values())
@@ -80,17 +86,24 @@ class Gateway:
         """The number of sessions that clients have opened and not closed."""
         return len(self._sessions)
 
-    async def carry(self, message: Message, client: Client, host: str) -> ExchangeReply:
-        """Make a call of a client on this host, on the first backend that can be reached. Raises BackendError."""
+    async def carry(
+        self, message: Message, client: Client, host: str, on_sending: Callable[[], None]
+    ) -> ExchangeReply:
+        """Make a call of a client on this host, on the first backend that can be reached. Raises BackendError.
+
+        `on_sending` is called as the call goes to a backend, with each one that is tried.
+        """
         route = self._routes.of(message, client.marks)
         while (backend := route.next()) is not None:
             try:
-                return await self._carry(message, client.at(backend), host)
+                return await self._carry(message, client.at(backend), host, on_sending)
             except UnsentError as error:
                 route.failed(backend, str(error))
         raise UnsentError(route.reason)
 
-    async def _carry(self, message: Message, upstream: Upstream, host: str) -> ExchangeReply:
+    async def _carry(
+        self, message: Message, upstream: Upstream, host: str, on_sending: Callable[[], None]
+    ) -> ExchangeReply:
         memory = self._memory(upstream)
         remembered = memory.reply_to(message.raw)
         if remembered is not None:
@@ -100,15 +113,21 @@ class Gateway:
         exchange = Exchange(memory, self._policy, note)
         replacement = _admitted(memory, message)
         if replacement is not None:
+            on_sending()
             log.warning("%s: %s names what belongs to another user", _NAME, message.header.name)
             return await self._drive(exchange.pass_unread(replacement), upstream)
         held = hold(message)
         if held is None:
+            on_sending()
             return await self._pass_on(message, exchange, upstream)
-        return await self._execute(held, partial(Exchange, memory, self._policy, note), upstream)
+        return await self._execute(held, partial(Exchange, memory, self._policy, note), upstream, on_sending)
 
     async def _execute(
-        self, held: HeldStatement, new_exchange: Callable[[], Exchange], upstream: Upstream
+        self,
+        held: HeldStatement,
+        new_exchange: Callable[[], Exchange],
+        upstream: Upstream,
+        on_sending: Callable[[], None],
     ) -> ExchangeReply:
         """Execute a statement as decided: once more where its remembered keys were not confirmed."""
         session, request_bytes_max = held.call.session, self._context.config.proxy.request_bytes_max
@@ -118,6 +137,7 @@ class Gateway:
             sent, tracked = held.dispatched(dispatch, request_bytes_max, self._context.tracked_statements, _now())
             self._run_beside(dispatch, tracked, upstream)
             exchange = new_exchange()
+            on_sending()
             answer = await self._drive(exchange.execute(sent, tracked), upstream)
             unconfirmed = exchange.unconfirmed
             if unconfirmed is None:

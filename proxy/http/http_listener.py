@@ -14,6 +14,7 @@ from aiohttp.http import SERVER_SOFTWARE
 from multidict import CIMultiDict
 
 from proxy.config.config import Config
+from proxy.frontend.memory_gate import SMALL_BYTES, NoRoomError, Room
 from proxy.http.exchange import message_of
 from proxy.http.exchange_driver import ExchangeReply
 from proxy.http.gateway import Gateway
@@ -73,6 +74,7 @@ class HttpListener:
         self._logins = logins
         self._path = path
         self._connections_max = config.proxy.connections_max
+        self._request_bytes_max = config.proxy.request_bytes_max
         self._body_s = config.http.body_s
         self._gateway = gateway
         self._clients = clients
@@ -143,6 +145,9 @@ class HttpListener:
                 for challenge in self._logins.challenges:
                     refused.headers.add("WWW-Authenticate", challenge)
             return refused
+        except NoRoomError as error:
+            log.warning("a request from %s is refused: memory is short", request.remote)
+            return _sentence(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
         except TimeoutError:
             log.warning("a request from %s: no body within %g s", request.remote, self._body_s)
             return _sentence(HTTPStatus.REQUEST_TIMEOUT, "The request's body did not come in time.")
@@ -180,9 +185,23 @@ class HttpListener:
         return None
 
     async def _answer(self, call: _CallUnderWay) -> web.StreamResponse:
+        request, memory = call.request, self._gateway.memory
+        begun, length = b"", request.content_length
+        if length is None:
+            async with asyncio.timeout(self._body_s):
+                begun = await _beginning(request)
+            length = len(begun) if request.content.at_eof() else None
+        bytes_max = min(self._request_bytes_max, memory.call_bytes_max)
+        _expect_room(length, bytes_max)
+        async with memory.room_for(length) as room:
+            async with asyncio.timeout(self._body_s):
+                body = begun + await request.read()
+            _expect_room(len(body), bytes_max)
+            room.resize(len(body))
+            return await self._answer_in_room(call, body, room)
+
+    async def _answer_in_room(self, call: _CallUnderWay, body: bytes, room: Room) -> web.StreamResponse:
         request = call.request
-        async with asyncio.timeout(self._body_s):
-            body = await request.read()
         query, headers = request.raw_path.partition("?")[2], list(request.headers.items())
         if self._logins is not None:
             headers = await self._logins.identified(headers)
@@ -194,7 +213,20 @@ class HttpListener:
         if self.is_draining and message.header.name == OPEN_SESSION:
             return _sentence(HTTPStatus.SERVICE_UNAVAILABLE, "Starpruner is shutting down.")
         client, host = self._clients(query, headers), request.remote or "HTTP"
-        return await _forward(call, await self._gateway.carry(message, client, host))
+        return await _forward(call, await self._gateway.carry(message, client, host, room.release))
+
+
+async def _beginning(request: web.Request) -> bytes:
+    """As much of a body as tells whether it is small: one that comes in chunks does not tell its length."""
+    begun = b""
+    while len(begun) <= SMALL_BYTES and (piece := await request.content.readany()):
+        begun += piece
+    return begun
+
+
+def _expect_room(length: int | None, bytes_max: int) -> None:
+    if length is not None and length > bytes_max:
+        raise web.HTTPRequestEntityTooLarge(bytes_max, length)
 
 
 async def _forward(call: _CallUnderWay, answered: ExchangeReply) -> web.StreamResponse:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from proxy.operations.dispatch import Dispatch
 from proxy.operations.events import StatementPassed
@@ -41,8 +41,14 @@ class HeldStatement:
         is_original = sent is self.message
         original_call = self.message if dispatch.may_fall_back and not is_original else None
         instead = is_original and dispatch.text != self.call.statement
+        # The text is on its way: what is kept of the statement until its end, which may be hours away, has none.
         return sent, TrackedStatement(
-            dispatch, self.call.session, now, self.call.run_async, original_call, original_instead=instead
+            replace(dispatch, text=""),
+            self.call.session,
+            now,
+            self.call.run_async,
+            original_call,
+            original_instead=instead,
         )
 
     def _call_to_make(
@@ -50,7 +56,9 @@ class HeldStatement:
     ) -> Message:
         if dispatch.text == self.call.statement:
             return self.message
-        is_kept = len(self.message.raw) <= KEPT_CALL_BYTES_MAX and tracked_statements.has_room_for_a_rewrite
+        is_kept = len(self.message.raw) <= KEPT_CALL_BYTES_MAX and tracked_statements.has_room_for_a_rewrite(
+            self.message
+        )
         if dispatch.may_fall_back and not is_kept:
             return self.message
         raw = replace_statement(self.message.raw, self.call.span, dispatch.text)

@@ -40,9 +40,10 @@ from proxy.wire.thrift.messages import Message
 # Spark Thrift Server takes 500 connections. Four open statements on each of them is more than clients have.
 TRACKED_STATEMENTS_MAX: Final = 2_000
 # The original call is kept until the rewritten statement has ended, so that it can be made then. No larger one is:
-# with TRACKED_STATEMENTS_MAX of them this is half a gigabyte, and one that was not written by a program takes a
-# few KB.
+# with TRACKED_STATEMENTS_MAX of them this is half a gigabyte, the most that is kept at once where there is as much
+# memory. One that was not written by a program takes a few KB.
 KEPT_CALL_BYTES_MAX: Final = 256 * 1024
+KEPT_CALLS_BYTES_MAX: Final = TRACKED_STATEMENTS_MAX * KEPT_CALL_BYTES_MAX
 # The first line or two of an error say what it is; the plan and the stack trace that follow may be of any length.
 MESSAGE_CHARS_MAX: Final = 2_000
 
@@ -286,8 +287,14 @@ class TrackedStatements:
     """The statements of a process that have an operation on the backend, and the aliases of operations."""
 
     def __init__(
-        self, tracked_statements_max: int = TRACKED_STATEMENTS_MAX, aliases: OperationAliases | None = None
+        self,
+        tracked_statements_max: int = TRACKED_STATEMENTS_MAX,
+        aliases: OperationAliases | None = None,
+        *,
+        kept_bytes_max: int = KEPT_CALLS_BYTES_MAX,
     ) -> None:
+        """Keep at most so many bytes of original calls."""
+        self._kept_bytes_max = kept_bytes_max
         self._tracked_statements_max = tracked_statements_max
         self._by_operation: dict[OperationId, TrackedStatement] = {}
         self._aliases = LocalOperationAliases() if aliases is None else aliases
@@ -315,14 +322,22 @@ class TrackedStatements:
                 return tracked.stopped(now)
         return []
 
-    @property
-    def has_room_for_a_rewrite(self) -> bool:
-        """True if one more statement can be tracked until its premises have been looked at.
+    def has_room_for_a_rewrite(self, original_call: Message) -> bool:
+        """True if one more statement can be tracked until its premises have been looked at, and its call kept.
 
         No more than half of the records may be of such statements, which are never given up.
         """
         half = self._tracked_statements_max // 2
-        return len(self._by_operation) < half or self._unsettled_count < half
+        is_tracked = len(self._by_operation) < half or self._unsettled_count < half
+        call_bytes = len(original_call.raw)
+        # As a rule nothing has to be counted.
+        is_kept = (len(self._by_operation) + 1) * KEPT_CALL_BYTES_MAX <= self._kept_bytes_max
+        return is_tracked and (is_kept or self._kept_bytes + call_bytes <= self._kept_bytes_max)
+
+    @property
+    def _kept_bytes(self) -> int:
+        calls = (tracked.original_call for tracked in self._by_operation.values())
+        return sum(len(call.raw) for call in calls if call is not None)
 
     @property
     def has_unsettled(self) -> bool:

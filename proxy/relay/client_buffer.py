@@ -6,6 +6,7 @@ from typing import Final
 
 from proxy.relay.commands import Command, PauseClient, ResumeClient
 from proxy.wire.thrift.messages import FramedMessageReader, Message, UnframedMessageReader
+from proxy.wire.thrift.reader import Header
 
 # A client waits for a reply before it sends its next call. Bytes that come while none can be handled are kept up
 # to here (and one read more); reading on until then is how we notice that the client has left.
@@ -24,6 +25,15 @@ class ClientBuffer:
     def is_between_messages(self) -> bool:
         """Whether the next byte to come begins a message, and its frame if it has one."""
         return self._messages.is_between_messages
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes of messages that have not been handed out: unfinished ones, and those that wait."""
+        return self._messages.waiting_bytes
+
+    def begun_header(self) -> Header | None:
+        """The header of a message that has begun to come."""
+        return self._messages.begun_header()
 
     def feed(self, data: bytes) -> None:
         """Take in bytes that can be handled now."""

@@ -43,7 +43,12 @@ from proxy.wire.hs2 import calls as hs2_calls
 from proxy.wire.hs2.open_session import encode_open_session_refusal
 from proxy.wire.reply_stream import Forward, Handling, ReplyEnd, ReplyTooLong, SyncLost
 from proxy.wire.sasl import plain_name
-from proxy.wire.thrift.errors import IncompleteError, LocalProtocolError, RemoteProtocolError
+from proxy.wire.thrift.errors import (
+    IncompleteError,
+    LocalProtocolError,
+    MessageTooLongError,
+    RemoteProtocolError,
+)
 from proxy.wire.thrift.messages import Message
 
 # In these phases the client's messages are handled as they come.
@@ -113,6 +118,17 @@ class Relay:
     def is_within_request(self) -> bool:
         """True if the client has begun a message that could be handled if it were whole."""
         return self.phase is Phase.OPEN and not self._client_buffer.is_between_messages
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes of the client's that are not on their way: unfinished calls, and those that wait to be handled."""
+        waiting = self._moving if self._held is None else self._held.message
+        return self._client_buffer.waiting_bytes + (0 if waiting is None else len(waiting.raw))
+
+    @property
+    def unfinished_bytes(self) -> int:
+        """Bytes of a call that waits for more of its bytes, and for nothing else."""
+        return self._client_buffer.waiting_bytes if self.phase in _TAKING else 0
 
     @property
     def own_operation(self) -> InternalOperation:
@@ -238,16 +254,24 @@ class Relay:
         if self.awaits_login and not self._has_backend_answered:
             # Behind a word of the backend's own, a second one would be read as the answer to something else.
             self._send_client(refused(self._transport, sentence))
-        if self.phase not in (Phase.NEGOTIATING, Phase.TRANSPARENT, Phase.CLOSED):
-            answered = [(call.name, call.seqid) for call in self._calls.calls_to_answer()]
-            waiting = self._moving if self._held is None else self._held.message
-            if waiting is not None:
-                answered.append((waiting.header.name, waiting.header.seqid))
-            for name, seqid in answered:
-                failure = hs2_calls.encode_failure(name, seqid, sentence, _CONNECTION_LOST)
-                self._send_client(self._framing.to_wire(failure))
+        self._answer_by_error(sentence)
         self._close(sentence)
         return self._take_commands()
+
+    def _answer_by_error(self, sentence: str) -> None:
+        if self.phase in (Phase.NEGOTIATING, Phase.TRANSPARENT, Phase.CLOSED):
+            return
+        calls = self._calls.calls_to_answer()
+        answered = [(call.name, call.seqid) for call in calls]
+        waiting = self._moving if self._held is None else self._held.message
+        if waiting is not None:
+            answered.append((waiting.header.name, waiting.header.seqid))
+        elif self._calls.replies.pending_count == len(calls) and (begun := self._client_buffer.begun_header()):
+            # Its client waits for a reply as soon as it has written the rest.
+            answered.append((begun.name, begun.seqid))
+        for name, seqid in answered:
+            failure = hs2_calls.encode_failure(name, seqid, sentence, _CONNECTION_LOST)
+            self._send_client(self._framing.to_wire(failure))
 
     # --- the client's messages
 
@@ -270,6 +294,11 @@ class Relay:
                 self._make(first)
             while self.phase in _TAKING and (message := self._client_buffer.next_message()) is not None:
                 self._handle(message)
+        except MessageTooLongError as error:
+            self._answer_by_error(
+                f"Starpruner refuses the call: {error} (proxy.request_bytes_max, memory_bytes_max)"
+            )
+            self._close(f"client: {error}")
         except RemoteProtocolError as error:
             self._close(f"client: {error}")
         except IncompleteError:

@@ -75,6 +75,8 @@ class DecisionRun:
         self._timings = Timings()
         self._start = 0.0
         self._skip: SkipReason | None = None
+        # Characters for whose tree there is room, as long as the run lasts.
+        self._room = 0
         self._key: StatementKey | None = None
         self._gate_report: GateReport | None = None
         self._plan: Plan | None = None
@@ -92,6 +94,12 @@ class DecisionRun:
 
     def decision(self) -> Queries[Decision]:
         """Run the stages, and return the decision."""
+        try:
+            return (yield from self._decision())
+        finally:
+            self._shared.analysis.give_back(self._room)
+
+    def _decision(self) -> Queries[Decision]:
         self._start = start = self._shared.clock()
         yield from self._timings.noted(self._stages(), self._shared.clock)
         if self._terms.is_explained:
@@ -176,10 +184,18 @@ class DecisionRun:
         if is_read and statement.depends_on_quoting and not (yield from self._catalog.quoting_is_default()):
             self._skip_for(SkipReason.QUOTING_SETTINGS)
             return None
+        if is_read and not self._takes_room():
+            self._skip_for(SkipReason.NO_MEMORY)
+            return None
         parsed = parse(statement.text, chars_max=chars_max, has_file_index=has_file_index, has_views=has_views)
         refused = parsed if isinstance(parsed, SkipReason) else _refusal(statement, self._terms)
         self._skip_for(refused)
         return None if refused is not None or isinstance(parsed, SkipReason) else parsed
+
+    def _takes_room(self) -> bool:
+        characters = len(self._statement.text)
+        self._room = characters if self._shared.analysis.take(characters) else 0
+        return self._room == characters
 
     def _known_key(self) -> StatementKey | None:
         """The key of a statement whose text is known, which need not be parsed to be left alone."""

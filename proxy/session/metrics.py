@@ -230,6 +230,14 @@ class Metrics:
         text = "Statements that are missing from the history, by the reason."
         self._watch_counter("starpruner_history_lost", text, history.losses_by_reason, "reason")
 
+    def watch_memory(self, shortages: Callable[[], Iterable[tuple[str, float]]]) -> None:
+        """From now on, `shortages` tells how often memory was short, by what was done."""
+        text = (
+            "Times that memory was short: a statement went on unanalysed, all clients were not read for a moment"
+            " (paused), a call or a connection was refused."
+        )
+        self._watch_counter("starpruner_memory_short", text, shortages, "result")
+
     def watch_tracing(self, lost: Callable[[], float]) -> None:
         """From now on, `lost` tells of how many statements the spans did not reach the collector."""
         text = "Statements whose spans did not reach the collector of [tracing]."

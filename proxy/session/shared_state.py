@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from proxy.config.config import Config
+from proxy.config.memory_shares import AMPLE, MemoryShares
 from proxy.config.reload import counting_after_restart
+from proxy.session.analysis_room import AnalysisRoom
 from proxy.session.catalog.iceberg_snapshots import Snapshots
 from proxy.session.catalog.metadata_cache import MetadataCache
 from proxy.session.consistency.write_fence import LocalWriteLog, WriteLog
@@ -42,6 +44,7 @@ class SharedState:
     keys: KeyCache
     metadata: MetadataCache
     mismatches: MismatchLog
+    analysis: AnalysisRoom
     writes: WriteLog = field(default_factory=LocalWriteLog)
     known_texts: KnownTexts = field(default_factory=KnownTexts)
     metrics: Metrics = field(default_factory=Metrics)
@@ -55,6 +58,7 @@ class SharedState:
         clock: Callable[[], float] = time.monotonic,
         store: PartitionStore | None = None,
         writes: WriteLog | None = None,
+        memory: MemoryShares = AMPLE,
     ) -> SharedState:
         """The state for a configuration, with a store of partition lists or without."""
         rewrite, shadow = config.rewrite, config.shadow
@@ -70,9 +74,10 @@ class SharedState:
             metastore=MetastoreLimits(rewrite.metastore, rewrite.quarantine_s, clock),
             gate=CostGate(clock, rewrite.gate_retry_s),
             quarantine=Quarantine(rewrite.quarantine_s, clock),
-            keys=KeyCache(bytes_max=rewrite.key_cache_bytes_max),
+            keys=KeyCache(bytes_max=min(rewrite.key_cache_bytes_max, memory.key_bytes)),
             metadata=MetadataCache(config.catalog, clock, writes),
             mismatches=MismatchLog(path, shadow.differences_bytes_max),
+            analysis=AnalysisRoom(memory.analysis_bytes),
             writes=writes,
         )
         shared.metrics.watch_metastore(lambda: shared.metastore)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from proxy.config.address import Address, why_unreachable
 from proxy.config.endpoints import UPSTREAM, Upstream
 from proxy.net.tls import HANDSHAKE_S, SHUTDOWN_S, Certificates, why_no_handshake
+
+Connected = TypeVar("Connected")
 
 
 class UnreachableError(Exception):
@@ -31,14 +34,15 @@ class Dialer:
 
     async def connect(self, protocol: Callable[[], asyncio.Protocol], address: Address) -> None:
         """Connect a protocol. Raises UnreachableError."""
+        loop, tls = asyncio.get_running_loop(), self.tls_arguments(address)
         async with self._mapped_errors():
-            loop = asyncio.get_running_loop()
-            await loop.create_connection(protocol, address.host, address.port, **self.tls_arguments(address))
+            _ = await _first(address, lambda host: loop.create_connection(protocol, host, address.port, **tls))
 
     async def open_streams(self, address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Connect a pair of streams. Raises UnreachableError."""
+        tls = self.tls_arguments(address)
         async with self._mapped_errors():
-            return await asyncio.open_connection(address.host, address.port, **self.tls_arguments(address))
+            return await _first(address, lambda host: asyncio.open_connection(host, address.port, **tls))
 
     def reload_certificates(self) -> None:
         """Read the TLS files again."""
@@ -68,3 +72,26 @@ class Dialer:
             raise UnreachableError(f"no TLS: {why_no_handshake(error)}") from error
         except OSError as error:
             raise UnreachableError(why_unreachable(error)) from error
+
+
+async def _first(address: Address, connect: Callable[[str], Awaitable[Connected]]) -> Connected:
+    """The connection to the first of a name's addresses that can be connected. Raises OSError.
+
+    The name is looked up here: uvloop, asked to connect to a name, leaves a lookup behind that times out, and logs
+    its error as one that nobody has retrieved.
+    """
+    failure: OSError | None = None
+    for host in await _addresses(address):
+        try:
+            return await connect(host)
+        except ssl.SSLError:
+            raise
+        except OSError as error:
+            failure = failure or error
+    raise failure or OSError(f"{address.host} has no address")
+
+
+async def _addresses(address: Address) -> Sequence[str]:
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+    return tuple(dict.fromkeys(str(where[0]) for *_, where in found))

@@ -12,6 +12,7 @@ REMEDIES: Final[dict[SkipReason, str]] = {
     SkipReason.WRITES_WHAT_IT_READS: "nothing",
     SkipReason.STRICT_WRITES: "`window` consistency for this session",
     SkipReason.TOO_LARGE_TO_REPEAT: "`window` consistency for this session",
+    SkipReason.NO_MEMORY: "give the proxy more memory",
     SkipReason.SWITCHED_OFF: "`SET starpruner.enabled=true`",
     SkipReason.IN_SHADOW: "`SET starpruner.mode=rewrite`, or `rewrite.mode`",
     SkipReason.NO_JOIN_IN_TEXT: "a file index, if it filters a large table",

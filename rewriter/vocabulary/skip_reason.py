@@ -17,6 +17,7 @@ class SkipReason(Enum):
     TOO_LARGE_TO_REPEAT = (
         "The statement is too long to be kept until its answer is there: it could not be run again."
     )
+    NO_MEMORY = "Too little memory is free to analyse a statement of this length (proxy.memory_bytes_max)."
     SWITCHED_OFF = "Rewriting is switched off: starpruner.enabled is false in this session, or for all of them."
     IN_SHADOW = "In shadow mode originals are sent, and the rewritten statements run beside them."
     NO_JOIN_IN_TEXT = "The statement has no join and no subquery."

@@ -1,8 +1,10 @@
 """The image of the proxy: small, without a word about the machine that built it, and it serves."""
 
+import asyncio
 import json
 import tarfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from http import HTTPStatus
@@ -11,7 +13,10 @@ from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import pytest
-from support.container_engine import Built, Engine, debian_mirror, engine, package_index
+from async_client import AsyncClient
+from canned_backend import canned_backend
+from support.container_engine import ROOT, Built, Engine, debian_mirror, engine, package_index
+from support.profile import only_deep
 from testcontainers.core.container import DockerContainer
 
 from demo.hive import Endpoint, connect, free_port, run
@@ -64,8 +69,21 @@ def test_the_image_is_small_and_names_no_host_and_no_secret(docker: Engine, buil
         assert files_with(saved, words) == []
 
 
+@only_deep("builds another image")
+def test_the_image_can_be_built_to_send_spans(docker: Engine, built: Built) -> None:
+    image = "starpruner-tracing:0.1.0"
+    arguments = {"BUILD_IMAGE": built.base, "BASE_IMAGE": built.base, "EXTRAS": "tracing"}
+    docker.build(ROOT / "deploy/docker/proxy.Dockerfile", ROOT, image, arguments)
+    serve = ("serve", "--check", "--set", "tracing.endpoint=http://127.0.0.1:4318/v1/traces")
+    assert docker.docker("run", "--rm", image, *serve) == "starpruner: the settings are valid\n"
+    program = "from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter"
+    docker.docker("run", "--rm", "--entrypoint", "python", image, "-c", program)
+
+
 @contextmanager
-def serving(docker: Engine, image: str, backend: Endpoint) -> Iterator[tuple[DockerContainer, Endpoint, Endpoint]]:
+def serving(
+    docker: Engine, image: str, backend: Endpoint, memory: str = "512m"
+) -> Iterator[tuple[DockerContainer, Endpoint, Endpoint]]:
     """The image as deploy/compose runs it: as nobody, its root read-only, without any right."""
     endpoint, admin = Endpoint("127.0.0.1", free_port()), Endpoint("127.0.0.1", 10_080)
     command = f"serve --backend {backend} --listen {endpoint} --admin {admin}"
@@ -77,7 +95,8 @@ def serving(docker: Engine, image: str, backend: Endpoint) -> Iterator[tuple[Doc
         read_only=True,
         cap_drop=["ALL"],
         security_opt=["no-new-privileges:true"],
-        mem_limit="512m",
+        mem_limit=memory,
+        memswap_limit=memory,
     )
     container.with_tmpfs_mount("/tmp")  # noqa: S108 - in the container
     container.with_tmpfs_mount("/var/lib/starpruner", "uid=10001,gid=10001,mode=0700")
@@ -103,3 +122,48 @@ def test_it_serves_as_nobody_with_a_root_that_is_read_only(
         # Longer than proxy.drain_s; its sessions have ended, so it ends at once.
         docker.docker("stop", "-t", "40", identifier)
         assert docker.docker("inspect", identifier, "-f", "{{.State.ExitCode}}") == "0\n"
+
+
+SESSIONS = 480
+LONG = f"SELECT 1 /* {'x' * 200_000} */ AS n"
+
+
+async def told_at_once(endpoint: Endpoint) -> Counter[str]:
+    """How many sessions and their long statements were served, and the sentences that refused the others."""
+
+    async def told(client: AsyncClient) -> str:
+        try:
+            await client.execute(LONG)
+        except ConnectionError as error:
+            return str(error)
+        return "served"
+
+    opened = [await opened_or_refused(endpoint) for _ in range(SESSIONS)]
+    clients = [client for client in opened if isinstance(client, AsyncClient)]
+    answers = Counter(client for client in opened if isinstance(client, str))
+    answers.update(await asyncio.gather(*map(told, clients)))
+    await asyncio.gather(*(client.leave() for client in clients))
+    return answers
+
+
+async def opened_or_refused(endpoint: Endpoint) -> AsyncClient | str:
+    try:
+        return await AsyncClient.with_session(endpoint)
+    except ConnectionError as error:
+        return str(error)
+
+
+def test_with_little_memory_it_serves_or_refuses_and_lives(
+    docker: Engine, built: Built, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TESTCONTAINERS_RYUK_DISABLED", "true")
+    with canned_backend() as backend, serving(docker, built.proxy, backend, "160m") as (container, endpoint, _):
+        until(endpoint.listens, "the proxy listens")
+        for _ in range(3):
+            answers = asyncio.run(told_at_once(endpoint))
+            assert answers.pop("served") >= SESSIONS // 2
+            assert [told for told in answers if "try again later" not in told] == []
+        identifier = container.get_wrapped_container().id
+        state = docker.docker("inspect", identifier, "-f", "{{.State.Status}} {{.State.OOMKilled}}")
+        assert state == "running false\n"
+        assert b"memory of 160 MB" in container.get_logs()[1]

@@ -5,10 +5,10 @@ import shlex
 import tomllib
 from pathlib import Path
 
-from support.guide import block, guide
+from support.guide import block, page
 
 ROOT = Path(__file__).parents[2]
-GUIDE = guide("clusters.md")
+GUIDE = page("clusters.md")
 RUN_BY = ROOT / "tests" / "pipeline" / "test_standalone_cluster.py"
 MARK = re.compile(r"<!-- (?:guide: (?P<name>[\w-]+)|not run: \w.*) -->")
 

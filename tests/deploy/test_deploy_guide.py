@@ -6,69 +6,24 @@ import shlex
 import shutil
 import signal
 import subprocess
-import time
 from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
 import yaml
-from support.guide import block, changed, guide
+from support.guide import WAIT_S, block, changed, installed, page, run, unit_commands, wait_for
 from support.helm_chart import CHART, ROOT, rendered
 
-from demo.proxy_process import READY, starpruner_command
+from demo.proxy_process import READY
 from proxy.config.config import Config, load
 
-GUIDE = guide("deploy.md")
-WAIT_S = 120
-
-
-def run(commands: str, machine: Path) -> str:
-    """Run commands with their directories below `machine`, and return what they say."""
-    below = re.sub(r"(?<![\w.])/(?=opt/|etc/|usr/lib/|var/lib/)", f"{machine}/", commands)
-    done = subprocess.run(["/bin/sh", "-exc", below], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+GUIDE = page("deploy.md")
 
 
 @pytest.fixture(scope="module")
 def machine(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The machine as the guide leaves it before the start.
-
-    Our own command takes the place of the wheel's, since installing one needs an index of packages; `make
-    wheel-demo` does that. There is no group to give a file to.
-    """
-    machine = tmp_path_factory.mktemp("machine")
-    (machine / "etc" / "systemd" / "system").mkdir(parents=True)
-    ours = machine / "ours"
-    ours.write_text(f'#!/bin/sh\nexec {shlex.join(starpruner_command())} "$@"\n', encoding="utf-8")
-    ours.chmod(0o755)
-    sysusers = shutil.which("systemd-sysusers")
-    changes = {
-        "-m venv /opt": "-m venv --without-pip /opt",
-        "/opt/starpruner/bin/pip install .": f"ln -s {ours} /opt/starpruner/bin/starpruner",
-        "systemd-sysusers": "true" if sysusers is None else f"{sysusers} --root={machine}",
-        "-g starpruner ": "",
-    }
-    run(changed(block(GUIDE, "install"), changes), machine)
-    file = machine / "etc" / "starpruner" / "starpruner.toml"
-    file.write_text(edited(file.read_text(encoding="utf-8"), block(GUIDE, "settings")), encoding="utf-8")
-    return machine
-
-
-def edited(sample: str, settings: str) -> str:
-    """The sample with these keys, as an editor would change them: each in the place of its comment."""
-    table = ""
-    for line in settings.splitlines():
-        if line.startswith("["):
-            table = line
-        elif line:
-            key = line.partition(" = ")[0]
-            head, found, rest = sample.partition(f"\n{table}\n")
-            before, comment, after = rest.partition(f"\n#{key} = ")
-            assert found
-            assert comment
-            sample = f"{head}{found}{before}\n{line}  # {after.partition('  # ')[2]}"
-    return sample
+    """The machine as the guide leaves it before the start."""
+    return installed(tmp_path_factory.mktemp("machine"))
 
 
 def test_the_settings_of_the_guide_are_those_that_the_proxy_has_then(machine: Path) -> None:
@@ -99,8 +54,7 @@ def test_the_user_of_the_unit_is_made(machine: Path) -> None:
 
 
 def test_the_service_is_started_reloaded_and_stopped_as_its_unit_says(machine: Path) -> None:
-    unit = (machine / "etc" / "systemd" / "system" / "starpruner.service").read_text(encoding="utf-8")
-    commands = dict(re.findall(r"^(Exec\w+)=(.*)$", unit, re.MULTILINE))
+    commands = unit_commands(machine)
     run(commands["ExecStartPre"], machine)
     # Any ports, and a directory of the machine: others may use those of the guide.
     own = "--listen 127.0.0.1:0 --admin 127.0.0.1:0 --set history.path=/var/lib/starpruner/history"
@@ -123,15 +77,6 @@ def test_the_service_is_started_reloaded_and_stopped_as_its_unit_says(machine: P
         process.kill()
         process.wait()
     assert (machine / "var" / "lib" / "starpruner" / "history").is_dir()
-
-
-def wait_for(pattern: str, log: Path) -> str:
-    """The log, once it has a line like this."""
-    deadline = time.monotonic() + WAIT_S
-    while not re.search(pattern, text := log.read_text(), re.MULTILINE):
-        assert time.monotonic() < deadline, text
-        time.sleep(0.05)
-    return text
 
 
 def test_the_values_of_the_guide_are_taken_by_the_chart_and_by_the_proxy(tmp_path: Path) -> None:

@@ -57,7 +57,11 @@ def needed(extra: str) -> Iterator[Requirement]:
 
 @pytest.mark.parametrize(
     ("extra", "files"),
-    [("zookeeper", ["requirements.txt"]), ("demo", ["requirements.txt", "spark-requirements.txt"])],
+    [
+        ("zookeeper", ["requirements.txt"]),
+        ("tracing", ["requirements.txt", "tracing-requirements.txt"]),
+        ("demo", ["requirements.txt", "spark-requirements.txt"]),
+    ],
 )
 def test_an_image_has_what_its_programs_need_in_one_version_each(extra: str, files: list[str]) -> None:
     pinned = {name: version for file in files for name, version in pins(file).items()}

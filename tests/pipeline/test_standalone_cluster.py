@@ -15,7 +15,7 @@ from zipfile import ZipFile
 import click
 import pytest
 import sqlglot
-from support.guide import block, changed, guide
+from support.guide import block, changed, page
 from support.maven import is_required
 from support.profile import DEEP, only_deep
 from support.proxies import patient
@@ -38,7 +38,7 @@ from demo.thrift_server import ThriftServer, wait_until_it_answers
 pytestmark = pytest.mark.spark
 
 ROOT = Path(__file__).parents[2]
-GUIDE = guide("clusters.md")
+GUIDE = page("clusters.md")
 
 # A third of the clicks is customer 7's, a third customer 8's.
 TABLES = """

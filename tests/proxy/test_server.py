@@ -593,3 +593,13 @@ async def test_statements_of_a_session_that_was_opened_elsewhere_pass_and_its_wr
         await backend.expect(execute("INSERT INTO t SELECT 1", 2))
         assert known == ["INSERT INTO t SELECT 1"]
         client.close()
+
+
+async def test_a_backend_that_dies_during_a_call_ends_the_connection_as_it_does_directly() -> None:
+    async with stage() as on:
+        client, backend = await on.open_session()
+        client.send(execute_and_wait("SELECT 1", 5))
+        await backend.expect(execute_and_wait("SELECT 1", 5))
+        backend.writer.transport.abort()
+        assert await client.rest() == b""
+        await on.all_gone()

@@ -38,8 +38,10 @@ class AsyncClient:
         client.writer.write(plain_start("soak", "soak"))
         async with asyncio.timeout(PATIENCE_S):
             answer = await client.reader.readexactly(len(_COMPLETE))
-        if answer != _COMPLETE:
-            raise ConnectionError(f"the login was answered with {answer!r}")
+            if answer != _COMPLETE:
+                answer += await client.reader.read()
+                await client.leave()
+                raise ConnectionError(f"the login was answered with {answer!r}")
         return client
 
     @classmethod

@@ -31,6 +31,7 @@ class Stage:
     endpoint: Endpoint
     pid: int
     log: Path
+    admin_url: str
 
     @property
     def footprint(self) -> Footprint:
@@ -81,4 +82,4 @@ def soak_stage(directory: Path, *settings: str) -> Iterator[Stage]:
     chosen = (f"proxy.backend_connections_max={CONNECTIONS_MAX}", *settings)
     options = tuple(word for setting in chosen for word in ("--set", setting))
     with canned_backend() as backend, proxy_process(backend, directory, options=options) as proxy:
-        yield Stage(proxy.endpoint, proxy.child.process.pid, proxy.child.log)
+        yield Stage(proxy.endpoint, proxy.child.process.pid, proxy.child.log, proxy.admin_url)

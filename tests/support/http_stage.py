@@ -14,6 +14,7 @@ from yarl import URL
 
 from proxy.config.address import Address
 from proxy.config.endpoints import Listener, ListenerTls, Transport, Upstream, UpstreamTls
+from proxy.config.memory_shares import AMPLE, MemoryShares
 from proxy.operations.session_port import SessionOpening, SessionPort
 from proxy.server import Proxy
 from support.scripted_session import HOST, PATIENCE_S, Peer, Rewriter
@@ -183,6 +184,7 @@ async def stage(
     sides: tuple[Transport, Transport] = (Transport.HTTP, Transport.HTTP),
     open_port: Callable[[SessionOpening], SessionPort] | None = None,
     tls: Tls | None = None,
+    memory: MemoryShares = AMPLE,
     **keys: Any,
 ) -> AsyncIterator[Stage]:
     (client, backend), secured = sides, tls or Tls()
@@ -197,7 +199,7 @@ async def stage(
     port = server.sockets[0].getsockname()[1]
     listener, upstream = Listener(Address(HOST, 0), client, secured.listener), Upstream(backend, secured.upstream)
     config = server_config((listener,), f"{HOST}:{port}", upstream, **keys)
-    proxy = Proxy(config, open_port or (lambda _opened: rewriter or Rewriter()))
+    proxy = Proxy(config, open_port or (lambda _opened: rewriter or Rewriter()), memory=memory)
     await proxy.start()
     try:
         async with Stage(proxy, played, links, secured.client) as on:

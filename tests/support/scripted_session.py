@@ -7,6 +7,7 @@ from typing import Any
 
 from proxy.config.address import Address
 from proxy.config.endpoints import Listener
+from proxy.config.memory_shares import AMPLE, MemoryShares
 from proxy.frontend.process_scope import ProcessScope
 from proxy.operations.dispatch import Dispatch, Outcome, Premises, WriteUnderWay
 from proxy.operations.key_check import ASK_FIRST, KeyTerms
@@ -165,13 +166,14 @@ async def eventually(holds: Callable[[], bool]) -> None:
 
 
 @asynccontextmanager
-async def stage(
+async def stage(  # noqa: PLR0913 - a proxy, and all that it may be told
     rewriter: Rewriter | None = None,
     *,
     open_port: Callable[[SessionOpening], SessionPort] | None = None,
     listeners: tuple[Listener, ...] = (Listener(Address(HOST, 0)),),
     backend_port: int | None = None,
     process: ProcessScope | None = None,
+    memory: MemoryShares = AMPLE,
     **keys: Any,
 ) -> AsyncIterator[Stage]:
     backends: asyncio.Queue[Peer] = asyncio.Queue()
@@ -184,7 +186,7 @@ async def stage(
     server = await asyncio.start_server(accept, HOST, 0, limit=1024)
     port = server.sockets[0].getsockname()[1]
     config = server_config(listeners, f"{HOST}:{backend_port or port}", **keys)
-    proxy = Proxy(config, open_port or (lambda _opened: rewriter or Rewriter()), process=process)
+    proxy = Proxy(config, open_port or (lambda _opened: rewriter or Rewriter()), process=process, memory=memory)
     await proxy.start()
     on = Stage(proxy, backends, port, server.close)
     try:

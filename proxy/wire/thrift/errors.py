@@ -7,6 +7,10 @@ class RemoteProtocolError(Exception):
     """The peer sent bytes that break the protocol. Its connection cannot be used any more."""
 
 
+class MessageTooLongError(RemoteProtocolError):
+    """The peer announced, or sent, a longer message than is accepted."""
+
+
 class LocalProtocolError(Exception):
     """Our own code asked for something that the connection's state does not allow: a bug in the proxy."""
 

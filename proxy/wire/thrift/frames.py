@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from proxy.wire.thrift.errors import RemoteProtocolError
+from proxy.wire.thrift.errors import MessageTooLongError, RemoteProtocolError
 
 HEADER = struct.Struct(">I")
 HEADER_BYTES = HEADER.size
@@ -49,12 +49,26 @@ class FrameReader:
             return None
         self._position = start + length
         with memoryview(self._buffer) as view:
-            return bytes(view[start : start + length])
+            body = bytes(view[start : start + length])
+        if self.is_empty:
+            # Now, not with the next bytes: a session may be idle for hours after a long statement.
+            self._drop_read_bytes()
+        return body
 
     @property
     def is_empty(self) -> bool:
         """Whether every byte that came has been returned."""
         return self._position == len(self._buffer)
+
+    @property
+    def waiting_bytes(self) -> int:
+        """The bytes that have not been returned."""
+        return len(self._buffer) - self._position
+
+    def begun_body(self, bytes_max: int) -> bytes:
+        """The first bytes of the next frame's body, as far as they have come."""
+        start = self._position + HEADER_BYTES
+        return bytes(self._buffer[start : start + bytes_max])
 
     def leftover(self) -> bytes:
         """Return the bytes of frames not yet returned, headers included."""
@@ -64,7 +78,7 @@ class FrameReader:
         # Checked as soon as the header has come: Spark's own handler runs out of memory on 0x7fffffff.
         length = frame_length(self._buffer, self._position)
         if length > self._frame_bytes_max:
-            raise RemoteProtocolError(
+            raise MessageTooLongError(
                 f"a frame announces {length} bytes, at most {self._frame_bytes_max} are accepted"
             )
         return length

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
+from proxy.wire.thrift.errors import IncompleteError, MessageTooLongError, RemoteProtocolError
 from proxy.wire.thrift.frames import FrameReader, frame
-from proxy.wire.thrift.reader import Header, read_header
+from proxy.wire.thrift.reader import HEADER_BYTES_MAX, Header, read_header
 from proxy.wire.thrift.skip import ValueSkipper
 from proxy.wire.thrift.types import Kind
 
@@ -65,13 +65,22 @@ class UnframedMessageReader:
         """Whether the next byte begins a message."""
         return not self._body
 
+    @property
+    def waiting_bytes(self) -> int:
+        """The bytes that have not been returned."""
+        return len(self._body)
+
+    def begun_header(self) -> Header | None:
+        """The header of the next message; None until it has come."""
+        return self._header or _header_of(self._body[:HEADER_BYTES_MAX])
+
     def leftover(self) -> bytes:
         """Return the bytes not yet returned as messages."""
         return bytes(self._body)
 
     def _expect_room_for(self, count: int) -> None:
         if count > self._message_bytes_max:
-            raise RemoteProtocolError(f"a message grew past the {self._message_bytes_max} bytes accepted")
+            raise MessageTooLongError(f"a message grew past the {self._message_bytes_max} bytes accepted")
 
     def _cut(self, header: Header, end: int) -> Message:
         message = Message(header, bytes(self._body[:end]))
@@ -106,7 +115,25 @@ class FramedMessageReader:
         """Whether the next byte begins a frame and a message."""
         return self._bodies.is_between_messages and self._frames.is_empty
 
+    @property
+    def waiting_bytes(self) -> int:
+        """The bytes that have not been returned."""
+        return self._bodies.waiting_bytes + self._frames.waiting_bytes
+
+    def begun_header(self) -> Header | None:
+        """The header of the next message; None until it has come."""
+        if self._bodies.waiting_bytes:
+            return self._bodies.begun_header()
+        return _header_of(self._frames.begun_body(HEADER_BYTES_MAX))
+
     def leftover(self) -> bytes:
         """Return the bytes not yet returned as messages, in frames."""
         unfinished = self._bodies.leftover()
         return (frame(unfinished) if unfinished else b"") + self._frames.leftover()
+
+
+def _header_of(begun: bytes | bytearray) -> Header | None:
+    try:
+        return read_header(begun)
+    except (IncompleteError, RemoteProtocolError):
+        return None

@@ -14,6 +14,8 @@ from proxy.wire.thrift.writer import VERSION_1
 
 # The longest method name of TCLIService has 22 characters.
 METHOD_NAME_BYTES_MAX: Final = 128
+# The version and type, the name behind its length, and the seqid.
+HEADER_BYTES_MAX: Final = 4 + 4 + METHOD_NAME_BYTES_MAX + 4
 
 _VERSION_MASK: Final = 0xFFFF_0000
 _U8 = struct.Struct(">B")

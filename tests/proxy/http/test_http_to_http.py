@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Generator
 from contextlib import suppress
+from dataclasses import replace
 from threading import Event
 
 import aiohttp
@@ -41,6 +42,8 @@ from support.relay_dialogue import (
 from support.scripted_session import PATIENCE_S, Rewriter, eventually
 from support.stop_requests import requested
 
+from proxy.config.memory_shares import AMPLE
+from proxy.frontend import memory_gate
 from proxy.operations.dispatch import Dispatch, OutcomeKind, Premises
 from proxy.operations.key_check import ASK_FIRST, KeyTerms
 from proxy.operations.query import Query, QueryFailed, QueryResult
@@ -54,6 +57,8 @@ from proxy.wire.thrift.types import Kind
 from proxy.wire.thrift.writer import Writer
 
 FINISHED, RUNNING, ERROR = OperationState.FINISHED, OperationState.RUNNING, OperationState.ERROR
+# There is room for one of them in 100 KB.
+LONG_CALL = message(execute(f"SELECT 1 /* {'x' * 20_000} */"))
 QUERY = Query("SELECT 1 AS one", rows_max=10, bytes_max=10_000, deadline_s=PATIENCE_S)
 NEGOTIATE = {"Authorization": "Negotiate YIIabc"}
 
@@ -617,6 +622,11 @@ async def test_a_connection_that_says_nothing_is_closed_after_a_while() -> None:
         assert await half.rest() == b""
 
 
+def chunked_request(body: bytes) -> bytes:
+    lines = [f"POST {PATH} HTTP/1.1", "Host: here", "Transfer-Encoding: chunked", "", ""]
+    return "\r\n".join(lines).encode() + chunk(body) + chunk(b"")
+
+
 async def test_one_client_too_many_is_told_so() -> None:
     async with stage(connections_max=1) as on:
         first = await on.connect()
@@ -625,6 +635,53 @@ async def test_one_client_too_many_is_told_so() -> None:
         assert status == 503
         assert b"serves 1 connections already" in body
         first.close()
+
+
+async def test_a_long_call_is_refused_where_memory_is_short_and_a_short_one_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(memory_gate, "ROOM_WITHIN_S", 0.1)
+    async with stage(memory=replace(AMPLE, statement_bytes=100 * 1024)) as on:
+        await open_one(on)
+        async with on.proxy.memory.room_for(20 * 1024):
+            status, body, _ = await on.post(LONG_CALL)
+            assert status == 503
+            assert b"too little memory for this now (memory_bytes_max); try again later" in body
+            post = on.start(message(fetch(2)))
+            await on.backend.answer(message(fetch(2)), message(reply("FetchResults", 2)))
+            await body_of(post)
+            # A call that comes in chunks does not tell its length.
+            client = await on.connect()
+            client.send(chunked_request(message(fetch(3))))
+            await on.backend.answer(message(fetch(3)), message(reply("FetchResults", 3)))
+            assert (await client.reader.readline()).split()[1] == b"200"
+            assert on.proxy.memory.refused == 1
+
+
+@pytest.mark.parametrize("size", [30_000, 3_000_000])
+async def test_a_call_that_can_never_fit_is_refused_at_once(size: int) -> None:
+    async with asyncio.timeout(memory_gate.ROOM_WITHIN_S / 2):
+        async with stage(memory=replace(AMPLE, statement_bytes=100 * 1024), request_bytes_max=2_000_000) as on:
+            await open_one(on)
+            call = message(execute(f"SELECT 1 /* {'x' * size} */"))
+            assert (await on.post(call))[0] == 413
+            client = await on.connect()
+            client.send(chunked_request(call))
+            assert (await client.reader.readline()).split()[1] == b"413"
+            assert on.proxy.memory.reserved_bytes == 0
+
+
+async def test_the_room_of_a_call_is_free_again_once_it_has_been_sent() -> None:
+    async with stage(memory=replace(AMPLE, statement_bytes=100 * 1024)) as on:
+        await open_one(on)
+        posts = [on.start(LONG_CALL) for _ in range(3)]
+        # None of them has been answered.
+        asked = [await on.backend.next() for _ in posts]
+        assert on.proxy.memory.reserved_bytes == 0
+        for one in asked:
+            one.answer(ok(message(executed(1))))
+        for post in posts:
+            await body_of(post)
 
 
 async def test_connections_for_one_call_each_leave_none_behind() -> None:

@@ -41,6 +41,9 @@ def of(world: World, *, run_async: bool = True) -> TrackedStatement:
     return TrackedStatement(dispatch, SESSION, SENT_AT, run_async, Message(read_header(raw), raw))
 
 
+CALL = Message(read_header(execute("SELECT 1", 5)[4:]), execute("SELECT 1", 5)[4:])
+
+
 def fallen_back(tracked: TrackedStatement, failure: str | None = "it failed") -> TrackedStatement:
     _ = tracked.fall_back(12.0, failure)
     tracked.sent_again(AGAIN)
@@ -227,7 +230,7 @@ def test_statements_that_are_not_rewritten_leave_room_for_one_that_is(world: Wor
     tracked_statements = TrackedStatements(tracked_statements_max=4)
     for operation in (OPERATION, AGAIN, THIRD):
         tracked_statements.operation_opened(settled(world), operation, 11.0)
-    assert tracked_statements.has_room_for_a_rewrite
+    assert tracked_statements.has_room_for_a_rewrite(CALL)
     assert not tracked_statements.has_unsettled
 
 
@@ -238,9 +241,9 @@ def test_half_of_the_records_may_be_of_statements_that_are_never_given_up(
     tracked_statements = TrackedStatements(tracked_statements_max=4)
     tracked_statements.operation_opened(make(world), OPERATION, 11.0)
     assert tracked_statements.has_unsettled
-    assert tracked_statements.has_room_for_a_rewrite
+    assert tracked_statements.has_room_for_a_rewrite(CALL)
     tracked_statements.operation_opened(make(world), AGAIN, 11.0)
-    assert not tracked_statements.has_room_for_a_rewrite
+    assert not tracked_statements.has_room_for_a_rewrite(CALL)
 
 
 def test_what_is_withheld_is_known_until_it_is_closed(world: World) -> None:

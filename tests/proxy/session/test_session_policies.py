@@ -30,6 +30,7 @@ from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind
 from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult, Rows
 from proxy.operations.session_port import SessionOpening
 from proxy.session import decision_run
+from proxy.session.analysis_room import BYTES_PER_CHARACTER, AnalysisRoom
 from proxy.session.catalog.late_answers import UNANSWERED_S
 from proxy.session.consistency.write_fence import CLOSING_S
 from proxy.session.explain.text import text
@@ -87,6 +88,32 @@ def test_another_path_is_none_to_search_names_along(stage: Stage, sql: str) -> N
     session = stage.session()
     played(session.rewrite(sql), []).on_outcome(FINISHED)
     assert sent(session.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
+# --- memory
+
+
+def test_a_statement_for_whose_tree_there_is_no_room_is_left_alone(stage: Stage) -> None:
+    stage.shared.analysis = room = AnalysisRoom(len(SQL) * BYTES_PER_CHARACTER)
+    session = stage.session()
+    # One that waits for the answers to its questions keeps its room.
+    waiting = session.rewrite(SQL)
+    assert begun(waiting).sql
+    assert sent(session.rewrite(SQL), []) == SQL
+    assert room.refused == 1
+    assert 'starpruner_skips_total{reason="no_memory"} 1.0' in stage.shared.metrics.exposition().decode()
+    explained = view(played(session.explain(SQL, run_key_queries=True), []))
+    assert explained.skip_reason == "NO_MEMORY"
+    # Its client has left.
+    waiting.close()
+    assert sent(session.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    assert sent(session.rewrite(SQL), [KEYS]) == NARROWED
+
+
+def test_what_needs_no_tree_needs_no_room(stage: Stage) -> None:
+    stage.shared.analysis = room = AnalysisRoom(0)
+    assert sent(stage.session().rewrite("SELECT 1"), []) == "SELECT 1"
+    assert room.refused == 0
 
 
 # --- variables
