@@ -14,7 +14,6 @@ from msgspec import Meta
 from proxy.backends.pool import BackendPool
 from proxy.config.config import Config
 from proxy.kerberos.client_login import UNCHECKED_PASSWORD
-from proxy.kerberos.client_logins import PlainLogins
 from proxy.kerberos.errors import KerberosError
 from proxy.net.login_threads import step_in_thread
 from proxy.net.own_host import own_host
@@ -84,10 +83,13 @@ async def explain_as_user(  # noqa: PLR0913 - the request, its user, and the par
     return view(decision)
 
 
-async def check_login(config: Config, user: str, password: str, backends: BackendPool) -> None:
-    """Let the backend check a password: open a session as that user, and close it. Raises BackendError."""
-    async with logged_in(config, user, password, None, backends):
-        pass
+async def check_login(config: Config, user: str, password: str, backends: BackendPool) -> str:
+    """Let the backend check a password: open a session as that user, and close it. Raises BackendError.
+
+    Return the name of the session's user, which the history has too: with [kerberos] the short name.
+    """
+    async with logged_in(config, user, password, None, backends) as client:
+        return client.user
 
 
 @asynccontextmanager
@@ -114,7 +116,7 @@ async def _checked_login(config: Config, user: str, password: str) -> tuple[str,
     Where clients log in to the proxy, their passwords are checked here, as [kerberos] says. Raises BackendError.
     """
     logins = config.kerberos.client_logins(own_host(), config.proxy.request_bytes_max)
-    if logins is None or logins.plain is PlainLogins.BACKEND:
+    if logins is None:
         return user, password, None
     try:
         check = partial(logins.user_with_password, user, password.encode())

@@ -51,8 +51,6 @@ class HttpLogins:
         said = [value for name, value in headers if name.lower() == "authorization"]
         if len(said) != 1:
             raise RefusedError("a request needs one login, by Negotiate (Kerberos) or as the server offers")
-        if self._logins.plain is PlainLogins.BACKEND and plain_response(said[0]) is not None:
-            return headers
         user = await self._user(said[0])
         basic = b64encode(f"{user}:{UNCHECKED_PASSWORD}".encode()).decode()
         # A cookie could name somebody else.

@@ -27,7 +27,6 @@ class PlainLogins(Enum):
 
     REFUSE = "refuse"
     KDC = "kdc"
-    BACKEND = "backend"
 
 
 @dataclass(frozen=True)
@@ -98,9 +97,6 @@ class _PlainLogin:
 
     def step(self, response: bytes) -> LoginStep:
         """See ClientLogin."""
-        if self._logins.plain is PlainLogins.BACKEND:
-            # The backend is asked next, with this response.
-            return Accepted(response)
         words = response.split(b"\0")
         if len(words) != _PLAIN_WORDS:
             raise KerberosError(f"a PLAIN response has {_PLAIN_WORDS} words, not {len(words)}")

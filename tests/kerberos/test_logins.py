@@ -289,17 +289,6 @@ async def test_a_wrong_password_opens_nothing(realm: Realm, response: bytes) -> 
         assert on.proxy.connection_count == 0
 
 
-async def test_the_backend_checks_a_password_where_that_is_configured(realm: Realm) -> None:
-    async with staged(realm.section(plain="backend")) as on:
-        client = await on.connect()
-        client.send(plain_start("carl", "a password"))
-        backend = await on.backend()
-        await backend.expect(plain_start("carl", "a password"))
-        backend.send(encode_sasl(SaslStatus.BAD, b"no"))
-        said = await client.rest()
-        assert b"refused the login" in said
-
-
 # --- tokens that are not right
 
 

@@ -12,7 +12,7 @@ from support.kdc import REALM, require_kerberos, running_kdc
 from support.relay_dialogue import open_session, session_opened
 from support.scripted_session import HOST, Peer, stage
 
-from proxy.admin.explain_endpoint import logged_in
+from proxy.admin.explain_endpoint import check_login, logged_in
 from proxy.backends.assembly import resolved_backends
 from proxy.backends.health_checks import HealthProbe, ProbeSettings
 from proxy.config.address import Address
@@ -148,22 +148,22 @@ async def test_health_checks_log_in_as_the_proxy(realm: Realm) -> None:
 async def test_an_explanation_is_asked_for_as_the_user_whose_password_the_kdc_has_checked(realm: Realm) -> None:
     backend = Backend(realm)
     address = await backend.start()
-    kerberos = realm.to_backend(backend_qop="auth-conf", plain="kdc")
+    rules = ("RULE:[1:$1]s/$/_user/",)
+    kerberos = realm.to_backend(backend_qop="auth-conf", plain="kdc", auth_to_local=rules)
     config = server_config((), str(address), kerberos=kerberos)
     backends, _ = await resolved_backends(config)
 
-    async def explain(password: str) -> None:
-        async with logged_in(config, "anna", password, None, backends):
-            pass
+    async def explain(password: str) -> str:
+        return await check_login(config, "anna", password, backends)
 
     explaining = asyncio.create_task(explain("secret-of-anna"))
     peer = await backend.next_login()
-    opening = frame(encode_open_session(1, "anna", "anonymous", {PROXY_USER: "anna"}))
+    opening = frame(encode_open_session(1, "anna_user", "anonymous", {PROXY_USER: "anna_user"}))
     await peer.expect(opening)
     peer.send(session_opened())
     assert b"CloseSession" in await peer.read_message()
     peer.peer.close()
-    await explaining
+    assert await explaining == "anna_user", "the name that the history has"
     with pytest.raises(LoginError, match="the login of user 'anna' failed"):
         await explain("wrong")
     backend.server.close()

@@ -28,6 +28,7 @@ def written(path: Path, keys: dict[str, Any], more: str = "") -> Path:
         (BACKEND | {"keytab": "/etc/k"}, "", "kerberos.own_principal is missing"),
         (BACKEND | {"keytab": "/etc/k", "own_principal": "s/h@R"}, "", "nobody could log in"),
         (OURS | BACKEND | {"plain": "backend"}, "", 'use "kdc"'),
+        (OURS | {"plain": "backend"}, "", "anybody could come by PLAIN as one of them"),
         (OURS | {"act_by": "delegation"}, "", r'"delegation" \(S4U2Proxy\) is not there yet'),
         (OURS | {"auth_to_local": ["RULE:x"]}, "", "'RULE:x' is neither DEFAULT nor RULE"),
         (OURS | {"principal": "starpruner"}, "", "'starpruner' is not a principal"),
