@@ -75,6 +75,8 @@ class BackendLogin:
                 f"{self._protection.value}"
             )
         if self._protection is not Protection.AUTH:
+            if not self._context.can_check_integrity:
+                raise KerberosError("the login can protect no frames, and kerberos.backend_qop asks for that")
             self.layer = SecurityLayer(
                 self._context,
                 encrypts=self._protection.encrypts,

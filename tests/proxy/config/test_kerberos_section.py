@@ -24,7 +24,11 @@ def written(path: Path, keys: dict[str, Any], more: str = "") -> Path:
     ("keys", "more", "sentence"),
     [
         ({"principal": OURS["principal"]}, "", "kerberos.keytab is missing"),
-        ({"keytab": "/etc/k"}, "", "need principal or backend_principal"),
+        ({"keytab": "/etc/k"}, "", "keytab would do nothing: principal or backend_principal is missing"),
+        ({"http_principal": "HTTP/h@R", "qop": ["auth-conf"]}, "", "http_principal, qop would do nothing"),
+        ({"plain": "kdc"}, "", "plain would do nothing"),
+        ({"auth_to_local": ["RULE:[1:$1]"]}, "", "auth_to_local would do nothing"),
+        ({"backend_qop": "auth-conf"}, "", "backend_qop would do nothing"),
         (BACKEND | {"keytab": "/etc/k"}, "", "kerberos.own_principal is missing"),
         (BACKEND | {"keytab": "/etc/k", "own_principal": "s/h@R"}, "", "nobody could log in"),
         (OURS | BACKEND | {"plain": "backend"}, "", 'use "kdc"'),
