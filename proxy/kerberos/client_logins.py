@@ -45,7 +45,7 @@ class ServiceKey:
 
 @dataclass(frozen=True)
 class ClientLogins:
-    """The logins that a listener takes. Raises KerberosError for others, with a sentence for the client."""
+    """The logins that a listener takes. Raises KerberosError for others."""
 
     # None: no client can log in by Kerberos here.
     service: ServiceKey | None

@@ -12,6 +12,10 @@ class KerberosError(Exception):
     """A login failed, or a message does not belong to it."""
 
 
+class PeerRefusedError(KerberosError):
+    """The other side refused our login. Its key may have changed since our ticket was made."""
+
+
 class LoginsBusyError(KerberosError):
     """There are too many logins at once. The client may read this message."""
 

@@ -25,6 +25,8 @@ from support.scripted_session import Rewriter, Stage, stage
 from proxy.config.kerberos import KerberosSection
 from proxy.kerberos.client_logins import ClientLogins
 from proxy.kerberos.errors import LOGIN_FAILED
+from proxy.kerberos.principals import parse_principal
+from proxy.kerberos.ticket_caches import TICKET_CACHES
 from proxy.wire.hs2.calls import encode_open_session
 from proxy.wire.hs2.open_session import PROXY_USER
 from proxy.wire.sasl import SaslStatus, encode_sasl, plain_start
@@ -341,7 +343,7 @@ async def test_frames_are_not_wrapped_for_a_client_whose_tokens_have_no_order(re
     async with staged(realm.section()) as on:
         flags = gssapi.RequirementFlag
         keys = gssapi.Credentials(usage="initiate", store={"ccache": realm.ccache()})
-        wanted = [flags.mutual_authentication, flags.integrity, flags.confidentiality]
+        wanted: Any = [flags.mutual_authentication, flags.integrity, flags.confidentiality]
         context = gssapi.SecurityContext(name=name(realm.PROXY), creds=keys, usage="initiate", flags=wanted)
         client = GssPeer(await on.connect(), context)
         login = asyncio.create_task(client.log_in("auth"))
@@ -352,11 +354,14 @@ async def test_frames_are_not_wrapped_for_a_client_whose_tokens_have_no_order(re
 
 async def test_a_keytab_of_ours_that_is_gone_counts_against_no_backend(realm: Realm) -> None:
     section = realm.to_backend(own_principal=f"nobody/localhost@{REALM}")
+    own = parse_principal(realm.PROXY)
+    cache = TICKET_CACHES.name_for(own, realm.proxy_keytab)
     async with staged(section) as on:
         for _ in range(10):
             client = await unlogged_client(on, realm)
             with pytest.raises(RefusedError, match=f"the login as nobody/localhost@{REALM} to .* failed"):
                 await client.log_in()
+    assert TICKET_CACHES.name_for(own, realm.proxy_keytab) == cache, "tickets of others stay"
 
 
 # --- tokens that are not right

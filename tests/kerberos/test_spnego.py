@@ -90,6 +90,15 @@ async def kerberized(link: Any, realm: Realm) -> GssPeer:
     return backend
 
 
+async def test_a_failed_login_of_our_own_counts_against_no_backend(realm: Realm) -> None:
+    section = realm.to_backend(own_principal=f"nobody/localhost@{REALM}")
+    async with stage(sides=HTTP_TO_BINARY, kerberos=section) as on:
+        for _ in range(10):
+            _, said, _ = await on.post(OPEN, negotiate(realm))
+            assert f"the login as nobody/localhost@{REALM}".encode() in said
+            assert b"does not speak" not in said
+
+
 async def test_a_request_without_a_login_is_told_how_to(realm: Realm) -> None:
     async with stage(sides=HTTP_TO_BINARY, kerberos=realm.section()) as on:
         for headers in ({}, basic(), {"Authorization": "Negotiate !"}, {"Authorization": "Negotiate "}):
