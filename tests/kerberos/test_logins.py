@@ -22,6 +22,7 @@ from support.relay_dialogue import (
 )
 from support.scripted_session import Rewriter, Stage, stage
 
+from proxy.backends.circuit_breaker import CircuitBreaker
 from proxy.config.kerberos import KerberosSection
 from proxy.kerberos.client_logins import ClientLogins
 from proxy.kerberos.errors import LOGIN_FAILED
@@ -352,7 +353,11 @@ async def test_frames_are_not_wrapped_for_a_client_whose_tokens_have_no_order(re
         assert client.offered >> 24 == 1
 
 
-async def test_a_keytab_of_ours_that_is_gone_counts_against_no_backend(realm: Realm) -> None:
+async def test_a_keytab_of_ours_that_is_gone_counts_against_no_backend(
+    realm: Realm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: list[object] = []
+    monkeypatch.setattr(CircuitBreaker, "record_failure", counted.append)
     section = realm.to_backend(own_principal=f"nobody/localhost@{REALM}")
     own = parse_principal(realm.PROXY)
     cache = TICKET_CACHES.name_for(own, realm.proxy_keytab)
@@ -362,6 +367,7 @@ async def test_a_keytab_of_ours_that_is_gone_counts_against_no_backend(realm: Re
             with pytest.raises(RefusedError, match=f"the login as nobody/localhost@{REALM} to .* failed"):
                 await client.log_in()
     assert TICKET_CACHES.name_for(own, realm.proxy_keytab) == cache, "tickets of others stay"
+    assert not counted
 
 
 # --- tokens that are not right
