@@ -68,8 +68,8 @@ def application(  # noqa: PLR0913 - the parts that the routes show
     async def planned(asked: PartitionsRequest, user: str, password: str) -> PartitionPlanView:
         return await partitions_as_user(config, asked, user, password, shared, backends=backends, slots=slots)
 
-    async def check_at_backend(user: str, password: str) -> None:
-        await check_login(config, user, password, backends)
+    async def check_at_backend(user: str, password: str) -> str:
+        return await check_login(config, user, password, backends)
 
     async def expose(_: web.Request) -> web.Response:
         return web.Response(body=await exposition(), headers={"Content-Type": CONTENT_TYPE})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -14,9 +15,8 @@ from msgspec import Meta
 from proxy.backends.pool import BackendPool
 from proxy.config.config import Config
 from proxy.kerberos.client_login import UNCHECKED_PASSWORD
-from proxy.kerberos.client_logins import PlainLogins
-from proxy.kerberos.errors import KerberosError
-from proxy.net.login_threads import step_in_thread
+from proxy.kerberos.errors import KerberosError, sentence_for_client
+from proxy.net.login_threads import password_check_in_thread, step_within_s
 from proxy.net.own_host import own_host
 from proxy.session.explain.partition_plan import PartitionPlanView, partition_plan
 from proxy.session.explain.view import ExplainView, view
@@ -25,6 +25,8 @@ from proxy.session.shared_state import SharedState
 from proxy.upstream.client import BackendClient, Login
 from proxy.upstream.dialer import Dialer
 from proxy.upstream.errors import BackendError, LoginError
+
+log = logging.getLogger(__name__)
 
 # The user and the password of a request that names none, as in beeline without -n and -p. PLAIN refuses an empty
 # password before the backend sees it.
@@ -84,10 +86,13 @@ async def explain_as_user(  # noqa: PLR0913 - the request, its user, and the par
     return view(decision)
 
 
-async def check_login(config: Config, user: str, password: str, backends: BackendPool) -> None:
-    """Let the backend check a password: open a session as that user, and close it. Raises BackendError."""
-    async with logged_in(config, user, password, None, backends):
-        pass
+async def check_login(config: Config, user: str, password: str, backends: BackendPool) -> str:
+    """Let the backend check a password: open a session as that user, and close it. Raises BackendError.
+
+    Return the name of the session's user, which the history has too: with [kerberos] the short name.
+    """
+    async with logged_in(config, user, password, None, backends) as client:
+        return client.user
 
 
 @asynccontextmanager
@@ -114,11 +119,12 @@ async def _checked_login(config: Config, user: str, password: str) -> tuple[str,
     Where clients log in to the proxy, their passwords are checked here, as [kerberos] says. Raises BackendError.
     """
     logins = config.kerberos.client_logins(own_host(), config.proxy.request_bytes_max)
-    if logins is None or logins.plain is PlainLogins.BACKEND:
+    if logins is None:
         return user, password, None
     try:
         check = partial(logins.user_with_password, user, password.encode())
-        short_name = await step_in_thread(check, config.proxy.handshake_timeout_s)
+        short_name = await password_check_in_thread(check, step_within_s(config.proxy.handshake_timeout_s))
     except KerberosError as error:
-        raise LoginError(f"the login of user {user!r} failed: {error}") from None
+        log.warning("the login of user %r failed: %r", user, str(error))
+        raise LoginError(f"user {user!r}: {sentence_for_client(error)}") from None
     return short_name, UNCHECKED_PASSWORD, short_name if config.kerberos.backend_principal else None

@@ -38,10 +38,11 @@ class SignInError(Exception):
 class Visitors:
     """Signs visitors in, and finds them again."""
 
-    def __init__(
-        self, config: Config, key: bytes, check_at_backend: Callable[[str, str], Awaitable[None]]
-    ) -> None:
-        """`check_at_backend` logs a user in, and raises an error with a sentence where that fails."""
+    def __init__(self, config: Config, key: bytes, check_at_backend: Callable[[str, str], Awaitable[str]]) -> None:
+        """`check_at_backend` logs a user in and returns the name of the user's sessions.
+
+        It raises an error with a sentence where that fails.
+        """
         self._admin = config.admin
         self._key = key
         self._check_at_backend = check_at_backend
@@ -103,10 +104,11 @@ class Visitors:
                 return Visitor(name, is_administrator=True)
             raise SignInError("The name or the password is wrong.")
         try:
-            await self._check_at_backend(name, password)
+            user = await self._check_at_backend(name, password)
         except Exception as error:
             raise SignInError(f"The backend did not let {name!r} in: {error}") from error
-        return Visitor(name, is_administrator=False)
+        # Not the typed name: the annas of two realms are two users, and the history has their sessions' names.
+        return Visitor(user, is_administrator=False)
 
     async def _remembered_or_checked(self, name: str, password: str) -> Visitor:
         digest = blake2b(f"{name}\0{password}".encode(), key=self._key[:32]).digest()

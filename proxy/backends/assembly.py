@@ -64,9 +64,10 @@ def zookeeper_registration(config: Config, ports: Sequence[int]) -> Registration
             f"zookeeper.ensemble needs {error.name}: install it with  pip install 'starpruner[zookeeper]'"
         ) from error
     kerberos = config.kerberos
-    logins = kerberos_logins(kerberos.principal, kerberos.qop[0]) if kerberos.principal else None
     nodes = []
     for listener, port in zip(config.listeners(), ports, strict=True):
+        principal = listener.kerberos_principal or kerberos.principal
+        logins = kerberos_logins(principal, kerberos.qop[0]) if principal else None
         address = advertised_address(listener, port, section.advertised_host, socket.getfqdn())
         nodes.append(
             Node(node_prefix(address, _VERSION), connection_settings(listener, address, _HTTP_PATH, logins))

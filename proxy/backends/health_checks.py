@@ -16,7 +16,7 @@ from proxy.config.endpoints import UPSTREAM, Upstream
 from proxy.operations.query import Query, QueryFailed, QueryResult
 from proxy.upstream.client import BackendClient, Login
 from proxy.upstream.dialer import Dialer, UnreachableError
-from proxy.upstream.errors import BackendError
+from proxy.upstream.errors import BackendError, OwnLoginError
 from proxy.upstream.http_link import HttpLink, link_to
 from proxy.wire.sasl import plain_response
 
@@ -61,6 +61,8 @@ class HealthProbe:
         try:
             async with asyncio.timeout(seconds):
                 await probe
+        except OwnLoginError:
+            raise
         except TimeoutError:
             return f"no answer within {seconds:g} s"
         except (BackendError, UnreachableError) as error:
@@ -116,6 +118,10 @@ class HealthCheckRounds:
             return
         try:
             reason = await self._probe(backend.member.address)
+        except OwnLoginError as error:
+            # It says nothing about the backend, and would take all of them down at once.
+            log.warning("a health check could not log in: %s", error)
+            return
         finally:
             lease.release()
         if reason is not None:

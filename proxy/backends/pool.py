@@ -236,11 +236,12 @@ class BackendSearch:
         self._lease = self._backends.lease(self._login, frozenset(self._failures))
         return self._lease
 
-    def lease_failed(self, reason: str) -> None:
-        """Record that the backend of the last lease could not be connected."""
+    def lease_failed(self, reason: str, *, counts: bool = True) -> None:
+        """Record that the backend of the last lease could not be connected; `counts` says that it is to blame."""
         if self._lease is not None:
             self._failures[self._lease.address] = reason
-            self._lease.backend_failed(reason)
+            if counts:
+                self._lease.backend_failed(reason)
             self._lease.release()
 
     @property

@@ -9,6 +9,7 @@ from typing import Final
 
 from proxy.backends.health_checks import Probe
 from proxy.backends.pool import BackendPool
+from proxy.upstream.errors import OwnLoginError
 
 # Balancers and Kubernetes ask several times a second at most. Spark logs each connection that does not log in.
 _REMEMBERED_S: Final = 5.0
@@ -53,7 +54,10 @@ class Readiness:
         for backend in self._backends.configured:
             if not backend.takes_sessions:
                 continue
-            reason = await probe(backend.member.address)
+            try:
+                reason = await probe(backend.member.address)
+            except OwnLoginError as error:
+                reason = str(error)
             if reason is None:
                 return None
             reasons.append(f"{backend.member.name}: {reason}")

@@ -48,8 +48,8 @@ class KerberosSection(Section, frozen=True):
     # Rules that make a user's short name of a principal, as Hadoop's hadoop.security.auth_to_local has them, one
     # for each string. DEFAULT takes the first part of principals of our own realm.
     auth_to_local: Annotated[tuple[str, ...], Meta(min_length=1)] = (DEFAULT,)
-    # Logins by name and password beside: "refuse"; "kdc" lets the KDC check the password; "backend" lets the
-    # backend check it, which cannot be one that asks for Kerberos itself.
+    # Logins by name and password beside: "refuse"; "kdc" lets the KDC check the password. "backend", a check by
+    # the backend, is refused: a backend that takes clients of Kerberos by their names alone checks no password.
     plain: Literal["refuse", "kdc", "backend"] = "refuse"
     # The principal of backends with hive.server2.authentication=KERBEROS, as hive/_HOST@EXAMPLE.COM, where _HOST
     # is the backend's host. Empty: the backends ask for no Kerberos; where they look at no password, clients go on
@@ -126,9 +126,11 @@ class KerberosSection(Section, frozen=True):
                 "hive.server2.proxy.user"
             )
         if not self.takes_logins:
-            if self.keytab or self.own_principal:
+            default = KerberosSection()
+            alone = [key for key in self.__struct_fields__ if getattr(self, key) != getattr(default, key)]
+            if alone:
                 raise ConfigError(
-                    "kerberos: keytab and own_principal need principal or backend_principal beside them"
+                    f"kerberos: {', '.join(alone)} would do nothing: principal or backend_principal is missing"
                 )
             return
         if not self.keytab:
@@ -140,7 +142,8 @@ class KerberosSection(Section, frozen=True):
                 "kerberos: nobody could log in, neither by Kerberos (kerberos.principal) nor by password "
                 '(kerberos.plain = "kdc")'
             )
-        if self.plain == "backend" and self.backend_principal:
+        if self.plain == "backend":
             raise ConfigError(
-                'kerberos.plain: "backend" is for backends without kerberos.backend_principal; use "kdc"'
+                'kerberos.plain: "backend" cannot be: a backend that lets clients of Kerberos in by their names '
+                'alone checks no password, so anybody could come by PLAIN as one of them; use "kdc"'
             )

@@ -10,10 +10,11 @@ from proxy.config.address import Address
 from proxy.config.endpoints import Transport
 from proxy.config.kerberos import BackendKerberos
 from proxy.kerberos.errors import KerberosError
+from proxy.net.login_threads import step_within_s
 from proxy.net.protected_transport import ProtectedTransport
 from proxy.net.sockets import SocketCallbacks
 from proxy.upstream.dialer import Dialer, UnreachableError
-from proxy.upstream.errors import BackendError, LoginError
+from proxy.upstream.errors import BackendError, LoginError, OwnLoginError
 from proxy.upstream.kerberos_login import log_in_by_kerberos
 from proxy.wire.sasl import SaslReader, SaslStatus, plain_start_with
 from proxy.wire.thrift.errors import RemoteProtocolError
@@ -41,7 +42,7 @@ async def _arrive(arrival: _Arrival, dialer: Dialer, lease: Lease, login_s: floa
         async with asyncio.timeout(login_s):
             transport = _still_open(await arrival.accepted)
             if (kerberos := dialer.upstream.kerberos) is not None:
-                transport = await arrival.log_in(transport, kerberos, lease.address, login_s)
+                transport = await arrival.log_in(transport, kerberos, lease.address, step_within_s(login_s))
     except UnreachableError as error:
         lease.backend_failed(str(error))
         raise BackendError(f"cannot reach the backend {lease.address}: {error}") from None
@@ -53,7 +54,7 @@ async def _arrive(arrival: _Arrival, dialer: Dialer, lease: Lease, login_s: floa
         raise BackendError(f"the backend {lease.address}, asked for a login, {error}") from None
     except KerberosError as error:
         # The reason may be here as well as there (a key, a clock, a KDC): it does not count against the backend.
-        raise BackendError(f"the backend {lease.address}: {error}") from None
+        raise OwnLoginError(f"the backend {lease.address}: {error}") from None
     except LoginError as error:
         lease.backend_answered()
         raise LoginError(f"the backend {lease.address} {error}") from None
@@ -86,12 +87,12 @@ class _Arrival:
         return SocketCallbacks(self._connected, self._answered, self._lost, lambda _: None)
 
     async def log_in(
-        self, transport: asyncio.Transport, kerberos: BackendKerberos, address: Address, login_s: float
+        self, transport: asyncio.Transport, kerberos: BackendKerberos, address: Address, step_s: float
     ) -> asyncio.Transport:
         """Log in by Kerberos. Raises KerberosError or RemoteProtocolError."""
         received: asyncio.Queue[bytes] = asyncio.Queue()
         self._received = received
-        layer = await log_in_by_kerberos(kerberos, address, self._read, transport.write, login_s)
+        layer = await log_in_by_kerberos(kerberos, address, self._read, transport.write, step_s)
         if not received.empty():
             raise RemoteProtocolError("said more than was asked")
         self.has_logged_in = True

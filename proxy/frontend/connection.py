@@ -18,10 +18,10 @@ from proxy.frontend.context import OWNER_BYTES, ServerContext
 from proxy.frontend.key_checks import key_terms
 from proxy.frontend.rewrite_service import tell_outcome
 from proxy.frontend.watchdog import Watchdog
-from proxy.kerberos.client_login import Accepted, LoginStep
+from proxy.kerberos.client_login import LoginStep
 from proxy.kerberos.errors import KerberosError
 from proxy.kerberos.security_layer import SecurityLayer
-from proxy.net.login_threads import step_in_thread
+from proxy.net.login_threads import password_check_in_thread, step_in_thread, step_within_s
 from proxy.net.protected_transport import ProtectedTransport
 from proxy.net.sockets import SocketCallbacks, linger, peer_host, peer_name, prepare
 from proxy.net.timeouts import Activity
@@ -315,25 +315,31 @@ class Connection:
                 await self._connect()
             case MoveBackend(name):
                 await self._move(name)
-            case StepLogin(step):
-                await self._step_login(step)
+            case StepLogin():
+                await self._step_login(command)
 
-    async def _step_login(self, step: Callable[[], LoginStep]) -> None:
+    async def _step_login(self, command: StepLogin) -> None:
         result: LoginStep | KerberosError
+        run = password_check_in_thread if command.checks_password else step_in_thread
         try:
-            result = await step_in_thread(step, self._settings.handshake_timeout_s)
+            result = await run(command.step, step_within_s(self._settings.handshake_timeout_s))
         except KerberosError as error:
+            log.warning("%s: the login failed: %r", self._name, str(error))
             result = error
-        if isinstance(result, Accepted):
-            log.info("%s: the client has logged in as %r", self._name, plain_user(result.credentials))
+        except Exception as error:  # noqa: BLE001 - a client must not wait for an answer that never comes
+            # The type alone: the words could have a part of a password or a token.
+            log.error("%s: the login failed by a fault of the proxy: %s", self._name, type(error).__name__)  # noqa: TRY400
+            result = KerberosError(type(error).__name__)
         self._execute(self._relay.login_stepped(result))
 
     async def _connect(self) -> None:
         if self._context.client_logins.get(self._listener) is None:
             failure = await self._backend.connect(self._relay.credentials)
         else:
-            failure = await self._backend.log_in(self._relay.credentials or b"")
+            credentials = self._relay.credentials or b""
+            failure = await self._backend.log_in(credentials)
             if failure is None:
+                log.info("%s: the client has logged in as %r", self._name, plain_user(credentials))
                 self._execute(self._relay.backend_connected())
         if failure is not None:
             self._execute(self._relay.backend_failed(failure))

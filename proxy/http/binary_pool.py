@@ -18,7 +18,7 @@ from proxy.config.config import Config
 from proxy.config.endpoints import Transport
 from proxy.upstream.binary_link import BinaryLink
 from proxy.upstream.dialer import Dialer
-from proxy.upstream.errors import BackendError, LoginError, RefusedError, UnsentError
+from proxy.upstream.errors import BackendError, LoginError, OwnLoginError, RefusedError, UnsentError
 from proxy.wire.hs2.calls import SessionHandle
 
 log = logging.getLogger(__name__)
@@ -182,10 +182,10 @@ class BinaryPool:
 
 
 def _judge(lease: Lease, error: BaseException) -> None:
-    """A login that is refused is an answer, and a client that has left says nothing."""
+    """A login that is refused is an answer; our own that fails, and a client that has left, say nothing."""
     if isinstance(error, LoginError):
         lease.backend_answered()
-    elif isinstance(error, BackendError):
+    elif isinstance(error, BackendError) and not isinstance(error, OwnLoginError):
         lease.backend_failed(str(error))
 
 

@@ -6,6 +6,7 @@ there on all is as for a client with a password.
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from base64 import b64decode, b64encode
@@ -17,10 +18,12 @@ from typing import Final
 
 from proxy.kerberos.client_login import UNCHECKED_PASSWORD
 from proxy.kerberos.client_logins import ClientLogins, PlainLogins
-from proxy.kerberos.errors import KerberosError
-from proxy.net.login_threads import step_in_thread
+from proxy.kerberos.errors import KerberosError, sentence_for_client
+from proxy.net.login_threads import password_check_in_thread, step_in_thread, step_within_s
 from proxy.upstream.errors import RefusedError
 from proxy.upstream.http_headers import plain_response
+
+log = logging.getLogger(__name__)
 
 # A password that the KDC has taken is not asked about again for so long, in as many entries: each call has one.
 _REMEMBERED_S: Final = 60.0
@@ -34,9 +37,9 @@ _PLAIN_WORDS: Final = 3
 class HttpLogins:
     """The logins of a process over HTTP."""
 
-    def __init__(self, logins: ClientLogins, step_s: float) -> None:
+    def __init__(self, logins: ClientLogins, login_s: float) -> None:
         self._logins = logins
-        self._step_s = step_s
+        self._step_s = step_within_s(login_s)
         self._key = token_bytes(32)
         self._remembered: dict[bytes, tuple[str, float]] = {}
 
@@ -51,8 +54,6 @@ class HttpLogins:
         said = [value for name, value in headers if name.lower() == "authorization"]
         if len(said) != 1:
             raise RefusedError("a request needs one login, by Negotiate (Kerberos) or as the server offers")
-        if self._logins.plain is PlainLogins.BACKEND and plain_response(said[0]) is not None:
-            return headers
         user = await self._user(said[0])
         basic = b64encode(f"{user}:{UNCHECKED_PASSWORD}".encode()).decode()
         # A cookie could name somebody else.
@@ -66,7 +67,8 @@ class HttpLogins:
                 return await step_in_thread(partial(self._logins.user_with_ticket, token), self._step_s)
             return await self._user_with_password(authorization)
         except KerberosError as error:
-            raise RefusedError(f"the login failed: {error}") from None
+            log.warning("the login of a client over HTTP failed: %r", str(error))
+            raise RefusedError(sentence_for_client(error)) from None
 
     async def _user_with_password(self, authorization: str) -> str:
         words = (plain_response(authorization) or b"").split(b"\0")
@@ -77,7 +79,9 @@ class HttpLogins:
         if found is not None and time.monotonic() < found[1]:
             return found[0]
         name, password = words[1].decode("utf-8", "replace"), words[2]
-        user = await step_in_thread(partial(self._logins.user_with_password, name, password), self._step_s)
+        user = await password_check_in_thread(
+            partial(self._logins.user_with_password, name, password), self._step_s
+        )
         if len(self._remembered) >= _REMEMBERED_MAX:
             self._remembered.clear()
         self._remembered[digest] = user, time.monotonic() + _REMEMBERED_S

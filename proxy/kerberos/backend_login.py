@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Final
 
 from proxy.kerberos.context import Context
-from proxy.kerberos.errors import KerberosError
+from proxy.kerberos.errors import KerberosError, PeerRefusedError
 from proxy.kerberos.protection import Protection, decode_offer, encode_selection
 from proxy.kerberos.security_layer import SecurityLayer
 from proxy.wire.sasl import SaslMessage, SaslStatus, encode_sasl
@@ -47,7 +47,7 @@ class BackendLogin:
     def answer(self, message: SaslMessage) -> bytes:
         """Take the backend's message and return the next bytes to send, if any. Raises KerberosError."""
         if message.status in (SaslStatus.BAD, SaslStatus.ERROR):
-            raise KerberosError(message.body.decode("utf-8", "replace")[:1000] or "no reason given")
+            raise PeerRefusedError(message.body.decode("utf-8", "replace")[:1000] or "no reason given")
         if (message.status is SaslStatus.COMPLETE) != (self._state is _State.ACCEPTED):
             # Taken for an end too early, it would leave the backend unproven and frames unprotected.
             raise KerberosError(f"it sent {message.status.name} where {self._state.value} was to come")
@@ -75,6 +75,8 @@ class BackendLogin:
                 f"{self._protection.value}"
             )
         if self._protection is not Protection.AUTH:
+            if not self._context.can_check_integrity:
+                raise KerberosError("the login can protect no frames, and kerberos.backend_qop asks for that")
             self.layer = SecurityLayer(
                 self._context,
                 encrypts=self._protection.encrypts,

@@ -45,6 +45,11 @@ LoginStep: TypeAlias = Challenge | Accepted
 class ClientLogin(Protocol):
     """The login of one client, by any mechanism."""
 
+    @property
+    def checks_password(self) -> bool:
+        """True if a step asks the KDC about a password."""
+        ...
+
     def step(self, response: bytes) -> LoginStep:
         """Take the client's response. It may wait for a file or a KDC. Raises KerberosError."""
         ...
@@ -59,6 +64,8 @@ class _State(Enum):
 
 class GssapiLogin:
     """A login by GSSAPI."""
+
+    checks_password: Final = False
 
     def __init__(
         self,

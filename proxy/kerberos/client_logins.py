@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum
@@ -20,6 +21,7 @@ from proxy.wire.sasl import PLAIN, mechanism_name, plain_response
 
 # A PLAIN response: a user to act for, a name, a password.
 _PLAIN_WORDS: Final = 3
+_NOT_IN_USERS: Final = re.compile(r"[/@\\]")
 
 
 class PlainLogins(Enum):
@@ -27,7 +29,6 @@ class PlainLogins(Enum):
 
     REFUSE = "refuse"
     KDC = "kdc"
-    BACKEND = "backend"
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class ServiceKey:
 
 @dataclass(frozen=True)
 class ClientLogins:
-    """The logins that a listener takes. Raises KerberosError for others, with a sentence for the client."""
+    """The logins that a listener takes. Raises KerberosError for others."""
 
     # None: no client can log in by Kerberos here.
     service: ServiceKey | None
@@ -86,6 +87,9 @@ class ClientLogins:
         """Return the short name of a user whose password the KDC has checked. It may wait for the KDC."""
         if self.plain is not PlainLogins.KDC:
             raise KerberosError('passwords are not checked: kerberos.plain is not "kdc"')
+        if _NOT_IN_USERS.search(user):
+            # Of another realm, an instance, or escaped: a typed name is one of the default realm.
+            raise KerberosError(f"{user[:100]!r} is no name to log in with: it has one of / @ \\")
         service = self.password_service
         return self.rules.short_name(check_password(user, password, service.principal, service.keytab))
 
@@ -93,14 +97,13 @@ class ClientLogins:
 class _PlainLogin:
     """A login by name and password."""
 
+    checks_password: Final = True
+
     def __init__(self, logins: ClientLogins) -> None:
         self._logins = logins
 
     def step(self, response: bytes) -> LoginStep:
         """See ClientLogin."""
-        if self._logins.plain is PlainLogins.BACKEND:
-            # The backend is asked next, with this response.
-            return Accepted(response)
         words = response.split(b"\0")
         if len(words) != _PLAIN_WORDS:
             raise KerberosError(f"a PLAIN response has {_PLAIN_WORDS} words, not {len(words)}")

@@ -27,7 +27,7 @@ class Context(Protocol):
 
     @property
     def can_check_integrity(self) -> bool:
-        """True if tokens can be protected against changes."""
+        """True if tokens are protected against changes, and against another order."""
         ...
 
     @property

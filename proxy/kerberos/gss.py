@@ -62,7 +62,10 @@ class GssContext:
     @property
     def can_check_integrity(self) -> bool:
         """See Context."""
-        return library().RequirementFlag.integrity in self._context.actual_flags
+        flag = library().RequirementFlag
+        # The order of tokens too: without it one that came before could come again. MIT's library finds replays by
+        # it, so replay detection needs no flag of its own, which Cyrus does not ask for.
+        return {flag.integrity, flag.out_of_sequence_detection} <= set(self._context.actual_flags)
 
     @property
     def can_encrypt(self) -> bool:
@@ -199,6 +202,9 @@ def _mapped_errors() -> Iterator[None]:
         yield
     except library().exceptions.GSSError as error:
         raise KerberosError(_words(error)) from None
+    except (UnicodeError, ValueError, OSError) as error:
+        # A name that cannot be encoded, a text that is no token, a file. The type alone: a text may be a secret's.
+        raise KerberosError(f"{type(error).__name__} in a step of the login") from None
 
 
 def _words(error: Any) -> str:

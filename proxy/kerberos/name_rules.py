@@ -86,11 +86,17 @@ def _parsed(text: str) -> _Rule:
     if any(int(reference) > parts for reference in _REFERENCE.findall(found["format"])):
         raise KerberosError(f"{text!r} refers to a part past the {parts} that it is for")
     try:
+        # ASCII, as Java reads \w, \d and \s.
+        match = None if found["match"] is None else re.compile(found["match"], re.ASCII)
+        pattern = None if found["found"] is None else re.compile(found["found"], re.ASCII)
+        groups = 0 if pattern is None else pattern.groups
+        if any(int(reference) > groups for reference in _REFERENCE.findall(found["replacement"] or "")):
+            raise KerberosError(f"{text!r} refers to a group past the {groups} of its pattern")
         return _Rule(
             parts,
             found["format"],
-            None if found["match"] is None else re.compile(found["match"]),
-            None if found["found"] is None else re.compile(found["found"]),
+            match,
+            pattern,
             _replacement(found["replacement"] or ""),
             replaces_all=found["all"] is not None,
             lowers=found["lower"] is not None,

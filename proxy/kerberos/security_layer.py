@@ -20,6 +20,9 @@ PIECE_BYTES_MAX: Final = 256 * 1024
 # A token is so much longer than its data: header, checksum and padding have below 100 bytes with each encryption
 # type of RFC 3961, 3962 and 8009.
 TOKEN_OVERHEAD_BYTES_MAX: Final = 1024
+# With less data in a token the other side could have each reply wrapped byte by byte, at the cost of the event
+# loop. Clients take 64 KiB and more (Java, Cyrus).
+PIECE_BYTES_MIN: Final = 4 * 1024
 
 
 class SecurityLayer:
@@ -30,14 +33,15 @@ class SecurityLayer:
     ) -> None:
         """`peer_token_bytes_max` is the longest token for the peer, `data_bytes_max` the most data of one from it.
 
-        Raises KerberosError if no data fits into the peer's tokens.
+        Raises KerberosError if the peer's tokens are too short for any use.
         """
         self._context = context
         self._encrypts = encrypts
         fitting = context.data_bytes_max(peer_token_bytes_max, encrypts=encrypts)
-        if fitting < 1:
+        if fitting < PIECE_BYTES_MIN:
             raise KerberosError(
-                f"the other side takes tokens of {peer_token_bytes_max} bytes, into which nothing fits"
+                f"the other side takes tokens of {peer_token_bytes_max} bytes, which is too short: "
+                f"{PIECE_BYTES_MIN} bytes of data have to fit into one"
             )
         self._piece_bytes = min(fitting, PIECE_BYTES_MAX)
         self._tokens = FrameReader(data_bytes_max + TOKEN_OVERHEAD_BYTES_MAX)

@@ -1,8 +1,8 @@
 """Names of caches of our own tickets, which MIT's library keeps in memory for the process.
 
-A cache counts for one keytab as it is: a new file begins a new cache. So does a login that failed, since a service
-whose key has changed cannot read a cached ticket. But not more often than once a minute: the library frees no
-cache before the process ends.
+A cache counts for one keytab as it is: a new file begins a new cache. So does a login that the service refused,
+since one whose key has changed cannot read a cached ticket. But not more often than once a minute: the library
+frees no cache before the process ends.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class TicketCaches:
         found = keytab.stat()
         return f"MEMORY:starpruner-{os.getpid()}-{own}-{found.st_ino}-{found.st_mtime_ns}-{self._generation}"
 
-    def login_failed(self) -> None:
+    def login_refused(self) -> None:
         """Use other caches from now on."""
         now = self._clock()
         if now - self._renewed_at >= RENEWED_AFTER_S:

@@ -40,6 +40,8 @@ class StepLogin:
     """Take the next step of the client's login where waiting harms nobody, then call `login_stepped`."""
 
     step: Callable[[], LoginStep] = field(repr=False)
+    # True if the step asks the KDC about a password.
+    checks_password: bool = False
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 
 from proxy.kerberos.client_login import Accepted, ClientLogin, LoginStep
-from proxy.kerberos.errors import KerberosError
+from proxy.kerberos.errors import KerberosError, sentence_for_client
 from proxy.kerberos.security_layer import SecurityLayer
 from proxy.relay.commands import Close, Command, ConnectBackend, ProtectClient, SendClient, StepLogin
 from proxy.relay.handshake import HandshakeStep
@@ -56,7 +56,7 @@ class SaslTermination:
     def login_stepped(self, result: LoginStep | KerberosError) -> list[Command]:
         """The step that StepLogin asked for has ended."""
         if isinstance(result, KerberosError):
-            return self._refuse(f"Starpruner: the login failed: {result}")
+            return self._refuse(f"Starpruner: {sentence_for_client(result)}")
         if isinstance(result, Accepted):
             self.credentials, self._layer = result.credentials, result.layer
             self.turn = HandshakeStep.CONNECTING
@@ -116,7 +116,7 @@ class SaslTermination:
         if message.status not in (SaslStatus.OK, SaslStatus.COMPLETE):
             raise RemoteProtocolError(f"expected a SASL response, got {message.status.name}")
         self.turn = HandshakeStep.VERIFYING
-        return [StepLogin(partial(self._login.step, message.body))]
+        return [StepLogin(partial(self._login.step, message.body), self._login.checks_password)]
 
     def _refuse(self, sentence: str) -> list[Command]:
         self.turn = HandshakeStep.REFUSED

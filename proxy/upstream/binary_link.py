@@ -12,9 +12,10 @@ from proxy.config.endpoints import Transport
 from proxy.config.kerberos import BackendKerberos
 from proxy.kerberos.errors import KerberosError
 from proxy.kerberos.security_layer import SecurityLayer
+from proxy.net.login_threads import step_within_s
 from proxy.operations.internal_call import Call, Reply
 from proxy.upstream.dialer import Dialer, UnreachableError
-from proxy.upstream.errors import BackendError, LoginError
+from proxy.upstream.errors import BackendError, LoginError, OwnLoginError
 from proxy.upstream.kerberos_login import log_in_by_kerberos
 from proxy.wire.framing import FRAMED, UNFRAMED
 from proxy.wire.reply_stream import Forward, FramedReplyStream, Handling, PendingCall, ReplyEnd, SyncLost
@@ -157,14 +158,14 @@ class BinaryLink:
                     self._address,
                     partial(self._read_some, "during the login"),
                     self._writer.write,
-                    self._reply_s,
+                    step_within_s(self._reply_s),
                 )
         except TimeoutError:
             self.not_hiveserver2(f"no answer to the login within {self._reply_s:g} s")
         except RemoteProtocolError as error:
             self.not_hiveserver2(str(error))
         except KerberosError as error:
-            raise BackendError(f"the backend {self._address}: {error}") from None
+            raise OwnLoginError(f"the backend {self._address}: {error}") from None
 
     def _write(self, frames: bytes) -> None:
         try:

@@ -83,6 +83,11 @@ class BackendClient:
         dialer = Dialer(upstream, connect_timeout_s)
         return cls(Login(address, user, password, database, dialer, reply_timeout_s=reply_timeout_s))
 
+    @property
+    def user(self) -> str:
+        """The user whose session it is."""
+        return self._login.acts_for or self._login.user
+
     async def __aenter__(self) -> Self:
         login = self._login
         await self._link.open(plain_response(login.user, login.password), f"user {login.user!r}")

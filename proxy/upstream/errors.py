@@ -11,6 +11,10 @@ class LoginError(BackendError):
     """The backend has refused the login."""
 
 
+class OwnLoginError(BackendError):
+    """The proxy's own login by Kerberos failed. No backend is to blame: it may be a key, a clock or a KDC."""
+
+
 class UnsentError(BackendError):
     """The call was not sent: a retry cannot run it twice."""
 

@@ -8,7 +8,7 @@ from functools import partial
 from proxy.config.address import Address
 from proxy.config.kerberos import BackendKerberos
 from proxy.kerberos.backend_login import BackendLogin
-from proxy.kerberos.errors import KerberosError
+from proxy.kerberos.errors import KerberosError, PeerRefusedError
 from proxy.kerberos.gss import initiator_context
 from proxy.kerberos.security_layer import SecurityLayer
 from proxy.kerberos.ticket_caches import TICKET_CACHES
@@ -43,7 +43,8 @@ async def log_in_by_kerberos(
             if answer:
                 write(answer)
     except KerberosError as error:
-        TICKET_CACHES.login_failed()
+        if isinstance(error, PeerRefusedError):
+            TICKET_CACHES.login_refused()
         raise KerberosError(f"the login as {own.principal} to {peer} failed: {error}") from None
     if replies.leftover():
         raise RemoteProtocolError("said more than was asked")

@@ -11,6 +11,7 @@ from support.http_stage import HTTP_TO_BINARY, basic, body_of, message, stage
 from support.kdc import REALM, require_kerberos
 from support.relay_dialogue import ACCEPTED, close_session, fetch, open_session, reply, session_opened
 
+from proxy.backends.circuit_breaker import CircuitBreaker
 from proxy.wire.hs2.calls import encode_open_session
 from proxy.wire.hs2.open_session import PROXY_USER
 from proxy.wire.sasl import plain_start
@@ -90,6 +91,20 @@ async def kerberized(link: Any, realm: Realm) -> GssPeer:
     return backend
 
 
+async def test_a_failed_login_of_our_own_counts_against_no_backend(
+    realm: Realm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: list[object] = []
+    monkeypatch.setattr(CircuitBreaker, "record_failure", counted.append)
+    section = realm.to_backend(own_principal=f"nobody/localhost@{REALM}")
+    async with stage(sides=HTTP_TO_BINARY, kerberos=section) as on:
+        for _ in range(10):
+            _, said, _ = await on.post(OPEN, negotiate(realm))
+            assert f"the login as nobody/localhost@{REALM}".encode() in said
+            assert b"does not speak" not in said
+    assert not counted
+
+
 async def test_a_request_without_a_login_is_told_how_to(realm: Realm) -> None:
     async with stage(sides=HTTP_TO_BINARY, kerberos=realm.section()) as on:
         for headers in ({}, basic(), {"Authorization": "Negotiate !"}, {"Authorization": "Negotiate "}):
@@ -98,14 +113,15 @@ async def test_a_request_without_a_login_is_told_how_to(realm: Realm) -> None:
             assert got.headers.getall("WWW-Authenticate") == ["Negotiate"]
 
 
-async def test_a_replayed_request_is_refused(realm: Realm) -> None:
+async def test_a_replayed_request_is_refused(realm: Realm, caplog: pytest.LogCaptureFixture) -> None:
     async with stage(sides=HTTP_TO_BINARY, kerberos=realm.section()) as on:
         login = negotiate(realm)
         post = on.start(OPEN, login)
         link = await on.link()
         await link.expect(plain_start("anna", "anonymous"))
         status, said, _ = await on.post(OPEN, login)
-        assert (status, b"replay" in said) == (401, True)
+        assert (status, b"replay" in said) == (401, False)
+        assert "Request is a replay" in caplog.text
         post.cancel()
 
 

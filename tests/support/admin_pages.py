@@ -30,10 +30,11 @@ ROOT_HASH = hash_of(PASSWORD)
 ROOM = 1_000_000_000
 
 
-async def backend_login(_config: Config, user: str, password: str, _backends: BackendPool) -> None:
-    """A backend that knows one password."""
+async def backend_login(_config: Config, user: str, password: str, _backends: BackendPool) -> str:
+    """A backend that knows one password, and whose users are in lower case."""
     if password != PASSWORD:
         raise BackendError(f"the backend refused user {user!r}")
+    return user.lower()
 
 
 @asynccontextmanager

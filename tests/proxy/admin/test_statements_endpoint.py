@@ -107,8 +107,9 @@ async def test_a_password_is_checked_anew_after_a_while_only(
 ) -> None:
     asked: list[str] = []
 
-    async def counted(_config: object, user: str, *_: object) -> None:
+    async def counted(_config: object, user: str, *_: object) -> str:
         asked.append(user)
+        return user
 
     monkeypatch.setattr("proxy.admin.app.check_login", counted)
     for _ in range(3):
@@ -116,6 +117,19 @@ async def test_a_password_is_checked_anew_after_a_while_only(
     assert asked == ["bob"]
     await answer(port, "/now", basic("bob", "another"))
     assert asked == ["bob", "bob"]
+
+
+async def test_a_visitor_has_the_name_of_the_backends_session_and_not_the_typed_one(
+    port: TestClient[Any, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def logged_in_as_ann(*_: object) -> str:
+        return "ann"
+
+    own = await answer(port, "/statements?limit=50", basic("ann"))
+    monkeypatch.setattr("proxy.admin.app.check_login", logged_in_as_ann)
+    typed = basic("bob", "of another realm")
+    for _ in range(2):
+        assert await answer(port, "/statements?limit=50", typed) == own
 
 
 async def test_a_history_that_is_off_or_broken_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,8 @@
 """What the configuration comes to."""
 
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,3 +51,24 @@ def test_an_ensemble_without_its_client_is_refused_with_what_to_install(monkeypa
     monkeypatch.setitem(sys.modules, "kazoo.client", None)
     with pytest.raises(ConfigError, match=r"pip install 'starpruner\[zookeeper\]'"):
         zookeeper_registration(load(None, ("zookeeper.ensemble=127.0.0.1:2181",)), (10_001,))
+
+
+def test_zookeeper_announces_the_principal_of_each_listener(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("kazoo")
+    nodes: list[Any] = []
+    monkeypatch.setattr(
+        "proxy.backends.zookeeper.Registration", lambda _ensemble, announced: nodes.extend(announced)
+    )
+    path = tmp_path / "starpruner.toml"
+    path.write_text(
+        '[zookeeper]\nensemble = "127.0.0.1:2181"\n'
+        '[kerberos]\nprincipal = "hive/one@R"\nkeytab = "/etc/keytab"\n'
+        '[[listener]]\nlisten = "127.0.0.1:1"\nkerberos_principal = "hive/balancer@R"\n',
+        encoding="utf-8",
+    )
+    zookeeper_registration(load(path), (10_001, 10_002))
+    first, second = nodes
+    assert b"kerberos.principal=hive/one@R" in first.content
+    assert b"kerberos.principal=hive/balancer@R" in second.content

@@ -13,9 +13,11 @@ from proxy.backends.dns import DnsNames
 from proxy.backends.health_checks import HealthCheckRounds, HealthProbe, ProbeSettings
 from proxy.backends.maintenance import Maintenance
 from proxy.backends.pool import BackendPool, PoolSettings
+from proxy.backends.readiness import Readiness
 from proxy.config.address import Address
 from proxy.config.backend_list import BackendEntry, PoolMember
 from proxy.config.endpoints import Transport, Upstream
+from proxy.upstream.errors import OwnLoginError
 
 HEALTH_USER = ProbeSettings("health", "secret word", timeout_s=PATIENCE_S, query_timeout_s=PATIENCE_S)
 HURRIED = ProbeSettings("health", "secret word", timeout_s=1.0)
@@ -55,6 +57,20 @@ async def test_a_login_tells_whether_a_backend_works(
     said = await HealthProbe(settings).check_login(server.member.address)
     assert said is not None
     assert "Connection refused" in said
+
+
+async def test_a_failed_login_of_our_own_counts_against_no_backend() -> None:
+    async def without_a_key(_address: Address) -> str | None:
+        raise OwnLoginError("the keytab cannot be read")
+
+    backends = BackendPool([PoolMember(Address("spark-a", 10_000))], time.monotonic)
+    rounds = HealthCheckRounds(backends, without_a_key, lambda backend: backend.login_health)
+    for _ in range(10):
+        await rounds.probe_all()
+    assert backends.is_any_healthy
+    assert await Readiness(backends, probe=without_a_key).why_not_ready() == (
+        "No backend answers: spark-a:10000: the keytab cannot be read."
+    )
 
 
 async def test_a_query_that_is_not_answered_is_found_by_the_thorough_probe() -> None:

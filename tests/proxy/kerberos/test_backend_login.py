@@ -69,7 +69,8 @@ def test_a_login_selects_the_configured_protection_and_acts_for_nobody(protectio
         ([SaslMessage(OK, b"t"), SaslMessage(OK, b"S\x01\0\0\0")], "it offers auth .* auth-conf"),
         ([SaslMessage(OK, b"t"), SaslMessage(OK, b"S\0\0\0\0")], "it offers nothing"),
         ([SaslMessage(OK, b"t"), SaslMessage(OK, b"S\x07\0\0")], "has 3 bytes, not 4"),
-        ([SaslMessage(OK, b"t"), SaslMessage(OK, b"S\x04\0\0\1")], "into which nothing fits"),
+        ([SaslMessage(OK, b"t"), SaslMessage(OK, b"S\x04\0\0\1")], "tokens of 1 bytes, which is too short"),
+        ([SaslMessage(OK, b"t"), SaslMessage(OK, b"S\x04\0\x10\0")], "tokens of 4096 bytes, which is too short"),
         ([SaslMessage(OK, b"t"), SaslMessage(OK, b"S" + ALL), SaslMessage(OK, b"")], "it sent OK where"),
     ],
 )
@@ -90,10 +91,10 @@ def test_a_backend_that_proves_nothing_is_not_logged_in_to() -> None:
 def test_frames_are_cut_by_what_the_backend_takes_and_a_plain_one_is_refused() -> None:
     login = logging_in(Protection.CONFIDENTIALITY)
     login.answer(SaslMessage(OK, b"token"))
-    login.answer(SaslMessage(OK, b"S" + struct.pack(">I", 0x04_00_00_05)))
+    login.answer(SaslMessage(OK, b"S" + struct.pack(">I", 0x04_00_10_01)))
     login.answer(SaslMessage(COMPLETE, b""))
     assert login.layer is not None
-    assert login.layer.wrapped(frame(b"123456")) == frame(b"E1234") + frame(b"E56")
+    assert login.layer.wrapped(frame(b"1" * 4096 + b"56")) == frame(b"E" + b"1" * 4096) + frame(b"E56")
     assert login.layer.unwrapped(frame(b"E1") + frame(b"E2")) == frame(b"1") + frame(b"2")
     with pytest.raises(RemoteProtocolError, match="not encrypted"):
         login.layer.unwrapped(frame(b"S3"))

@@ -53,6 +53,7 @@ def test_a_rule_makes_the_name_that_hadoop_makes(rules: tuple[str, ...], princip
         (("RULE:[1:$1/$1]", "DEFAULT"), "anna@APACHE.ORG"),
         (("RULE:[1:$1@$0]", "DEFAULT"), "anna@APACHE.ORG"),
         (("RULE:[1:]", "DEFAULT"), "anna@APACHE.ORG"),
+        (("RULE:[1:$1](\\w+)",), "änna@APACHE.ORG"),
     ],
 )
 def test_a_principal_without_a_simple_name_is_nobody(rules: tuple[str, ...], principal: str) -> None:
@@ -60,7 +61,19 @@ def test_a_principal_without_a_simple_name_is_nobody(rules: tuple[str, ...], pri
         NameRules(rules, "APACHE.ORG").short_name(parse_principal(principal))
 
 
-@pytest.mark.parametrize("rule", ["RULE", "RULE:[1:$2]", "RULE:[1:$1](()", "RULE:[1:$1]s/(/x/", "default", ""])
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "RULE",
+        "RULE:[1:$2]",
+        "RULE:[1:$1](()",
+        "RULE:[1:$1]s/(/x/",
+        "RULE:[1:$1]s/(a)/$2/",
+        "RULE:[1:$1]s/a/$1/",
+        "default",
+        "",
+    ],
+)
 def test_a_rule_that_cannot_be_read_is_named(rule: str) -> None:
     with pytest.raises(KerberosError):
         NameRules([rule], "APACHE.ORG")

@@ -18,14 +18,14 @@ def test_a_new_keytab_begins_a_new_cache(tmp_path: Path) -> None:
     assert caches.name_for(OWN, keytab) != first
 
 
-def test_failed_logins_begin_one_cache_a_minute(tmp_path: Path) -> None:
+def test_refused_logins_begin_one_cache_a_minute(tmp_path: Path) -> None:
     now = 0.0
     caches = TicketCaches(lambda: now)
     names = {caches.name_for(OWN, tmp_path)}
     for _ in range(100):
-        caches.login_failed()
+        caches.login_refused()
         names.add(caches.name_for(OWN, tmp_path))
     assert len(names) == 2
     now += RENEWED_AFTER_S
-    caches.login_failed()
+    caches.login_refused()
     assert caches.name_for(OWN, tmp_path) not in names

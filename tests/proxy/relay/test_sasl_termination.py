@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from proxy.kerberos.client_login import Accepted, Challenge, LoginStep
-from proxy.kerberos.errors import KerberosError
+from proxy.kerberos.errors import KerberosError, LoginsBusyError
 from proxy.relay.commands import Close, Command, ConnectBackend, SendClient, StepLogin
 from proxy.relay.handshake import HandshakeStep
 from proxy.relay.sasl_termination import SaslTermination
@@ -17,6 +17,8 @@ AS_ANNA = plain_response("anna", "anonymous")
 
 class PlayedLogin:
     """Challenges once, and lets everybody in."""
+
+    checks_password = False
 
     def __init__(self) -> None:
         self.responses: list[bytes] = []
@@ -78,14 +80,21 @@ def test_a_backend_that_cannot_be_used_is_told_in_the_negotiation() -> None:
     assert on.machine.turn is HandshakeStep.REFUSED
 
 
-def test_a_login_that_fails_is_told() -> None:
+def test_a_client_is_told_that_its_login_fails_and_not_why() -> None:
     on = Opening()
     on.client(START, response(b"anna"))
     said, closed = on.machine.login_stepped(KerberosError("clock skew too great"))
     assert isinstance(closed, Close)
-    assert closed.reason == "Starpruner: the login failed: clock skew too great"
+    assert closed.reason == "Starpruner: the login by Kerberos failed; the proxy's log says why"
     assert said == SendClient(refusal(closed.reason))
     assert on.machine.credentials is None
+
+
+def test_a_client_that_should_try_again_is_told_so() -> None:
+    on = Opening()
+    on.client(START, response(b"anna"))
+    _, closed = on.machine.login_stepped(LoginsBusyError("try again later"))
+    assert closed == Close("Starpruner: try again later")
 
 
 def unknown(mechanism: bytes) -> PlayedLogin:
