@@ -48,9 +48,9 @@ class KerberosSection(Section, frozen=True):
     # Rules that make a user's short name of a principal, as Hadoop's hadoop.security.auth_to_local has them, one
     # for each string. DEFAULT takes the first part of principals of our own realm.
     auth_to_local: Annotated[tuple[str, ...], Meta(min_length=1)] = (DEFAULT,)
-    # Logins by name and password beside: "refuse"; "kdc" lets the KDC check the password. "backend", a check by
-    # the backend, is refused: a backend that takes clients of Kerberos by their names alone checks no password.
-    plain: Literal["refuse", "kdc", "backend"] = "refuse"
+    # Logins by name and password beside: "refuse", or "kdc", which lets the KDC check the password. Backends
+    # cannot check it: one that takes clients of Kerberos by their names alone checks no password.
+    plain: Literal["refuse", "kdc"] = "refuse"
     # The principal of backends with hive.server2.authentication=KERBEROS, as hive/_HOST@EXAMPLE.COM, where _HOST
     # is the backend's host. Empty: the backends ask for no Kerberos; where they look at no password, clients go on
     # under their short names.
@@ -141,9 +141,4 @@ class KerberosSection(Section, frozen=True):
             raise ConfigError(
                 "kerberos: nobody could log in, neither by Kerberos (kerberos.principal) nor by password "
                 '(kerberos.plain = "kdc")'
-            )
-        if self.plain == "backend":
-            raise ConfigError(
-                'kerberos.plain: "backend" cannot be: a backend that lets clients of Kerberos in by their names '
-                'alone checks no password, so anybody could come by PLAIN as one of them; use "kdc"'
             )
