@@ -123,6 +123,9 @@ class Dialogue:
             }
             if isinstance(value, ttypes.TStatus):
                 members["infoMessages"] = _causes(value)
+            if isinstance(value, ttypes.TGetOperationStatusResp):
+                # The server never says it; the proxy does, where it answers itself (test_hive_jdbc_versions).
+                assert members.pop("hasResultSet") in {None, True, False}
             return type(value).__name__, members
         return value
 
