@@ -27,8 +27,10 @@ RUN /opt/spark/bin/pip install --no-deps --no-index --no-build-isolation . \
     && ln -s "$(/opt/spark/bin/python -c 'import pyspark; print(pyspark.__path__[0])')" /opt/spark/home
 
 FROM ${BASE_IMAGE}
+# Java's package links a manual page, and Debian's slim images have no directory for it.
 RUN --mount=type=secret,id=apt,target=/etc/apt/sources.list.d/build.list --mount=type=secret,id=ca \
-    apt-get update \
+    mkdir -p /usr/share/man/man1 \
+    && apt-get update \
     && apt-get install -y --no-install-recommends openjdk-17-jre-headless libpostgresql-jdbc-java procps \
     && rm -rf /var/lib/apt/lists /var/cache/apt /var/log/apt /var/log/dpkg.log
 COPY --from=build /opt/spark /opt/spark

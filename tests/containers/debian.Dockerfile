@@ -2,7 +2,8 @@
 ARG BASE_IMAGE
 FROM ${BASE_IMAGE} AS packages
 RUN --mount=type=secret,id=apt,target=/etc/apt/sources.list.d/build.list --mount=type=secret,id=ca \
-    apt-get update \
+    mkdir -p /usr/share/man/man1 /usr/share/man/man7 \
+    && apt-get update \
     && apt-get install -y --no-install-recommends postgresql haproxy prometheus \
     && rm -rf /var/lib/apt/lists /var/cache/apt
 
