@@ -396,7 +396,7 @@ def first_branch_alone(patch: pytest.MonkeyPatch) -> None:
 
 def any_literal_is_an_integer(patch: pytest.MonkeyPatch) -> None:
     """What an integer column is compared with counts as an integer."""
-    patch.setattr(literal_filters, "_integer", lambda node: int(node.name))
+    patch.setattr(literal_filters, "integer_of", lambda node: int(node.name))
 
 
 def files_end_where_they_begin(patch: pytest.MonkeyPatch) -> None:
