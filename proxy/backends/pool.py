@@ -236,12 +236,14 @@ class BackendSearch:
         self._lease = self._backends.lease(self._login, frozenset(self._failures))
         return self._lease
 
-    def lease_failed(self, reason: str, *, counts: bool = True) -> None:
-        """Record that the backend of the last lease could not be connected; `counts` says that it is to blame."""
+    def lease_failed(self, reason: str) -> None:
+        """Record that the backend of the last lease could not be connected.
+
+        It counts against the backend, unless the lease has been released: its result is known then.
+        """
         if self._lease is not None:
             self._failures[self._lease.address] = reason
-            if counts:
-                self._lease.backend_failed(reason)
+            self._lease.backend_failed(reason)
             self._lease.release()
 
     @property

@@ -14,7 +14,7 @@ from proxy.frontend.graceful_close import GracefulClose
 from proxy.net.sockets import SocketCallbacks, prepare
 from proxy.relay.relay import Relay
 from proxy.upstream.dialer import UnreachableError
-from proxy.upstream.errors import BackendError, LoginError, OwnLoginError
+from proxy.upstream.errors import BackendError, LoginError
 from proxy.wire.sasl import plain_user
 
 log = logging.getLogger(__name__)
@@ -65,7 +65,8 @@ class BackendSocket:
                 # Of the client's own password: another backend would refuse it too.
                 return str(error)
             except BackendError as error:
-                search.lease_failed(str(error), counts=not isinstance(error, OwnLoginError))
+                # `arrive` has released the lease, and has told if the backend is to blame.
+                search.lease_failed(str(error))
             else:
                 transport.set_protocol(self._callbacks())
                 self.connected(transport)
