@@ -37,7 +37,7 @@ class MemoryShares:
 
     # Trees of statements that are parsed, planned and checked.
     analysis_bytes: int
-    # Statements that arrive, are held, or wait to be written; replies that wait to be read.
+    # Calls that arrive, are held, or wait to be written.
     statement_bytes: int
     connection_bytes: int
     # Texts of statements that run, for the history.

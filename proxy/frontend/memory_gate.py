@@ -131,7 +131,7 @@ class MemoryGate:
         return self._timer is not None
 
     def is_full(self) -> bool:
-        """Whether a new connection is to be refused. Counts those that are."""
+        """True if a new connection is to be refused, which is counted."""
         is_full = self.is_paused and _now() - self._paused_at > REFUSING_AFTER_S
         self.refused += is_full
         return is_full

@@ -9,7 +9,7 @@ from typing import Final
 
 _PROC: Final = Path("/proc")
 _CGROUPS: Final = Path("/sys/fs/cgroup")
-# Where nothing tells, as on other systems than Linux: no limit that matters.
+# The limit where the system tells none, as on others than Linux: none that matters.
 UNKNOWN: Final = 1 << 40
 
 

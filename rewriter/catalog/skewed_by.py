@@ -14,7 +14,7 @@ from rewriter.domains.literals import UnreadableKeyError, literal
 
 COLUMNS_PROPERTY: Final = "starpruner.skewed.by"
 VALUES_PROPERTY: Final = "starpruner.skewed.on"
-# Whether loads give the skewed values files of their own: "false" after NOT STORED AS DIRECTORIES.
+# "true" if loads give the skewed values files of their own, "false" after NOT STORED AS DIRECTORIES.
 OWN_FILES_PROPERTY: Final = "starpruner.skewed.own-files"
 PROPERTIES: Final = (COLUMNS_PROPERTY, VALUES_PROPERTY, OWN_FILES_PROPERTY)
 # Metastores from before Hive 2.3 have so many characters for a property (HIVE-12274).

@@ -120,7 +120,7 @@ def test_a_driver_gets_what_it_gets_directly_and_the_page_says_what(
 
 
 def says(cell: str, answer: Answer) -> bool:
-    """Whether a cell says the answer: "fails: `words of the error`", or "type, `value`"."""
+    """True if a cell says the answer: "fails: `words of the error`", or "type, `value`"."""
     kind, value = answer
     said, quoted = cell.partition("`")[0], cell.partition("`")[2].rstrip("`")
     if kind == "failed":

@@ -165,7 +165,7 @@ def decode_operation_of_call(message: Message) -> tuple[OperationId, tuple[int, 
 
 
 def has_result_set_of_call(message: Message) -> bool | None:
-    """Whether the operation that a call names has a result set, as its handle says; None if it does not say."""
+    """True if the operation that a call names has a result set, as its handle says; None if it does not say."""
     handle = _argument_field_span(message, 1, Kind.STRUCT)
     span = None if handle is None else _field_span(message.raw, handle[0], 3, Kind.BOOL)
     return None if span is None else any(message.raw[slice(*span)])

@@ -110,7 +110,7 @@ def encode_open_session_refusal(seqid: int, sentence: str) -> bytes:
 
 
 def expects_fetch_size(message: Message) -> bool:
-    """Whether the client is a hive-jdbc that expects a fetch size in the reply: 4.0, of which 4.0.0 needs it.
+    """True if the client is a hive-jdbc that expects a fetch size in the reply: 4.0, of which 4.0.0 needs it.
 
     Its call differs from that of earlier versions by the setting that is not in it.
     """

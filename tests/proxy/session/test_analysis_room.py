@@ -38,7 +38,7 @@ def test_room_that_was_given_back_is_collected_before_it_is_taken_again() -> Non
     assert collected == []
     assert room.take(40)
     assert collected == [1]
-    # What is in use counts, and what was collected does not.
+    # Trees in use count, and collected ones do not.
     assert room.take(20)
     assert collected == [1]
     assert not room.take(1)
