@@ -10,7 +10,7 @@ from proxy.kerberos.context import Unwrapped
 from proxy.kerberos.errors import KerberosError
 from proxy.kerberos.name_rules import NameRules
 from proxy.kerberos.protection import Protection
-from proxy.kerberos.security_layer import SecurityLayer
+from proxy.kerberos.security_layer import PIECE_BYTES_MIN, SecurityLayer
 from proxy.relay.commands import Close, Command, ConnectBackend, ProtectClient, SendClient, StepLogin
 from proxy.relay.handshake import HandshakeStep
 from proxy.relay.sasl_termination import SaslTermination
@@ -18,9 +18,10 @@ from proxy.wire.sasl import SaslStatus, encode_sasl, plain_response
 from proxy.wire.thrift.errors import RemoteProtocolError
 from proxy.wire.thrift.frames import FrameReader, frame
 
-# Small, so that short inputs reach the limits.
+# Small, so that short inputs reach the limits: tokens take no more than the shortest that is allowed.
 DATA_BYTES_MAX = 600
-TOKEN_BYTES_MAX = 64
+TOKEN_OVERHEAD_BYTES = 2
+TOKEN_BYTES_MAX = PIECE_BYTES_MIN + TOKEN_OVERHEAD_BYTES
 PRINCIPAL = "anna@REALM"
 FIRST, SECOND = b"first", b"second"
 ENCRYPTED, SIGNED = b"E", b"S"
@@ -57,7 +58,7 @@ class PlayedContext:
 
     def data_bytes_max(self, token_bytes_max: int, *, encrypts: bool) -> int:
         del encrypts
-        return max(0, token_bytes_max - 2)
+        return max(0, token_bytes_max - TOKEN_OVERHEAD_BYTES)
 
 
 class Stage:
