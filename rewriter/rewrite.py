@@ -13,6 +13,7 @@ from rewriter.domains.keys import Keys
 from rewriter.domains.keyset import KeySet
 from rewriter.domains.literals import UnreadableKeyError
 from rewriter.files.file_index import FileIndex, Selection
+from rewriter.files.row_groups import RowGroupCount
 from rewriter.files.splits import Grouping, SplitHints, grouping
 from rewriter.plan import FEW_KEYS, KeyAnswer, Plan, effective_reducers, key_count
 from rewriter.predicates.metastore_filter import can_name
@@ -55,6 +56,8 @@ class ScanOutcome:
     reducers: tuple[tuple[Reducer, Keys | None], ...] = ()
     # The files that the file index leaves of the partitions that are read; None without an index.
     files: Selection | None = None
+    # The row groups that the predicate leaves of these files; None if they are not known.
+    row_groups: RowGroupCount | None = None
     # The rules for files, row groups and buckets by which the scan was narrowed.
     parts: frozenset[Rule] = frozenset()
     # The number of splits it is read in; None if that is not known, or left to Spark.
@@ -191,6 +194,7 @@ def _outcome(
         checks=checks,
         reducers=tuple(reducers),
         files=inserted.files,
+        row_groups=inserted.row_groups,
         parts=parts,
         splits=splits,
         is_sent_to_metastore=is_sent_to_metastore,

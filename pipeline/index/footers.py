@@ -21,6 +21,7 @@ from pipeline.index.file_listing import certain_bounds
 from pipeline.index.indexed_table import IndexedTable
 from pipeline.index.orc_bounds import OrcFooter
 from pipeline.index.parquet_bounds import ParquetFooter
+from pipeline.index.row_groups import row_group_runs
 from pipeline.index.rows import ColumnBounds, IndexedFile
 
 # Threads that wait for storage. A call into the JVM holds Python's lock only while it is written and read.
@@ -64,4 +65,15 @@ class FooterReader:
 
 def _bounds(footer: ParquetFooter | OrcFooter, columns: Mapping[str, str]) -> dict[str, ColumnBounds]:
     found = {name: footer.bounds(name, type_name) for name, type_name in columns.items()}
-    return {name: certain_bounds(columns[name], *known) for name, known in found.items() if known is not None}
+    certain = {name: certain_bounds(columns[name], *known) for name, known in found.items() if known is not None}
+    return {name: _with_row_groups(footer, name, known) for name, known in certain.items()}
+
+
+def _with_row_groups(footer: ParquetFooter | OrcFooter, name: str, known: ColumnBounds) -> ColumnBounds:
+    if known.low is None:
+        return known
+    try:
+        return replace(known, row_groups=row_group_runs(known.type_name, footer.row_groups(name, known.type_name)))
+    except Py4JError:
+        # The index of its pages cannot be read: no reader skips any.
+        return known

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql.types import MapType, StructType
 
 from pipeline.index.rows import INDEX_COLUMNS
 from pipeline.spark.local_rows import local_frame
@@ -40,6 +41,7 @@ def replace_rows(
 
     `added` has the columns of the index but `table_name`; `rows.as_frame` makes such a frame.
     """
+    added = added.withColumn("columns", _as_in_index(spark, index))
     gone = local_frame(spark, ({"path": path} for path in removed), "path STRING").union(added.select("path"))
     kept = known_rows(spark, index, table_name).join(f.broadcast(gone), "path", "left_anti")
     # One file: one query of the proxy reads all of it, and a row is a few hundred bytes.
@@ -54,3 +56,14 @@ def replace_rows(
         rows.select(*spark.table(index).columns).write.insertInto(index, overwrite=True)
     finally:
         spark.conf.set(_OVERWRITE_MODE, before or "static")
+
+
+def _as_in_index(spark: SparkSession, index: str) -> Column:
+    """The bounds with what the index has room for: one that an earlier version made keeps no row groups."""
+    columns = spark.table(index).schema["columns"].dataType
+    names = (
+        columns.valueType.names
+        if isinstance(columns, MapType) and isinstance(columns.valueType, StructType)
+        else ()
+    )
+    return f.transform_values("columns", lambda _, known: f.struct(*(known[name].alias(name) for name in names)))

@@ -11,6 +11,7 @@ from pyspark.sql import functions as f
 from pipeline.index.file_listing import comparable_path, current_paths
 from pipeline.index.index_table import known_rows
 from pipeline.index.indexed_table import IndexedTable
+from pipeline.index.row_groups import RowGroupRun
 from pipeline.index.rows import ColumnBounds, IndexedFile, LacksEntry
 from rewriter.files.file_facts import file_identity
 
@@ -59,6 +60,12 @@ def indexed_file(row: Row) -> IndexedFile:
         row.size_bytes,
         row.modified_ms,
         row.rows,
-        {name: ColumnBounds(*known) for name, known in (row["columns"] or {}).items()},
+        {name: _bounds(known) for name, known in (row["columns"] or {}).items()},
         tuple(LacksEntry(tuple(columns), tuple(map(tuple, tuples))) for columns, tuples in row["lacks"] or ()),
     )
+
+
+def _bounds(known: Row) -> ColumnBounds:
+    # An index that an earlier version made has no row groups.
+    runs = known.asDict().get("row_groups") or ()
+    return ColumnBounds(known.type, known.low, known.high, known.nulls, tuple(RowGroupRun(*run) for run in runs))

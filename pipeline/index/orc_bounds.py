@@ -11,6 +11,9 @@ from pipeline.index.parquet_bounds import ABSENT, KnownBounds, date_text
 # others number their versions by themselves; Spark reads what they wrote.
 _KNOWN_WRITERS = frozenset({"ORC_135", "ORC_517", "ORC_203", "ORC_14"})
 
+# A file of 16 GB in stripes of 64 MB. Each takes a few calls into the JVM.
+STRIPES_MAX = 256
+
 _INTEGERS = frozenset({"tinyint", "smallint", "int", "bigint"})
 
 
@@ -54,6 +57,16 @@ class OrcFooter:
             return None, None, self.rows
         known = _low_and_high(statistics, type_name)
         return known and (*known, self.rows - values)
+
+    def row_groups(self, name: str, type_name: str) -> list[tuple[str, str]]:
+        """The bounds of its stripes, in their order, of a column that has bounds."""
+        number = self.schema.getChildren().get(self.schema.getFieldNames().indexOf(name)).getId()
+        stripes = self.reader.getStripeStatistics()
+        if not 1 < stripes.size() <= STRIPES_MAX:
+            return []
+        of_stripes = [stripes.get(stripe).getColumnStatistics()[number] for stripe in range(stripes.size())]
+        found = (_low_and_high(one, type_name) for one in of_stripes if one.getNumberOfValues())
+        return [known for known in found if known is not None]
 
 
 def _low_and_high(statistics: Any, type_name: str) -> tuple[str, str] | None:

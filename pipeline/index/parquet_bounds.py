@@ -40,10 +40,20 @@ class _InsufficientError(Exception):
     """The footer gives no certain bounds."""
 
 
+# Row groups whose pages are asked for, each by a read of its own: a file of 2 GB. Of more, the row groups count.
+PAGES_ASKED_MAX = 16
+
+# Lists in the text of Parquet's index of pages: bytes in hexadecimal, nothing for a page of nulls alone.
+_PAGE_BOUNDS = re.compile(r"min_values:\[([^\]]*)\], max_values:\[([^\]]*)\]", re.ASCII)
+# Longer values are cut there.
+_CUT = "..."
+
+
 @dataclass(frozen=True)
 class ParquetFooter:
     """An open file with its footer."""
 
+    jvm: Any
     reader: Any
     rows: int
     schema: Any
@@ -55,7 +65,7 @@ class ParquetFooter:
         parquet = jvm.org.apache.parquet.hadoop
         reader = parquet.ParquetFileReader.open(parquet.util.HadoopInputFile.fromPath(path, conf))
         footer = reader.getFooter()
-        return cls(reader, reader.getRecordCount(), footer.getFileMetaData().getSchema(), footer.getBlocks())
+        return cls(jvm, reader, reader.getRecordCount(), footer.getFileMetaData().getSchema(), footer.getBlocks())
 
     def close(self) -> None:
         """Closes the file."""
@@ -75,6 +85,33 @@ class ParquetFooter:
             return _merged(type_name, physical, [_of_chunk(chunk) for chunk in self._chunks(name)])
         except _InsufficientError:
             return None
+
+    def row_groups(self, name: str, type_name: str) -> list[tuple[str, str]]:
+        """The bounds of its pages, where the file has an index of them, or of its row groups; in their order.
+
+        Those of a column that has bounds. A page's texts may be cut, and so are its bounds.
+        """
+        physical = _physical_type(self.schema.getType(name).toString(), name, type_name)
+        if physical is None:
+            return []
+        chunks = list(self._chunks(name))
+        are_asked = len(chunks) <= PAGES_ASKED_MAX
+        found = chain.from_iterable((self._pages(chunk) if are_asked else ()) or _whole(chunk) for chunk in chunks)
+        values = ((_value(physical, type_name, low), _value(physical, type_name, high)) for low, high in found)
+        return [(_text(type_name, low), _text(type_name, high)) for low, high in values]
+
+    def _pages(self, chunk: Any) -> list[tuple[bytes, bytes]]:
+        """The bounds of a chunk's pages. In one text: each value would be a call into the JVM."""
+        index = self.reader.readColumnIndex(chunk)
+        if index is None:
+            return []
+        converter = self.jvm.org.apache.parquet.format.converter.ParquetMetadataConverter
+        stored = converter.toParquetColumnIndex(chunk.getPrimitiveType(), index)
+        found = _PAGE_BOUNDS.search(stored.toString()) if stored is not None else None
+        if found is None:
+            return []
+        lows, highs = (texts.split(", ") for texts in found.groups())
+        return [(_bytes(low), _bytes(high)) for low, high in zip(lows, highs, strict=True) if low and high]
 
     def _chunks(self, name: str) -> Iterator[Any]:
         """The column's part of each row group."""
@@ -104,6 +141,15 @@ def _of_chunk(chunk: Any) -> tuple[bytes | None, bytes | None, int]:
     if nulls != chunk.getValueCount():
         raise _InsufficientError
     return None, None, nulls
+
+
+def _bytes(text: str) -> bytes:
+    return bytes.fromhex(text.removesuffix(_CUT))
+
+
+def _whole(chunk: Any) -> list[tuple[bytes, bytes]]:
+    low, high, _ = _of_chunk(chunk)
+    return [(low, high)] if low is not None and high is not None else []
 
 
 def _merged(type_name: str, physical: str, chunks: list[tuple[bytes | None, bytes | None, int]]) -> KnownBounds:

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal, InvalidOperation
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from pipeline.index.row_groups import RowGroupRun
+from pipeline.index.texts import key_text
 from pipeline.spark.local_rows import local_frame
 from rewriter.files.file_facts import file_identity
 
 _FACTS = """
   path STRING, size_bytes BIGINT, modified_ms BIGINT, rows BIGINT,
-  columns MAP<STRING, STRUCT<type: STRING, low: STRING, high: STRING, nulls: BIGINT>>,
+  columns MAP<STRING, STRUCT<type: STRING, low: STRING, high: STRING, nulls: BIGINT,
+    row_groups: ARRAY<STRUCT<low: STRING, high: STRING, count: BIGINT, steps: BIGINT>>>>,
   lacks ARRAY<STRUCT<columns: ARRAY<STRING>, tuples: ARRAY<ARRAY<STRING>>>>"""
 # The index table has one more column, `table_name`, by which it is partitioned.
 INDEX_COLUMNS = f"{_FACTS}, indexed_at TIMESTAMP"
 
-# A longer string is no bound: the proxy of every session holds two for each column of each file.
-STRING_CHARS_MAX = 256
-# Terminals and logs garble control characters, and U+FFFD stands for unknown bytes.
-_UNFIT_STRING = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\ufffd]")
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -37,6 +33,8 @@ class ColumnBounds:
     low: str | None
     high: str | None
     nulls: int | None
+    # Empty if they are not known, or in no order.
+    row_groups: tuple[RowGroupRun, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,25 +63,6 @@ class IndexedFile:
         return file_identity(self.path, self.size_bytes, self.modified_ms)
 
 
-def key_text(type_name: str, text: str | None) -> str | None:
-    """The text in the index of a value that Spark cast to a string; None if it can be no bound.
-
-    >>> key_text("decimal(10,8)", "1E-7")
-    '0.0000001'
-    >>> key_text("date", "+10000-01-01") is None
-    True
-    """
-    if text is None:
-        return None
-    if type_name.startswith("decimal"):
-        return _decimal_text(text)
-    if type_name == "date":
-        return text if _DATE.fullmatch(text) else None
-    if type_name == "string":
-        return text if len(text) <= STRING_CHARS_MAX and not _UNFIT_STRING.search(text) else None
-    return text
-
-
 def bounds(type_name: str, low: str | None, high: str | None, nulls: int | None) -> ColumnBounds:
     """The bounds of a column from its minimum and maximum as Spark casts them: both are known or neither."""
     texts = key_text(type_name, low), key_text(type_name, high)
@@ -99,7 +78,13 @@ def as_frame(spark: SparkSession, files: Iterable[IndexedFile]) -> DataFrame:
 
 def _row(file: IndexedFile) -> dict[str, object]:
     columns = {
-        name: {"type": known.type_name, "low": known.low, "high": known.high, "nulls": known.nulls}
+        name: {
+            "type": known.type_name,
+            "low": known.low,
+            "high": known.high,
+            "nulls": known.nulls,
+            "row_groups": [asdict(run) for run in known.row_groups] or None,
+        }
         for name, known in file.columns.items()
     }
     return {
@@ -111,10 +96,3 @@ def _row(file: IndexedFile) -> dict[str, object]:
         "lacks": [{"columns": entry.columns, "tuples": entry.tuples} for entry in file.lacks],
         "indexed_us": (file.indexed_at - _EPOCH) // timedelta(microseconds=1),
     }
-
-
-def _decimal_text(text: str) -> str | None:
-    try:
-        return format(Decimal(text), "f")
-    except InvalidOperation:
-        return None

@@ -104,6 +104,8 @@ class IcebergFacts:
     snapshot_id: int | None
     # The transforms that it is partitioned by, as DESCRIBE writes them: `a`, `bucket(8, k)`, `months(p)`.
     partitioning: tuple[str, ...] = ()
+    # The column, in lower case, by which writers sort the rows of a file first; None if they do not.
+    sorted_by: str | None = None
 
 
 # Catalog, database and table: a further part names one of Iceberg's metadata tables, `files`, `snapshots` and so

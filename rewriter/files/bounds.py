@@ -46,6 +46,11 @@ class ColumnBounds:
                 lows[number], highs[number], known[number] = on.bottom, on.top, _NOTHING_KNOWN
         return cls(type_name, lows, highs, [_may_hold_null(bounds) for bounds in known])
 
+    @classmethod
+    def of_row_groups(cls, type_name: str, files: Iterable[Bounds | None]) -> ColumnBounds:
+        """The bounds of each file's runs of row groups, or of the file itself if it has none."""
+        return cls.of(type_name, (part for bounds in files for part in _parts(bounds)))
+
     def holding(self, numbers: Sequence[int], domain: Domain) -> Sequence[int]:
         """The files that may hold a value of the domain, decided by the first cut above `low`.
 
@@ -65,6 +70,12 @@ class ColumnBounds:
             for number in numbers
             if (at := bisect_right(cuts, lows[number])) % 2 or cuts[at] <= highs[number] or number in with_null
         ]
+
+
+def _parts(bounds: Bounds | None) -> Iterable[Bounds | None]:
+    if bounds is None or not bounds.row_groups:
+        return (bounds,)
+    return (Bounds(run.low, run.high, None) for run in bounds.row_groups)
 
 
 def _may_hold_null(bounds: Bounds) -> bool:
@@ -112,7 +123,7 @@ class FileCosts:
     def of(cls, bounds: ColumnBounds, sizes: Iterable[int]) -> FileCosts:
         """The costs of files by their bounds in one column, and by their bytes."""
         changes: dict[int, int] = defaultdict(int)
-        lows, highs = (_on_scale(bounds.type_name, ends) for ends in (bounds.lows, bounds.highs))
+        lows, highs = (on_scale(bounds.type_name, ends) for ends in (bounds.lows, bounds.highs))
         for low, high, size_bytes in zip(lows, highs, sizes, strict=True):
             slope = (size_bytes << _FRACTION_BITS) // (high + 1 - low)
             changes[low] += slope
@@ -126,7 +137,7 @@ class FileCosts:
     def below(self, positions: Sequence[Position]) -> Sequence[int]:
         """The number of bytes below each of some ascending positions."""
         found = []
-        for place in _on_scale(self.type_name, positions):
+        for place in on_scale(self.type_name, positions):
             at = bisect_right(self.places, place)
             beyond = place - self.places[at - 1] if at else 0
             found.append(self.totals[max(0, at - 1)] + self.slopes[at] * beyond >> _FRACTION_BITS)
@@ -145,7 +156,7 @@ def _is_clustered(lows: Sequence[int], highs: Sequence[int]) -> bool:
 _FILES_TOLD_APART = 2
 
 
-def _on_scale(type_name: str, positions: Sequence[Position]) -> Sequence[int]:
+def on_scale(type_name: str, positions: Sequence[Position]) -> Sequence[int]:
     """Positions as numbers: strings by their first bytes, which show how far they are from one another."""
     if type_name != "string":
         return positions

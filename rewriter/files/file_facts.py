@@ -19,6 +19,10 @@ from rewriter.domains.positions import Line, line
 # The JSON of one row: bounds of a hundred columns with texts of a hundred letters are 40,000 characters.
 _JSON_CHARS_MAX = 1 << 20
 
+# Runs of row groups that are taken of one file's column, and of all files of an index: a run takes some 200 bytes.
+_RUNS_MAX = 64
+_RUNS_KEPT_MAX = 50_000
+
 # Skewed tuples of a file that are looked at. The load that makes them allows far fewer.
 _TUPLES_MAX = 10_000
 
@@ -37,12 +41,29 @@ def file_identity(path: str, size_bytes: int, modified_ms: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class RowGroups:
+    """Row groups of a file that follow one another, with one column's values from `low` to `high`.
+
+    A row group is what a reader skips within a file: a row group of Parquet, one of its pages where the file has
+    an index of them, or a stripe of ORC. In mean one spans one of `steps` equal parts of the values.
+    """
+
+    low: Key
+    high: Key
+    count: int
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
 class Bounds:
     """One column's values in one file: from `low` to `high`, and a number of nulls. None is unknown."""
 
     low: Key | None
     high: Key | None
     nulls: int | None
+    # Empty where they are not known, or where each may hold any of the file's values. They only tell if a
+    # condition is worth its cost: no row group is left out because of them.
+    row_groups: tuple[RowGroups, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +108,8 @@ class _RowReader:
     """Reads rows of one table's files."""
 
     def __init__(self, type_names: Mapping[str, str]) -> None:
-        self._columns = {name: (type_name, _reading(type_name)) for name, type_name in type_names.items()}
+        self._columns = {name: (type_name, value_reader(type_name)) for name, type_name in type_names.items()}
+        self._runs_left = _RUNS_KEPT_MAX
         # Thousands of files share few lists of lacks, each of which is stored once.
         self._lacks: dict[tuple[str, frozenset[str]], tuple[Lack, ...]] = {}
 
@@ -114,7 +136,23 @@ class _RowReader:
                 continue
             nulls = value.get("nulls")
             low, high = read(value.get("low")), read(value.get("high"))
-            yield name, Bounds(low, high, nulls if _is_count(nulls) else None)
+            known = value.get("row_groups")
+            if _is_step_count(known):
+                # Their number alone: in the file's own bounds.
+                known = [{**value, "count": known}]
+            row_groups = tuple(self._row_groups(known, read))
+            yield name, Bounds(low, high, nulls if _is_count(nulls) else None, row_groups)
+
+    def _row_groups(self, parsed: object, read: ValueReader) -> Iterator[RowGroups]:
+        """The runs of row groups that are understood; none once an index has too many of them."""
+        for run in parsed[:_RUNS_MAX] if isinstance(parsed, list) and self._runs_left > 0 else ():
+            if not isinstance(run, dict):
+                continue
+            low, high, count = read(run.get("low")), read(run.get("high")), run.get("count")
+            steps = run.get("steps", count)
+            if low is not None and high is not None and _is_step_count(count) and _is_step_count(steps):
+                self._runs_left -= 1
+                yield RowGroups(low, high, count, min(steps, count))
 
     def _lacking(self, text: object, bounds: Mapping[str, Bounds]) -> tuple[Lack, ...]:
         """The lacks of a file, in columns whose types are unchanged: the bounds alone show the indexed types."""
@@ -144,10 +182,10 @@ class _RowReader:
 _ROW_VALUES = 6
 
 # Reads a value of one type from its text; None if the text is no such value.
-_ValueReader: TypeAlias = Callable[[object], Key | None]
+ValueReader: TypeAlias = Callable[[object], Key | None]
 
 
-def _read_tuple(parsed: object, on: Sequence[tuple[Line, _ValueReader]]) -> tuple[Key, ...] | None:
+def _read_tuple(parsed: object, on: Sequence[tuple[Line, ValueReader]]) -> tuple[Key, ...] | None:
     """A tuple in the spelling that domains give their values: 1.5 of decimal(5,2) is '1.50'."""
     if not isinstance(parsed, list) or len(parsed) != len(on):
         return None
@@ -164,7 +202,8 @@ def _read_tuple(parsed: object, on: Sequence[tuple[Line, _ValueReader]]) -> tupl
     return tuple(found)
 
 
-def _reading(type_name: str) -> _ValueReader:
+def value_reader(type_name: str) -> ValueReader:
+    """The reader of a type's values from the texts of the index."""
     if integers_of(type_name) is not None:
         return lambda text: int(text) if isinstance(text, str) and _INTEGER.fullmatch(text) else None
     if type_name == "boolean":
@@ -176,6 +215,15 @@ def _reading(type_name: str) -> _ValueReader:
 
 def _is_count(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _BIGINT_MAX
+
+
+def _is_step_count(value: object) -> TypeGuard[int]:
+    """True if it is a number of row groups that one file may have."""
+    return _is_count(value) and 1 <= value <= _ROW_GROUPS_MAX
+
+
+# Pages of 20,000 rows in a file of 20 billion rows.
+_ROW_GROUPS_MAX = 1_000_000
 
 
 def _is_path(value: object) -> TypeGuard[str]:

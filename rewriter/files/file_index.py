@@ -16,6 +16,7 @@ from rewriter.domains.widen import column_by_column
 from rewriter.files.bounds import ColumnBounds, FileCosts
 from rewriter.files.file_facts import Bounds, FileFacts, Lack, read_files
 from rewriter.files.file_hint import file_hint
+from rewriter.files.row_groups import BYTES_SPARED_MIN, RowGroupCount, count_row_groups, sizes_of_row_groups
 
 __all__ = ["Bounds", "FileFacts", "FileIndex", "Lack", "Selection", "file_hint"]
 
@@ -28,14 +29,10 @@ LOOKUPS_MAX = 1 << 20
 
 _ALL_ROWS = Cover.all()
 
-# The least part of the bytes, in the partitions that are read, that a hint must save: Spark compares each row that
-# it reads with the hint again, which made a scan of few columns a sixth slower.
-_BYTES_SPARED_MIN = 0.1
-
 
 def spares_enough(spared_bytes: int, total_bytes: int) -> bool:
     """True if skipping that many bytes makes up for evaluating the hint on each row that is read."""
-    return spared_bytes >= total_bytes * _BYTES_SPARED_MIN
+    return spared_bytes >= total_bytes * BYTES_SPARED_MIN
 
 
 @dataclass(frozen=True)
@@ -60,6 +57,8 @@ class FileIndex:
     # The types of the indexed columns, by their names in lower case.
     type_names: Mapping[str, str]
     files: tuple[FileFacts, ...]
+    # The columns, in lower case, whose row groups are in no order that is known: their bounds are the file's.
+    unordered: frozenset[str] = frozenset()
     # Both are computed when a column is used first, which takes a while. Two threads compute the same.
     _bounds: dict[str, ColumnBounds] = field(default_factory=dict, init=False, repr=False, compare=False)
     _costs: dict[str, FileCosts] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -112,13 +111,50 @@ class FileIndex:
         return self._bounds[name]
 
     def costs(self, column: str) -> FileCosts | None:
-        """The bytes along a column, as costs of its gaps, or None if it is not indexed."""
+        """The bytes along a column, as costs of its gaps, or None if it is not indexed.
+
+        The bytes of a file whose row groups are known lie where these do.
+        """
         name, bounds = column.lower(), self.bounds(column)
         if bounds is None:
             return None
         if name not in self._costs:
-            self._costs[name] = FileCosts.of(bounds, (facts.size_bytes for facts in self.files))
+            of_files = [facts.bounds.get(name) for facts in self.files]
+            runs_max = max((len(known.row_groups) for known in of_files if known is not None), default=0)
+            if name not in self.unordered and runs_max > 1:
+                bounds = ColumnBounds.of_row_groups(self.type_names[name], of_files)
+                sizes = [size for facts in self.files for size in sizes_of_row_groups(facts, name)]
+            else:
+                sizes = [facts.size_bytes for facts in self.files]
+            self._costs[name] = FileCosts.of(bounds, sizes)
         return self._costs[name]
+
+    def row_groups(self, cover: Cover, among: Cover = _ALL_ROWS) -> RowGroupCount | None:
+        """The row groups that may hold a row of the cover, in files that may hold one and one of `among`.
+
+        None if none are known.
+        """
+        around = {name.lower(): domain for name, domain in column_by_column(cover.boxes).items()}
+        domains = {
+            name: domain
+            for name, domain in around.items()
+            if name not in self.unordered and self.type_names.get(name) == domain.type_name
+        }
+        numbers = self._holding(cover, self._holding(among, range(len(self.files)))) if domains else ()
+        held = [self.files[number] for number in numbers]
+        return count_row_groups(held, domains) if held else None
+
+    def with_order_unknown(self, sorted_by: str | None) -> FileIndex:
+        """The same index, in which rows are taken to be ordered by some columns alone within their files.
+
+        These are the column that writers sort by, and those that the files themselves are ordered by.
+        """
+        ordered = {name for name in self.type_names if len(self.files) > 1 and self._is_clustered(name)}
+        return replace(self, unordered=frozenset(self.type_names.keys() - ordered - {sorted_by}))
+
+    def _is_clustered(self, column: str) -> bool:
+        costs = self.costs(column)
+        return costs is not None and costs.is_clustered
 
     def reaches_out_of(self, wide: Cover, cover: Cover) -> bool:
         """True if a file that may hold a row of the cover may hold rows outside of the wider one too.

@@ -6,6 +6,7 @@ Parquet and ORC skip row groups by ranges, inside of the files that are read. Sp
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from rewriter.catalog.table_facts import TableFacts
 from rewriter.domains.consumers import PARQUET, PARQUET_LIST_MAX
@@ -15,26 +16,40 @@ from rewriter.domains.literals import literals
 from rewriter.domains.widen import widen
 from rewriter.files.bounds import FileCosts
 from rewriter.files.file_index import FileIndex
+from rewriter.files.row_groups import RowGroupCount
 from rewriter.predicates.predicate import Restriction, changed_assumptions, cover_sql, uuid_guards
 from rewriter.vocabulary.identifiers import quoted
 
 
-def row_group_predicate(restriction: Restriction, index: FileIndex | None, chars_max: int) -> str | None:
+@dataclass(frozen=True)
+class RowGroupPredicate:
+    """A condition by which readers skip row groups, and the row groups that it leaves; None if not known."""
+
+    sql: str
+    left: RowGroupCount | None
+
+
+def row_group_predicate(
+    restriction: Restriction, index: FileIndex | None, chars_max: int, among: Cover | None = None
+) -> RowGroupPredicate | None:
     """The condition that the columns hold keys, or that one of their assumptions changed.
 
     Up to as many keys as `PARQUET` accepts are listed. More are written as ranges, whose gaps are where the files
     of the index have most of their bytes, or where the keys are farthest apart. None if every file would be read
-    whole, if the table is not ordered by the columns, if the condition is too long, or if it is not proven to hold
-    every key. Raises UnreadableKeyError.
+    whole, if neither the table nor its files are ordered by the columns, if the condition is too long, or if it is
+    not proven to hold every key. `among` are the rows that are read in any case. Raises UnreadableKeyError.
     """
     keys = restriction.cover
     costs = _costs(restriction, index)
     wide = widen(keys, restriction.names, PARQUET, costs)
-    if keys.is_none or wide.is_all or not wide.encloses(keys) or not _skips(wide, keys, index, costs):
+    if keys.is_none or wide.is_all or not wide.encloses(keys):
+        return None
+    left = index.row_groups(wide, among or Cover.all()) if index is not None else None
+    if not _skips(wide, keys, index, costs, left):
         return None
     others = [*changed_assumptions([restriction]), *uuid_guards([restriction])]
     sql = f"({' OR '.join([cover_sql(wide, PARQUET_LIST_MAX), *others])})"
-    return sql if len(sql) <= chars_max else None
+    return RowGroupPredicate(sql, left) if len(sql) <= chars_max else None
 
 
 def _costs(restriction: Restriction, index: FileIndex | None) -> dict[str, FileCosts]:
@@ -44,10 +59,17 @@ def _costs(restriction: Restriction, index: FileIndex | None) -> dict[str, FileC
     return {name: costs for name, costs in known if costs is not None}
 
 
-def _skips(wide: Cover, keys: Cover, index: FileIndex | None, costs: Mapping[str, FileCosts]) -> bool:
-    """True if there may be row groups to skip: the table is ordered, and a file has more rows than the keys'."""
+def _skips(
+    wide: Cover, keys: Cover, index: FileIndex | None, costs: Mapping[str, FileCosts], left: RowGroupCount | None
+) -> bool:
+    """True if there may be row groups to skip, as their bounds tell.
+
+    Where these are not known: if the table is ordered, and a file has more rows than the keys'.
+    """
     if index is None or not index.files:
         return True
+    if left is not None and (left.is_complete or left.spares_enough):
+        return left.spares_enough
     columns = {column for box in wide.boxes for column, _ in box.domains}
     is_clustered = any(column not in costs or costs[column].is_clustered for column in columns)
     return is_clustered and index.reaches_out_of(wide, keys)

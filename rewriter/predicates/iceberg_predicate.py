@@ -25,6 +25,7 @@ from rewriter.domains.keyset import KeySet
 from rewriter.domains.widen import column_by_column, widen
 from rewriter.files.bounds import FileCosts
 from rewriter.files.file_index import FileIndex, Selection, spares_enough
+from rewriter.files.row_groups import RowGroupCount
 from rewriter.predicates.predicate import (
     Predicate,
     Restriction,
@@ -80,7 +81,13 @@ def _costs(columns: Iterable[str], index: FileIndex | None) -> Mapping[str, File
 def _best_first(covers: Sequence[Cover], index: FileIndex | None) -> Sequence[Cover]:
     if index is None or len(covers) == 1:
         return covers
-    return sorted(covers, key=lambda cover: index.misses(cover).kept_bytes)
+    return sorted(covers, key=lambda cover: _bytes_left(cover, index))
+
+
+def _bytes_left(cover: Cover, index: FileIndex) -> tuple[int, int]:
+    """The bytes of the files that the cover leaves, and of their row groups."""
+    left = index.row_groups(cover)
+    return index.misses(cover).kept_bytes, left.kept_bytes if left is not None else 0
 
 
 def _written(cover: Cover, bucketed: AbstractSet[str]) -> str:
@@ -118,9 +125,14 @@ def files_left(cover: Cover, partitioning: Sequence[str], index: FileIndex | Non
     return index.misses(cover) if is_told else None
 
 
-def skips_too_little(found: Selection | None) -> bool:
-    """True if nearly every file may hold a key, as far as that is known."""
-    return found is not None and not spares_enough(found.total_bytes - found.kept_bytes, found.total_bytes)
+def skips_too_little(found: Selection | None, row_groups: RowGroupCount | None) -> bool:
+    """True if nearly every file may hold a key, and nearly every row group in them, as far as that is known.
+
+    The row groups of a file whose rows are in no known order may all hold keys.
+    """
+    if found is None or spares_enough(found.total_bytes - found.kept_bytes, found.total_bytes):
+        return False
+    return row_groups is None or not row_groups.spares_enough
 
 
 def _bucketed(partitioning: Sequence[str]) -> frozenset[str]:

@@ -15,8 +15,9 @@ from rewriter.domains.cover import Box, Cover
 from rewriter.domains.gap_costs import Costs
 from rewriter.domains.partition_matches import PartitionMatches
 from rewriter.files.file_index import FileIndex, Selection, file_hint, spares_enough
+from rewriter.files.row_groups import RowGroupCount
 from rewriter.files.splits import GroupLimits, Packing
-from rewriter.predicates.data_columns import bucket_predicate, row_group_predicate
+from rewriter.predicates.data_columns import RowGroupPredicate, bucket_predicate, row_group_predicate
 from rewriter.predicates.iceberg_predicate import files_left, iceberg_predicate, skips_too_little
 from rewriter.predicates.partition_list_predicate import partition_list_predicate
 from rewriter.predicates.partition_predicate import Budget, partition_predicate
@@ -51,6 +52,8 @@ class ScanPredicate:
     # The rows that the partition predicate selects.
     cover: Cover | None
     files: Selection | None = None
+    # The row groups that it leaves of the files that are read; None if they are not known.
+    row_groups: RowGroupCount | None = None
     rules: frozenset[Rule] = frozenset()
     # True if the metastore is sent a part of it.
     is_sent_to_metastore: bool = False
@@ -84,10 +87,12 @@ def scan_predicate(
         texts.append(text)
         cover = restriction.cover if cover is None else _intersected(cover, restriction.cover)
     # Spark may infer a condition on data columns for a column that another table is partitioned by.
-    for rule, text in _of_parts(scan, restrictions, layout.index, limits) if budget.may_send else ():
-        if sum(map(len, texts)) + len(text) <= budget.chars_max:
-            texts.append(text)
+    row_groups: list[RowGroupCount] = []
+    for rule, part in _of_parts(scan, restrictions, layout.index, cover, limits) if budget.may_send else ():
+        if sum(map(len, texts)) + len(part.sql) <= budget.chars_max:
+            texts.append(part.sql)
             parts.add(rule)
+            row_groups += [part.left] if part.left is not None else []
     hint, files = "", None
     needs_files = (
         not scan.own_cover.is_all or bool(_told_by_files(scan, restrictions)) or layout.packing is not None
@@ -108,6 +113,7 @@ def scan_predicate(
         exact,
         cover,
         files=files,
+        row_groups=min(row_groups, key=lambda left: left.kept_bytes, default=None),
         rules=frozenset(parts),
         is_sent_to_metastore=is_sent_to_metastore,
     )
@@ -142,9 +148,10 @@ def _of_iceberg(
     if written is None:
         return SkipReason.PREDICATE_TOO_LARGE
     files = files_left(written.cover, partitioning, index)
-    if skips_too_little(files):
+    row_groups = index.row_groups(written.cover) if index is not None else None
+    if skips_too_little(files, row_groups):
         return SkipReason.NOTHING_TO_SKIP
-    return ScanPredicate(written.sql, written.exact, written.cover, files, frozenset({Rule.ICEBERG}))
+    return ScanPredicate(written.sql, written.exact, written.cover, files, row_groups, frozenset({Rule.ICEBERG}))
 
 
 def _reason(
@@ -190,21 +197,25 @@ def _partition_predicate(
 
 
 def _of_parts(
-    scan: PlannedScan, restrictions: Sequence[Restriction], index: FileIndex | None, limits: RewriteLimits
-) -> Iterator[tuple[Rule, str]]:
+    scan: PlannedScan,
+    restrictions: Sequence[Restriction],
+    index: FileIndex | None,
+    partitions: Cover | None,
+    limits: RewriteLimits,
+) -> Iterator[tuple[Rule, RowGroupPredicate]]:
     """The conditions for buckets and for row groups, each column by itself."""
     chars_max = limits.predicate_chars_max
     for restriction in restrictions:
         text = bucket_predicate(scan.facts, restriction, chars_max) if scan.facts is not None else None
         if text is not None:
-            yield Rule.BUCKETS, text
+            yield Rule.BUCKETS, RowGroupPredicate(text, None)
     ranged = _told_by_files(scan, restrictions) if Rule.RANGE_IN not in limits.rules_off else []
     for restriction in ranged if index is not None else ():
         for name in filter(scan.has_files_by, restriction.names):
             asked = restriction.of_columns({name.lower()})
-            text = row_group_predicate(asked, index, chars_max) if asked is not None else None
-            if text is not None:
-                yield Rule.RANGE_IN, text
+            found = row_group_predicate(asked, index, chars_max, partitions) if asked is not None else None
+            if found is not None:
+                yield Rule.RANGE_IN, found
 
 
 def _file_predicate(

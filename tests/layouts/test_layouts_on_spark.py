@@ -12,6 +12,7 @@ from pyhive import hive
 from demo.hive import connect, run, same_answer
 from demo.metrics import ScanMetrics
 from demo.proxy_process import ProxyProcess
+from rewriter import SkipReason
 
 # x is 10, 20 or 30 in two of three rows; the others have values of their own, 50 among them.
 SKEWED = """SELECT CAST(id AS INT) AS id,
@@ -21,9 +22,29 @@ PAIRS = """SELECT CAST(id AS INT) AS id, CAST(element_at(array(10, 10, 20, 10, 2
   element_at(array('a', 'b', 'c', 'c', 'a', 'b'), p) AS y
   FROM (SELECT id, CAST(IF(id < 270, 1 + id % 3, 4 + id % 3) AS INT) AS p FROM range(300))"""
 SPREAD_ROWS = 400_000
+# Rows of each file, and of each of its pages, of tables in which every file holds values from everywhere.
+INSIDE_FILES, INSIDE_ROWS, INSIDE_PAGE = 3, 100_000, 5_000
 
+
+def insides(name: str, provider: str, options: str, order: str) -> str:
+    """The statements for a table whose files all hold values from everywhere, each file in an order."""
+    inserts = (
+        f"""INSERT INTO examples.{name} SELECT /*+ COALESCE(1) */
+          CAST({INSIDE_FILES} * ({order}) + {number} AS INT), sha2(string(id), 256)
+          FROM range(0, {INSIDE_ROWS}, 1, 1)"""
+        for number in range(INSIDE_FILES)
+    )
+    create = f"CREATE TABLE examples.{name} (x INT, v STRING) USING {provider} OPTIONS ({options})"
+    return ";".join([create, *inserts])
+
+
+PAGED = f"'parquet.page.row.count.limit' = '{INSIDE_PAGE}'"
+STRIPED = "'orc.stripe.size' = '262144', 'orc.row.index.stride' = '1000'"
 TABLES = f"""
 CREATE DATABASE IF NOT EXISTS examples;
+{insides("inside", "parquet", PAGED, "id")};
+{insides("inside_orc", "orc", STRIPED, "id")};
+{insides("shuffled", "parquet", PAGED, f"id * 7919 % {INSIDE_ROWS}")};
 CREATE TABLE examples.wanted (x INT, g INT) USING parquet;
 INSERT INTO examples.wanted VALUES (10, 1), (46, 1), (1, 2), (5, 2), (9, 2), (15, 2), (23, 2),
   (3, 3), (7, 3), (11, 3), (18, 3), (25, 3);
@@ -75,7 +96,7 @@ def tables(pipeline_spark: PipelineServer) -> Iterator[None]:
                 ),
                 *given,
             )
-        names = ("apart", "overlapping", "crossed", "spread")
+        names = ("apart", "overlapping", "crossed", "spread", "inside", "inside_orc", "shuffled")
         pipeline_spark.pipeline(
             "index", *(word for name in names for word in ("--table", f"examples.{name}")), "--index", FILE_INDEX
         )
@@ -180,6 +201,39 @@ def test_row_groups_between_spread_keys_are_skipped(read: Read) -> None:
     assert direct.rows_read == SPREAD_ROWS
     assert with_in.rows_read > SPREAD_ROWS / 2
     assert proxied.rows_read < SPREAD_ROWS / 5
+
+
+INSIDE = "SELECT /*+ {hint} */ f.v FROM {table} f JOIN wanted d ON f.x = d.x WHERE d.g = 2"
+
+
+@pytest.mark.parametrize("hint", ["MERGE(d)", "BROADCAST(d)"])
+def test_keys_in_every_file_leave_out_pages_where_each_file_is_sorted(read: Read, hint: str) -> None:
+    direct, proxied = read(INSIDE.format(hint=hint, table="inside"))
+    assert (direct.files_read, proxied.files_read) == (INSIDE_FILES, INSIDE_FILES)
+    assert direct.rows_read == INSIDE_FILES * INSIDE_ROWS
+    assert proxied.rows_read == INSIDE_FILES * INSIDE_PAGE
+
+
+def test_keys_in_every_file_leave_out_stripes_where_each_file_is_sorted(read: Read) -> None:
+    direct, proxied = read(INSIDE.format(hint="MERGE(d)", table="inside_orc"))
+    assert direct.rows_read == INSIDE_FILES * INSIDE_ROWS
+    assert proxied.rows_read < INSIDE_ROWS / 5
+
+
+def test_row_groups_before_and_after_are_told(sessions: Sequence[hive.Connection]) -> None:
+    told = "\n".join(
+        line for (line,) in run(sessions[1], "EXPLAIN REWRITE " + INSIDE.format(hint="MERGE(d)", table="inside"))
+    )
+    pages = INSIDE_FILES * INSIDE_ROWS // INSIDE_PAGE
+    assert f"row groups   {INSIDE_FILES} of {pages} kept" in told
+
+
+def test_nothing_is_said_where_every_page_may_hold_keys(sessions: Sequence[hive.Connection], read: Read) -> None:
+    sql = INSIDE.format(hint="MERGE(d)", table="shuffled")
+    direct, proxied = read(sql)
+    assert direct.rows_read == proxied.rows_read == INSIDE_FILES * INSIDE_ROWS
+    told = "\n".join(line for (line,) in run(sessions[1], f"EXPLAIN REWRITE {sql}"))
+    assert SkipReason.NOTHING_TO_SKIP.sentence in told
 
 
 def test_rows_of_buckets_without_a_key_are_not_read(read: Read) -> None:

@@ -8,7 +8,8 @@ OF_K = "readable_metrics.`k`"
 FILES_SQL = (
     "SELECT file_path, file_size_in_bytes, 0L, record_count, to_json(named_struct('k', named_struct('type', 'int',"
     f" 'low', CAST({OF_K}.lower_bound AS STRING), 'high', CAST({OF_K}.upper_bound AS STRING),"
-    f" 'nulls', {OF_K}.null_value_count))), NULL FROM `ice`.`db`.`f`.`data_files`"
+    f" 'nulls', {OF_K}.null_value_count, 'row_groups', size(split_offsets)))), NULL"
+    " FROM `ice`.`db`.`f`.`data_files`"
 )
 
 

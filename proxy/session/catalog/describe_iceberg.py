@@ -21,6 +21,9 @@ PROVIDER: Final = "iceberg"
 TRANSFORMS_HEADING: Final = "# Partitioning"
 
 _SNAPSHOT = re.compile(r"[\[,]current-snapshot-id=(\d+)[,\]]", re.ASCII)
+# The first column of `[.., sort-order=k ASC NULLS FIRST, v DESC NULLS LAST, ..]`; a transform is in no line with
+# bounds of the column.
+_SORTED_BY = re.compile(r"[\[,]sort-order=(\w+) (?:ASC|DESC) NULLS ", re.ASCII)
 # Metadata tables, which list the files or snapshots of another one, have no version of the format themselves.
 _VERSION = re.compile(r"[\[,]format-version=\d", re.ASCII)
 
@@ -38,7 +41,12 @@ def with_iceberg(described: TableFacts, transforms: Iterable[str], details: Mapp
         return facts
     current = _SNAPSHOT.search(properties)
     partitioning = (*transforms, *described.partition_columns)
-    iceberg = IcebergFacts(int(current[1]) if current is not None else None, partitioning)
+    sorted_by = _SORTED_BY.search(properties)
+    iceberg = IcebergFacts(
+        int(current[1]) if current is not None else None,
+        partitioning,
+        sorted_by[1].lower() if sorted_by is not None else None,
+    )
     return replace(facts, iceberg=iceberg, indexed_columns=_key_columns(facts.columns))
 
 

@@ -63,7 +63,7 @@ def _answered(reducer: ReducerView) -> str:
 
 
 def _narrowing_lines(found: ScanView | NarrowingView, inserted: str, kept: str) -> Iterator[str]:
-    """The predicate that is inserted, and the partitions, files and splits that it keeps or would keep."""
+    """The predicate that is inserted, and the partitions, files, row groups and splits that it leaves."""
     if found.predicate is not None:
         yield f"  {inserted:13}{without_files(found.predicate)}"
     if found.partitions.total is not None:
@@ -71,6 +71,9 @@ def _narrowing_lines(found: ScanView | NarrowingView, inserted: str, kept: str) 
     if found.files.total is not None:
         sizes = f"{_megabytes(found.bytes.kept)} of {_megabytes(found.bytes.total)}"
         yield f"  files        {_known(found.files.kept)} of {found.files.total} {kept}, {sizes}"
+    if found.row_groups.total is not None:
+        left = f"{_known(found.row_groups.kept)} of {found.row_groups.total} {kept}"
+        yield f"  row groups   {left}, or pages, of these files"
     if found.splits.before is not None:
         yield f"  splits       {found.splits.before} before, {_known(found.splits.after)} after"
 

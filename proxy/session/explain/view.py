@@ -61,6 +61,8 @@ class NarrowingView(msgspec.Struct):
     files: CountView
     bytes: CountView
     splits: SplitsView
+    # Row groups, or pages and stripes, of the files that are left: an estimate from their bounds.
+    row_groups: CountView = msgspec.field(default_factory=CountView)
 
 
 class IcebergView(msgspec.Struct):
@@ -102,6 +104,8 @@ class ScanView(msgspec.Struct):
     skip_sentence: str | None
     cause: str | None
     is_fact: bool
+    # Missing in a history that an earlier version wrote.
+    row_groups: CountView = msgspec.field(default_factory=CountView)
 
 
 class SnapshotView(msgspec.Struct):
@@ -182,7 +186,7 @@ _NO_FACTS = frozenset({SkipReason.NOT_A_TABLE, SkipReason.NOT_PARTITIONED})
 
 
 def _narrowing(outcome: ScanOutcome, decision: Decision) -> NarrowingView:
-    files, splits = outcome.files, outcome.splits
+    files, row_groups, splits = outcome.files, outcome.row_groups, outcome.splits
     return NarrowingView(
         predicate=outcome.predicate,
         exact=outcome.exact,
@@ -190,13 +194,15 @@ def _narrowing(outcome: ScanOutcome, decision: Decision) -> NarrowingView:
         files=CountView(files.total, files.kept) if files is not None else CountView(),
         bytes=CountView(files.total_bytes, files.kept_bytes) if files is not None else CountView(),
         splits=SplitsView(splits.before, splits.after) if splits is not None else SplitsView(),
+        row_groups=CountView(row_groups.total, row_groups.kept) if row_groups is not None else CountView(),
     )
 
 
 def _not_done(found: NarrowingView) -> NarrowingView:
     """The same without a predicate: all data is read."""
-    partitions, files, size = (CountView(count.total) for count in (found.partitions, found.files, found.bytes))
-    return NarrowingView(None, None, partitions, files, size, SplitsView())
+    counts = (found.partitions, found.files, found.bytes, found.row_groups)
+    partitions, files, size, row_groups = (CountView(count.total) for count in counts)
+    return NarrowingView(None, None, partitions, files, size, SplitsView(), row_groups)
 
 
 def _iceberg(outcome: ScanOutcome, decision: Decision) -> IcebergView | None:

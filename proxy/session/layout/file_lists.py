@@ -129,7 +129,7 @@ class FileLists:
             if not is_alone:
                 return None
             asked_at = self._clock()
-            answer = yield files_query(key.table, self._settings)
+            answer = yield files_query(key.table, overview.tables[key.table].files, self._settings)
             index = FileIndex.of_rows(answer.rows, type_names) if isinstance(answer, Rows) else None
             until = self._clock() + believed_s(answer, self._settings.tables_ttl_s)
             self._fetched.put(key, _Fetched(index, overview.tables[key.table], type_names, asked_at, until))

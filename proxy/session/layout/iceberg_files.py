@@ -75,7 +75,7 @@ class IcebergFiles:
             if not is_alone:
                 return None
             answer, columns = yield from self._fetched(table, columns)
-            index = _read(answer, columns)
+            index = _read(answer, columns, facts.iceberg.sorted_by if facts.iceberg is not None else None)
             until = self._clock() + believed_s(answer, self._settings.tables_ttl_s)
             self._kept.put(key, _Listed(index, snapshot_id, until))
             return index
@@ -113,7 +113,9 @@ def _wanted(facts: TableFacts, names: Collection[str]) -> tuple[Column, ...]:
 def files_query(table: TableName, columns: Collection[Column], settings: FilesSection) -> Query:
     """The statement whose rows `FileIndex.of_rows` reads.
 
-    Bounds of texts are cut to 16 characters, the lower one downwards and the upper one upwards: they hold.
+    Bounds of texts are cut to 16 characters, the lower one downwards and the upper one upwards: they hold. A file
+    can be split where a row group begins, or a stripe; files of Avro have no such places. Iceberg 1.12 tells them
+    only to who asks for the file's size too.
     """
     bounds = ", ".join(f"{literal('string', column.name.lower())}, {_bounds(column)}" for column in columns)
     # No time and nothing that is lacking: Iceberg never writes a file twice, and keeps bounds alone.
@@ -128,11 +130,15 @@ def _bounds(column: Column) -> str:
     of_file = f"readable_metrics.{quoted(column.name)}"
     low, high = (f"CAST({of_file}.{end}_bound AS STRING)" for end in ("lower", "upper"))
     type_name = literal("string", column.type_name)
-    return f"named_struct('type', {type_name}, 'low', {low}, 'high', {high}, 'nulls', {of_file}.null_value_count)"
+    nulls, row_groups = f"{of_file}.null_value_count", "size(split_offsets)"
+    return (
+        f"named_struct('type', {type_name}, 'low', {low}, 'high', {high}, 'nulls', {nulls}, "
+        f"'row_groups', {row_groups})"
+    )
 
 
-def _read(answer: QueryResult, columns: Collection[Column]) -> FileIndex | None:
+def _read(answer: QueryResult, columns: Collection[Column], sorted_by: str | None) -> FileIndex | None:
     if not isinstance(answer, Rows):
         return None
     type_names: Mapping[str, str] = {column.name.lower(): column.type_name for column in columns}
-    return FileIndex.of_rows(answer.rows, type_names)
+    return FileIndex.of_rows(answer.rows, type_names).with_order_unknown(sorted_by)

@@ -1,10 +1,12 @@
 """Bounds from footers against the values that Spark reads, for every type of key."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date, timedelta
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import pytest
 from pyspark.sql import SparkSession
@@ -12,9 +14,13 @@ from pyspark.sql import SparkSession
 from pipeline.index.file_listing import file_profiles
 from pipeline.index.footers import FooterReader
 from pipeline.index.indexed_table import IndexedTable, find_indexed_table
+from pipeline.index.orc_bounds import OrcFooter
 from pipeline.index.parquet_bounds import ABSENT, ParquetFooter
 from pipeline.index.rows import ColumnBounds, IndexedFile
 from pipeline.index.scan_bounds import ScanReader
+
+Footer: TypeAlias = ParquetFooter | OrcFooter
+FooterOf: TypeAlias = Callable[[str, str, Mapping[str, Any]], Footer]
 
 COLUMNS = """b TINYINT, h SMALLINT, i INT, l BIGINT, t BOOLEAN, d DATE, s STRING,
 d9 DECIMAL(9,2), d18 DECIMAL(18,0), d38 DECIMAL(38,10), `nested.name` INT, st STRUCT<a: INT>, after INT, f INT"""
@@ -100,6 +106,67 @@ def test_the_row_groups_of_a_parquet_file_count_together(local_spark: SparkSessi
         assert footer.bounds("x", "int") is footer.bounds("s", "decimal(10,0)") is None
     finally:
         footer.close()
+
+
+PAGES = 10
+
+
+@pytest.fixture
+def footer_of(local_spark: SparkSession, tmp_path: Path) -> Iterator[FooterOf]:
+    """Opens the footer of the one file that a query is written to."""
+    jvm = local_spark._jvm  # noqa: SLF001
+    assert jvm is not None
+    conf = local_spark._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001
+    opened: list[Footer] = []
+
+    def written(provider: str, query: str, options: Mapping[str, Any]) -> Footer:
+        folder = str(tmp_path / f"{len(opened)}")
+        local_spark.sql(query).write.format(provider).options(**options).save(folder)
+        [path] = local_spark.read.format(provider).load(folder).inputFiles()
+        kind = OrcFooter if provider == "orc" else ParquetFooter
+        opened.append(kind.open(jvm, conf, jvm.org.apache.hadoop.fs.Path(path)))
+        return opened[-1]
+
+    yield written
+    for footer in opened:
+        footer.close()
+
+
+VALUES = """SELECT id AS x, CAST(id * 7919 % 20000 AS INT) AS r, concat('k ], [', lpad(id, 9, '0')) AS s,
+  date_add(DATE'2026-01-01', CAST(id DIV 100 AS INT)) AS d, CAST(id - 5 AS DECIMAL(9,2)) AS p,
+  IF(id < 2000, NULL, id) AS n FROM range(0, 20000, 1, 1)"""
+
+
+def test_the_pages_of_a_parquet_file_are_told_in_their_order(footer_of: FooterOf) -> None:
+    footer = footer_of("parquet", VALUES, {"parquet.page.row.count.limit": 20_000 // PAGES})
+    assert footer.row_groups("x", "bigint")[1] == ("2000", "3999")
+    assert len(footer.row_groups("x", "bigint")) == PAGES
+    assert footer.row_groups("s", "string")[0] == ("k ], [000000000", "k ], [000001999")
+    assert footer.row_groups("d", "date")[0] == ("2026-01-01", "2026-01-20")
+    assert footer.row_groups("p", "decimal(9,2)")[0] == ("-5.00", "1994.00")
+    # The first page has nulls alone.
+    assert footer.row_groups("n", "bigint")[0] == ("2000", "3999")
+    assert len(footer.row_groups("r", "int")) == PAGES
+
+
+def test_row_groups_count_where_a_file_has_too_many_to_ask_for_pages(
+    footer_of: FooterOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipeline.index.parquet_bounds.PAGES_ASKED_MAX", 1)
+    options = {"parquet.block.size": 1024, "parquet.page.size.row.check.min": 100}
+    footer = footer_of("parquet", VALUES, options)
+    found = footer.row_groups("x", "bigint")
+    assert isinstance(footer, ParquetFooter)
+    assert len(found) == footer.blocks.size() > 1
+    assert (found[0][0], found[-1][1]) == ("0", "19999")
+
+
+def test_the_stripes_of_an_orc_file_are_told_in_their_order(footer_of: FooterOf) -> None:
+    footer = footer_of("orc", VALUES, {"orc.stripe.size": 65_536, "orc.stripe.row.count": 5_000})
+    found = footer.row_groups("x", "bigint")
+    assert len(found) > 1
+    assert (found[0][0], found[-1][1]) == ("0", "19999")
+    assert all(int(before[1]) < int(after[0]) for before, after in pairwise(found))
 
 
 def test_a_file_that_changed_after_it_was_listed_is_left_out(local_spark: SparkSession, tmp_path: Path) -> None:

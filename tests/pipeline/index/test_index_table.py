@@ -1,10 +1,14 @@
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 from pyspark.sql import SparkSession
 
 from pipeline.index.index_table import create_if_needed, known_rows, replace_rows
-from pipeline.index.rows import ColumnBounds, IndexedFile, LacksEntry, as_frame, bounds, key_text
+from pipeline.index.known_files import indexed_file
+from pipeline.index.row_groups import RowGroupRun
+from pipeline.index.rows import INDEX_COLUMNS, ColumnBounds, IndexedFile, LacksEntry, as_frame, bounds
+from pipeline.index.texts import key_text
 
 TABLE = "spark_catalog.default.sales"
 
@@ -47,6 +51,36 @@ def test_a_row_says_in_sql_what_was_put_in(local_spark: SparkSession, index: str
         '{"x":{"type":"int","low":"1","high":"9","nulls":0},"s":{"type":"string","nulls":3}}',
         '[{"columns":["x","s"],"tuples":[["10","a"],["20","c"]]}]',
     )
+
+
+def test_row_groups_are_a_part_of_a_columns_bounds(local_spark: SparkSession, index: str) -> None:
+    bounds_of_x = ColumnBounds("int", "1", "9", 0, (RowGroupRun("1", "4", 2, 2), RowGroupRun("5", "9", 2, 1)))
+    file = replace(indexed("file:/a"), columns={"x": bounds_of_x})
+    replace_rows(local_spark, index, TABLE, [], as_frame(local_spark, [file]))
+    [row] = known_rows(local_spark, index, TABLE).collect()
+    assert indexed_file(row).columns == file.columns
+    [(text,)] = known_rows(local_spark, index, TABLE).selectExpr("to_json(columns)").collect()
+    assert '"row_groups":[{"low":"1","high":"4","count":2,"steps":2}' in text
+
+
+def test_an_index_of_an_earlier_version_goes_on_without_row_groups(local_spark: SparkSession) -> None:
+    local_spark.sql("DROP TABLE IF EXISTS old_index")
+    runs = ", row_groups: ARRAY<STRUCT<low: STRING, high: STRING, count: BIGINT, steps: BIGINT>>"
+    columns = " ".join(INDEX_COLUMNS.split())
+    assert runs in columns
+    local_spark.sql(
+        f"CREATE TABLE old_index ({columns.replace(runs, '')}, table_name STRING) USING parquet "
+        f"PARTITIONED BY (table_name)"
+    )
+    create_if_needed(local_spark, "old_index")
+    file = replace(
+        indexed("file:/a"), columns={"x": ColumnBounds("int", "1", "9", 0, (RowGroupRun("1", "4", 2, 2),))}
+    )
+    for added in (file, replace(file, path="file:/b")):
+        replace_rows(local_spark, "old_index", TABLE, [], as_frame(local_spark, [added]))
+    rows = known_rows(local_spark, "old_index", TABLE).collect()
+    assert [indexed_file(row).columns["x"] for row in rows] == [ColumnBounds("int", "1", "9", 0)] * 2
+    local_spark.sql("DROP TABLE old_index")
 
 
 def test_the_last_row_of_a_table_can_be_removed(local_spark: SparkSession, index: str) -> None:

@@ -45,8 +45,13 @@ def index_of(*files: tuple[int, int, int]) -> FileIndex:
     return FileIndex.of_rows(said, {"k": "int"})
 
 
+def sql_of(keys: Restriction, index: FileIndex | None = None) -> str | None:
+    found = row_group_predicate(keys, index, CHARS_MAX)
+    return found.sql if found is not None else None
+
+
 def said(keys: Sequence[int], index: FileIndex | None = None) -> str | None:
-    text = row_group_predicate(restriction(*keys), index, CHARS_MAX)
+    text = sql_of(restriction(*keys), index)
     return text and text.removesuffix(" OR typeof(`k`) <> 'int')").removeprefix("(")
 
 
@@ -69,14 +74,14 @@ def test_more_keys_than_are_listed_are_ranges() -> None:
 
 def test_neighbours_are_one_range_and_its_types_are_doubted() -> None:
     keys = restriction(*range(1, 500), *range(1_000, 1_500))
-    text = row_group_predicate(keys, None, CHARS_MAX)
+    text = sql_of(keys)
     assert text == "((`k` BETWEEN 1 AND 499 OR `k` BETWEEN 1000 AND 1499) OR typeof(`k`) <> 'int')"
     assert is_one_condition(text)
 
 
 def test_what_the_session_answered_is_doubted_too() -> None:
     keys = KeySet(("int",), ((1,),), (("current_date()", "DATE'2026-11-20'"),))
-    text = row_group_predicate(Restriction((K,), keys), None, CHARS_MAX)
+    text = sql_of(Restriction((K,), keys))
     assert text == "(`k` IN (1) OR typeof(`k`) <> 'int' OR current_date() <> DATE'2026-11-20')"
 
 
@@ -131,7 +136,7 @@ def test_what_lost_a_key_is_not_said(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_pairs_stay_pairs() -> None:
     columns = (Column("a", "int"), Column("b", "string"))
     keys = KeySet.of(("int", "string"), [(1, "x"), (2, "y")])
-    text = row_group_predicate(Restriction(columns, keys), None, CHARS_MAX)
+    text = sql_of(Restriction(columns, keys))
     assert text is not None
     assert text.startswith("(((`a` IN (1) AND `b` IN ('x')) OR (`a` IN (2) AND `b` IN ('y'))) OR typeof(`a`)")
 
@@ -141,7 +146,7 @@ def test_pairs_stay_pairs() -> None:
     [KeyRanges("int", ((1, 50), (900, 1_000))), KeyRanges("int", ((1, 50), (900, 1_000)), nullable=True)],
 )
 def test_ranges_stay_ranges(keys: Keys) -> None:
-    text = row_group_predicate(Restriction((K,), keys), None, CHARS_MAX)
+    text = sql_of(Restriction((K,), keys))
     assert text is not None
     assert "`k` BETWEEN 1 AND 50 OR `k` BETWEEN 900 AND 1000" in text
     assert ("`k` IS NULL" in text) == (isinstance(keys, KeyRanges) and keys.nullable)

@@ -33,9 +33,9 @@ def test_no_key_is_lost(direct: hive.Connection, type_name: str, count: int) -> 
     restriction = Restriction((Column("k", type_name),), KeySet.of((type_name,), [(key,) for key in keys]))
     predicate = row_group_predicate(restriction, None, 100_000)
     assert predicate is not None
-    assert ("IN (" in predicate) or len(keys) > PARQUET.points_max
+    assert ("IN (" in predicate.sql) or len(keys) > PARQUET.points_max
     listed = ", ".join(literals(type_name, keys))
-    asked = f"SELECT count(*), count_if(k IN ({listed})) FROM grouped WHERE {predicate}"
+    asked = f"SELECT count(*), count_if(k IN ({listed})) FROM grouped WHERE {predicate.sql}"
     ((kept, found),) = run(direct, asked)
     assert found == len(keys)
     assert kept < len(values) or len(keys) > PARQUET.points_max

@@ -103,10 +103,10 @@ def bounds(type_name: str, low: int, high: int) -> dict[str, str]:
     return {"type": type_name, "low": f"{low}", "high": f"{high}"}
 
 
-def index_of(*files: tuple[int, int, int]) -> FileIndex:
-    """An index of files by their lowest and highest K, and their bytes."""
+def index_of(*files: tuple[int, int, int], row_groups: int | None = None) -> FileIndex:
+    """An index of files by their lowest and highest K, and their bytes, with so many row groups each."""
     rows = (
-        (f"{number}", size, 1, 1, json.dumps({"k": bounds("int", low, high)}), None)
+        (f"{number}", size, 1, 1, json.dumps({"k": {**bounds("int", low, high), "row_groups": row_groups}}), None)
         for number, (low, high, size) in enumerate(files)
     )
     return FileIndex.of_rows(rows, {"k": "int"})
@@ -280,7 +280,9 @@ def test_a_small_side_in_iceberg_is_told_from_uuids_whatever_the_fact_is() -> No
     of_partitions = partition_predicate([keys], ["s"], Budget(METASTORES["derby"], CHARS_MAX), {})
     assert of_partitions is not None
     assert of_partitions.sql.endswith(" OR `s` IN (''))")
-    assert (row_group_predicate(keys, None, CHARS_MAX) or "").endswith(" OR `s` IN (''))")
+    of_row_groups = row_group_predicate(keys, None, CHARS_MAX)
+    assert of_row_groups is not None
+    assert of_row_groups.sql.endswith(" OR `s` IN (''))")
     bucketed = TableFacts(COLUMNS, bucket_columns=("s",), bucket_count=8)
     assert (bucket_predicate(bucketed, keys, CHARS_MAX) or "").endswith(" OR `s` IN (''))")
 
@@ -298,6 +300,44 @@ def test_keys_in_nearly_every_file_narrow_nothing() -> None:
     found = outcome(rewritten(JOINED, (5,), index=files, tables={"f": bucketed, "small": SMALL}))
     assert found.predicate is not None
     assert found.files is None
+
+
+WIDE = tuple((number, 1_000 - number, 100) for number in range(10))
+
+
+def test_keys_in_every_file_are_sent_for_their_row_groups_where_files_are_sorted() -> None:
+    files = index_of(*WIDE, row_groups=20).with_order_unknown("k")
+    found = outcome(rewritten(JOINED, (50,), (900,), index=files))
+    assert found.predicate == "(`K` IN (50, 900) OR typeof(`K`) <> 'int')"
+    assert found.files is not None
+    assert found.row_groups is not None
+    assert (found.files.kept, found.row_groups.kept, found.row_groups.total) == (10, 20, 200)
+
+
+@pytest.mark.parametrize("sorted_by", [None, "v"])
+def test_row_groups_in_no_known_order_narrow_nothing(sorted_by: str | None) -> None:
+    files = index_of(*WIDE, row_groups=20).with_order_unknown(sorted_by)
+    assert outcome(rewritten(JOINED, (500,), index=files)).skip is SkipReason.NOTHING_TO_SKIP
+
+
+def test_files_in_an_order_have_their_row_groups_in_it_too() -> None:
+    # Of two halves each holds a key.
+    files = index_of((0, 499, 100), (500, 999, 100), row_groups=10).with_order_unknown(None)
+    found = outcome(rewritten(JOINED, (5,), (900,), index=files))
+    assert found.row_groups is not None
+    assert (found.row_groups.kept, found.row_groups.total) == (2, 20)
+
+
+@pytest.mark.parametrize("row_groups", [1, None])
+def test_files_of_one_row_group_are_read_whole_if_they_hold_keys(row_groups: int | None) -> None:
+    files = index_of(*WIDE, row_groups=row_groups).with_order_unknown("k")
+    assert outcome(rewritten(JOINED, (500,), index=files)).skip is SkipReason.NOTHING_TO_SKIP
+
+
+def test_keys_in_nearly_every_row_group_narrow_nothing() -> None:
+    files = index_of(*WIDE, row_groups=20).with_order_unknown("k")
+    everywhere = [(k,) for k in range(0, 1_000, 20)]
+    assert outcome(rewritten(JOINED, *everywhere, index=files)).skip is SkipReason.NOTHING_TO_SKIP
 
 
 def test_bounds_of_one_of_two_columns_do_not_tell_that_nothing_is_skipped() -> None:

@@ -28,6 +28,20 @@ def test_an_iceberg_table_says_its_snapshot_and_its_transforms() -> None:
     assert facts.size_bytes == 2_800
 
 
+@pytest.mark.parametrize(
+    ("order", "column"),
+    [
+        ("sort-order=K DESC NULLS LAST, s ASC NULLS FIRST", "k"),
+        ("sort-order=bucket(8, k) ASC NULLS FIRST, s ASC NULLS FIRST", None),
+        ("write.sort-order=k ASC NULLS FIRST", None),
+        ("owner=ann", None),
+    ],
+)
+def test_writers_sort_by_the_first_column_of_the_tables_order(order: str, column: str | None) -> None:
+    facts = read(properties=f"current-snapshot-id=5,format=iceberg/parquet,format-version=2,{order},z=1")
+    assert facts.iceberg == IcebergFacts(5, sorted_by=column)
+
+
 def test_files_are_skipped_by_all_columns_that_can_have_keys() -> None:
     assert read().indexed_columns == ("k", "s", "p")
 

@@ -17,9 +17,10 @@ from proxy.session.layout.iceberg_files import IcebergFiles
 FACTS = read_description(described("ice.db.f", ("k", "int"), ("u", "string")))
 OF_U = OF_K.replace("`k`", "`u`")
 WITH_TEXTS = FILES_SQL.replace(
-    "count))), NULL",
-    f"count), 'u', named_struct('type', 'string', 'low', CAST({OF_U}.lower_bound AS STRING),"
-    f" 'high', CAST({OF_U}.upper_bound AS STRING), 'nulls', {OF_U}.null_value_count))), NULL",
+    "(split_offsets)))), NULL",
+    f"(split_offsets)), 'u', named_struct('type', 'string', 'low', CAST({OF_U}.lower_bound AS STRING),"
+    f" 'high', CAST({OF_U}.upper_bound AS STRING), 'nulls', {OF_U}.null_value_count,"
+    " 'row_groups', size(split_offsets)))), NULL",
 )
 FOUND = rows(a_file("/f/1", 1, 1), a_file("/f/2", 2, 2))
 
