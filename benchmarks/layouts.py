@@ -131,8 +131,18 @@ def _table(name: str, measured: Sequence[Measured]) -> Table:
 @memory_option
 @runs_option(5)
 @warm_ups_option(2)
+@click.option(
+    "--table", "names", multiple=True, help="A table to measure, several times for several; all by default."
+)
 def main(  # noqa: PLR0913 - one parameter per option
-    *, json_path: Path | None, rows: int, directory: Path, memory: str, runs: int, warm_ups: int
+    *,
+    json_path: Path | None,
+    rows: int,
+    directory: Path,
+    memory: str,
+    runs: int,
+    warm_ups: int,
+    names: Sequence[str],
 ) -> None:
     """Measure what layouts save on Spark, directly and through the proxy."""
     end_with_servers()
@@ -142,7 +152,7 @@ def main(  # noqa: PLR0913 - one parameter per option
         shown_progress(Console(stderr=True)) as progress,
         running(tables, directory, memory, progress) as bench,
     ):
-        for question in tables.questions():
+        for question in (one for one in tables.questions() if not names or one.table in names):
             progress(f"Measuring {question.table}: {question.name}")
             measured.append(bench.measured(question, runs, warm_ups))
             write_json(json_path, Report(rows, runs, measured))

@@ -60,7 +60,7 @@ class LayoutTables:
         """Make the tables that are missing; the session then stays in their database."""
         run(session, f"CREATE DATABASE IF NOT EXISTS {self.database}")
         run(session, f"USE {self.database}")
-        for name in ("clustered", "plain", "bucketed_by_skew", "keys"):
+        for name in ("clustered", "plain", "bucketed_by_skew", "sorted_inside", "keys"):
             if is_complete(session, name):
                 continue
             progress(f"Making {name}, {self.rows:,} rows")
@@ -76,9 +76,10 @@ class LayoutTables:
             how = ("--skewed-by", "x", "--top", str(_SKEWED_VALUES), "--min-share", "0.05", "--index", self.index)
             _ = server.pipeline("load", "--table", f"{self.database}.{name}", *source, *how)
         else:
-            hint = "" if name == "clustered" else f"/*+ REPARTITION({self._files}) */ "
-            rows = self._rows_query if name == "clustered" else f"SELECT {hint}* FROM clustered"
-            run(session, f"CREATE TABLE {name} USING parquet AS {rows}")
+            spread = f"SELECT /*+ REPARTITION({self._files}) */ * FROM clustered"
+            # As loads that each hold keys from everywhere, and sort them.
+            rows = {"clustered": self._rows_query, "sorted_inside": f"SELECT * FROM ({spread}) SORT BY k"}
+            run(session, f"CREATE TABLE {name} USING parquet AS {rows.get(name, spread)}")
             _ = server.pipeline("index", "--table", f"{self.database}.{name}", "--index", self.index)
 
     @property
@@ -123,6 +124,10 @@ class LayoutTables:
             Question("20 spread keys, broadcast", table, _joined(table, "k", "spread", "BROADCAST(d)")),
             Question("a column that no file is told by", table, _filtered(table, "amount = 77")),
         )
+        table = "sorted_inside"
+        for group in ("near", "spread", "near by the thousand"):
+            for hint in ("MERGE(d)", "BROADCAST(d)"):
+                yield Question(f"{group}, {hint}", table, _joined(table, "k", group, hint))
 
 
 def _filtered(table: str, condition: str) -> str:

@@ -132,7 +132,9 @@ class SkipReason(Enum):
     )
     UNREADABLE_KEY = "A key could not be written as a literal with certainty."
     NO_FILE_INDEX = "Only the file index could tell which files hold keys, and it is not at hand now."
-    NOTHING_TO_SKIP = "Every file may hold a key, or nearly every one."
+    NOTHING_TO_SKIP = (
+        "Every file may hold a key, or nearly every one, and no row groups in them are known to miss."
+    )
     METASTORE_FILTER = (
         "A partition column of the statement's tables has a name, or a key has a value, that no filter of the Hive"
         " metastore can say, and what would be inserted could be sent to it."

@@ -18,7 +18,7 @@ SMALL = """'write.distribution-mode' = 'none', 'write.parquet.row-group-size-byt
 
 
 def spread(name: str, order: str) -> str:
-    """The statements for a table whose files all hold keys from everywhere; sorted in each file, if in an order."""
+    """The statements for a table whose files all hold keys from everywhere, each file in that order if any."""
     inserts = [
         f"""INSERT INTO {name} SELECT /*+ COALESCE(1) */ CAST({FILES} * id + {number} AS INT) AS k, uuid() AS v
           FROM (SELECT id * 7919 % {ROWS_OF_A_FILE} AS id FROM range(0, {ROWS_OF_A_FILE}, 1, 1))"""
