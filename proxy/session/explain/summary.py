@@ -58,11 +58,20 @@ def _line(scan: ScanView, found: ScanView | NarrowingView, explained: ExplainVie
     would_be = "" if found is scan else "would be "
     counts = [
         f"{count.kept:,} of {count.total:,} {name}"
-        for name, count in (("partitions", found.partitions), ("files", found.files))
+        for name, count in (
+            ("partitions", found.partitions),
+            ("files", found.files),
+            ("row groups", found.row_groups),
+        )
         if count.total is not None and count.kept is not None
     ]
-    result = f"{' and '.join(counts)} {would_be}kept" if counts else f"{would_be}narrowed by an unknown share"
+    result = f"{_listed(counts)} {would_be}kept" if counts else f"{would_be}narrowed by an unknown share"
     return f"Scan of {scan_name(scan)}: {', '.join([result, *_keys(scan, explained.scans)])}"
+
+
+def _listed(counts: Sequence[str]) -> str:
+    *first, last = counts
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _keys(scan: ScanView, scans: Sequence[ScanView]) -> Iterator[str]:

@@ -53,7 +53,7 @@ class _Fetched:
     @property
     def weight(self) -> int:
         """The size of the list, in files. A failure takes some memory too."""
-        return 1 + (len(self.index.files) if self.index is not None else 0)
+        return 1 + (self.index.weight if self.index is not None else 0)
 
     @cached_property
     def columns(self) -> frozenset[str]:

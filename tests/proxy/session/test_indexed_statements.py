@@ -174,6 +174,17 @@ def test_explain_counts_the_files_and_bytes_that_are_kept() -> None:
     assert found.cost_report is None
 
 
+def test_explain_counts_the_row_groups_that_are_kept_where_every_file_holds_a_key() -> None:
+    runs = [{"low": str(low), "high": str(low + 99), "count": 10, "steps": 10} for low in range(0, 1_000, 100)]
+    bounds = {"x": {"type": "int", "low": "0", "high": "999", "nulls": 0, "row_groups": runs}}
+    files = rows(*((f"file:/t/{name}", 1_500_000_000, 7, 10**7, json.dumps(bounds), None) for name in "ab"))
+    script: Script = [SMALL, T, INDEXED, OWNER, KEYS, (FILES_SQL, files)]
+    (scan, _) = view(played(session().explain(JOINED, run_key_queries=True), script)).scans
+    assert scan.predicate == "(`x` IN (6, 7) OR typeof(`x`) <> 'int')"
+    assert (scan.files.total, scan.files.kept) == (2, 2)
+    assert (scan.row_groups.total, scan.row_groups.kept) == (200, 2)
+
+
 def test_the_text_of_explain_says_how_many_files_are_skipped_instead_of_their_names() -> None:
     names = [*(f"file:/t/{name}" for name in ("a", "it's", "c")), "file:/t/z"]
     files = (FILES_SQL, rows(*(a_file(name, 5 * (name[-1] == "z"), 9 * (name[-1] == "z")) for name in names)))

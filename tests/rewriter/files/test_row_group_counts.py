@@ -138,6 +138,10 @@ def test_an_index_keeps_no_more_runs_than_its_limit(monkeypatch: pytest.MonkeyPa
     assert [len(facts.bounds["k"].row_groups) for facts in index_of(SORTED, SORTED).files] == [10, 0]
 
 
+def test_runs_count_in_the_memory_that_an_index_takes() -> None:
+    assert (index_of(UNKNOWN, UNKNOWN).weight, index_of(SORTED, SORTED, UNKNOWN).weight) == (2, 5)
+
+
 def test_of_very_many_row_groups_a_part_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     index = index_of(*[SORTED] * 8)
     exactly = index.row_groups(keys(5))

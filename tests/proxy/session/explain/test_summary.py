@@ -45,6 +45,16 @@ def test_several_narrowed_scans_are_a_line_each_and_the_time_of_all() -> None:
     ]
 
 
+def test_row_groups_are_counted_within_the_files_that_are_left() -> None:
+    counts = {"files": CountView(310, 300), "row_groups": CountView(6_000, 320)}
+    found = explained(structs.replace(SALES, **counts), DATES)
+    kept = "124 of 2,924 partitions, 300 of 310 files and 320 of 6,000 row groups kept"
+    assert summary(found) == [f"Scan of sales: {kept}, keys of dates, 31 keys, 72 ms"]
+    assert "  row groups   320 of 6000 kept, or pages, of these files" in text(found).splitlines()
+    found = explained(structs.replace(SALES, partitions=CountView(), **counts), DATES)
+    assert summary(found)[0].startswith("Scan of sales: 300 of 310 files and 320 of 6,000 row groups kept,")
+
+
 def test_remembered_keys_take_no_time_and_unknown_counts_are_said_to_be_unknown() -> None:
     uncounted = structs.replace(SALES, partitions=CountView(2_924))
     assert summary(explained(uncounted, DATES, key_queries_ms=0.0)) == [

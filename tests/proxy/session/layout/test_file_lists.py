@@ -51,6 +51,13 @@ def test_the_files_of_a_table_are_fetched_once(lists: FileLists, known: SessionM
     assert paths(lists, known, []) == ["file:/t/a"]
 
 
+def test_row_groups_of_very_many_files_are_not_asked_for(lists: FileLists, known: SessionMetadata) -> None:
+    bounds = "'type', known.type, 'low', known.low, 'high', known.high, 'nulls', known.nulls"
+    alone = f"transform_values(columns, (name, known) -> named_struct({bounds}))"
+    query = FILES.replace("to_json(columns)", f"to_json({alone})")
+    assert paths(lists, known, [indexed(files=2_001), ANN, (query, A_FILE)]) == ["file:/t/a"]
+
+
 def test_without_an_index_nothing_is_asked(known: SessionMetadata, clock: Clock) -> None:
     lists = FileLists(FilesSection(), clock)
     assert paths(lists, known, []) is None
