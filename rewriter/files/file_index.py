@@ -156,7 +156,12 @@ class FileIndex:
         These are the column that writers sort by, and those that the files themselves are ordered by.
         """
         ordered = {name for name in self.type_names if len(self.files) > 1 and self._is_clustered(name)}
-        return replace(self, unordered=frozenset(self.type_names.keys() - ordered - {sorted_by}))
+        ordered = {name for name in {*ordered, sorted_by or ""} if self._has_several_row_groups(name)}
+        return replace(self, unordered=frozenset(self.type_names.keys() - ordered))
+
+    def _has_several_row_groups(self, name: str) -> bool:
+        known = (facts.bounds.get(name) for facts in self.files)
+        return any(run.count > 1 for bounds in known if bounds is not None for run in bounds.row_groups)
 
     def _is_clustered(self, column: str) -> bool:
         costs = self.costs(column)

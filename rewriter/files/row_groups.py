@@ -20,8 +20,10 @@ from rewriter.files.file_facts import FileFacts, RowGroups
 # it reads with the condition again, which made a scan of few columns a sixth slower.
 BYTES_SPARED_MIN = 0.1
 
-# Steps of row groups that are looked at for one statement, some 20 ms. Of more, every second file is, or fewer.
-STEPS_MAX = 1 << 15
+# Files, and steps of row groups in them, that are looked at for one condition: some 20 ms. Of more, every second
+# file is, or fewer.
+FILES_MAX = 1_000
+STEPS_MAX = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -48,14 +50,16 @@ def count_row_groups(files: Sequence[FileFacts], domains: Mapping[str, Domain]) 
     those of the column that leaves least are counted.
     """
     hits = {name: hits for name, domain in domains.items() if (hits := _hits_of(domain)) is not None}
-    known = [_known(facts, hits) for facts in files]
-    looked_at = sum(run.steps for runs in known for run in _all_runs(runs))
-    if not looked_at:
+    stride = max(1, -(-len(files) // FILES_MAX))
+    known = [_known(facts, hits) for facts in files[::stride]]
+    if not any(known):
         return None
-    stride = -(-looked_at // STEPS_MAX)
+    steps = sum(run.steps for runs in known for run in _all_runs(runs))
+    sparser = -(-steps // STEPS_MAX)
+    stride *= sparser
     total = kept = total_bytes = 0
     kept_bytes = 0.0
-    for facts, runs in zip(files[::stride], known[::stride], strict=True):
+    for facts, runs in zip(files[::stride], known[::sparser], strict=True):
         of_file, left = _least(runs, hits)
         total, kept = total + of_file, kept + left
         total_bytes += facts.size_bytes

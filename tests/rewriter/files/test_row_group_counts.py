@@ -147,6 +147,8 @@ def test_of_very_many_row_groups_a_part_is_looked_at(monkeypatch: pytest.MonkeyP
     exactly = index.row_groups(keys(5))
     monkeypatch.setattr(row_groups, "STEPS_MAX", 200)
     assert index.row_groups(keys(5)) == exactly
+    monkeypatch.setattr(row_groups, "FILES_MAX", 2)
+    assert index.row_groups(keys(5)) == exactly
 
 
 _ends = st.tuples(st.integers(0, 60), st.integers(0, 60)).map(sorted)
