@@ -145,7 +145,7 @@ def updating(request: pytest.FixtureRequest) -> bool:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks tests that need a server, so that `-m 'not spark'` stays quick, and gives each its group.
 
-    Where several processes share the tests (`-n 2 --dist loadgroup`), a group stays in one of them. Groups begin
+    Where several processes share the tests (`-n 3 --dist loadgroup`), a group stays in one of them. Groups begin
     in the order of the tests (`--no-loadscope-reorder`), the longest first.
     """
     tests = [GroupedTest.of(item) for item in items]

@@ -53,6 +53,8 @@ ROTATED: Final = (
     "pipeline/compaction/test_compaction.py",
     # Filters in front of Derby and PostgreSQL: rewriter/predicates/test_metastore_filter.
     "metastores/test_metastores.py",
+    # The demo that a person ends by Ctrl-C: `make wheel-demo`, which each landing runs.
+    "demo/test_demo.py",
     # Overtaken statements on Spark: proxy/relay/test_overtaken, without Spark.
     "faults/test_overtaken_statements.py",
     "iceberg/test_commits_between.py",
