@@ -72,14 +72,17 @@ class Bench:
 
 
 @contextmanager
-def running(tables: LayoutTables, directory: Path, memory: str, progress: Progress) -> Iterator[Bench]:
+def running(
+    tables: LayoutTables, directory: Path, memory: str, progress: Progress, *, gate: bool
+) -> Iterator[Bench]:
     """A server with the tables, and the proxy in front of it."""
     progress("Starting Spark")
     with ExitStack() as stack:
         server = stack.enter_context(pipeline_server(directory / "server", memory=memory))
         direct = stack.enter_context(closing(connect(server.endpoint)))
         tables.ensure(server, direct, progress)
-        options = ("--set", f"files.index={tables.index}")
+        settings = (f"files.index={tables.index}", *(() if gate else ("rewrite.cost_gate=false",)))
+        options = tuple(word for setting in settings for word in ("--set", setting))
         proxy = stack.enter_context(proxy_process(server.endpoint, directory / "proxy", options=options))
         proxied = stack.enter_context(closing(connect(proxy.endpoint, database=tables.database)))
 
@@ -134,6 +137,12 @@ def _table(name: str, measured: Sequence[Measured]) -> Table:
 @click.option(
     "--table", "names", multiple=True, help="A table to measure, several times for several; all by default."
 )
+@click.option(
+    "--gate/--no-gate",
+    default=True,
+    show_default=True,
+    help="The proxy's cost gate, which leaves alone statements that hardly gain.",
+)
 def main(  # noqa: PLR0913 - one parameter per option
     *,
     json_path: Path | None,
@@ -143,6 +152,7 @@ def main(  # noqa: PLR0913 - one parameter per option
     runs: int,
     warm_ups: int,
     names: Sequence[str],
+    gate: bool,
 ) -> None:
     """Measure what layouts save on Spark, directly and through the proxy."""
     end_with_servers()
@@ -150,7 +160,7 @@ def main(  # noqa: PLR0913 - one parameter per option
     measured: list[Measured] = []
     with (
         shown_progress(Console(stderr=True)) as progress,
-        running(tables, directory, memory, progress) as bench,
+        running(tables, directory, memory, progress, gate=gate) as bench,
     ):
         for question in (one for one in tables.questions() if not names or one.table in names):
             progress(f"Measuring {question.table}: {question.name}")
