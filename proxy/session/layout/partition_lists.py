@@ -87,7 +87,10 @@ class PartitionLists:
         if not owner:
             return None
         key = ListKey(owner, table.identity)
-        index = self._shared.store.get(key) if self._shared.store is not None else None
+        index = self._shared.store.look_up(key) if self._shared.store is not None else None
+        if index is not None and _columns(table) != (index.keys.columns, index.keys.type_names):
+            # A list that another replica wrote is believed only where it is one of these columns.
+            index = None
         if index is None and self._unlisted.get(key, 0.0) <= self._clock():
             index = yield from self._asked(key, table)
         return (key, self._shared.counted(key, index)) if index is not None else None
@@ -123,10 +126,7 @@ class PartitionLists:
     def _asked(self, key: ListKey, table: DescribedTable) -> Generator[Query, QueryResult, PartitionIndex | None]:
         answer = yield partitions_query(table.name, self._settings)
         specs = read_partitions(answer)
-        facts = table.facts
-        columns = [facts.column(name) for name in facts.partition_columns] if facts is not None else []
-        names = [column.name for column in columns if column is not None]
-        types = [column.type_name for column in columns if column is not None]
+        names, types = _columns(table)
         try:
             index = PartitionIndex.of(names, types, specs) if specs is not None else None
         except NotIndexableError:
@@ -139,3 +139,11 @@ class PartitionLists:
         if self._shared.store is not None and self._shared.store.put(key, names, types, specs):
             return self._shared.store.get(key) or index
         return index
+
+
+def _columns(table: DescribedTable) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The names and types of a table's partition columns, as its description has them."""
+    facts = table.facts
+    columns = [facts.column(name) for name in facts.partition_columns] if facts is not None else []
+    found = [column for column in columns if column is not None]
+    return tuple(column.name for column in found), tuple(column.type_name for column in found)

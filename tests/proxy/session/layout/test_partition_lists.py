@@ -8,8 +8,8 @@ from proxy.config.rewriting import CatalogSection
 from proxy.operations.query import Column, Rows
 from proxy.session.catalog.facts_cache import DescribedTable
 from proxy.session.catalog.metadata_cache import MetadataCache, SessionMetadata
+from proxy.session.layout.open_store import open_store
 from proxy.session.layout.partition_lists import PartitionLists, SharedLists
-from proxy.session.layout.partition_store import open_store
 from rewriter import Column as TableColumn
 from rewriter import TableFacts, TableName
 
