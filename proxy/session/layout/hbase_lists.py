@@ -52,13 +52,17 @@ def read_header(table: HBaseTable, key: ListKey, partitions_max: int) -> ReadHea
 def scan(table: HBaseTable, header: SharedHeader, start: bytes = b"", stop: bytes = END) -> Iterator[bytes]:
     """The entries of a list from `start` up to `stop`, which is not one of them: one range scan of HBase."""
     prefix = shared_rows.entry_prefix(header.list_digest, header.version)
-    for row in table.scan(prefix + start, prefix + stop):
-        yield row.key[len(prefix) :]
+    return (row[len(prefix) :] for row in _rows(table, prefix + start, prefix + stop))
 
 
 def load(table: HBaseTable, header: SharedHeader) -> list[bytes] | None:
     """All entries of a list, or None where they are not those that were written."""
-    return shared_rows.read_entries(header, scan(table, header))
+    prefix = shared_rows.entry_prefix(header.list_digest, header.version)
+    return shared_rows.read_entries(header, _rows(table, prefix, prefix + END))
+
+
+def _rows(table: HBaseTable, start: bytes, stop: bytes) -> Iterator[bytes]:
+    return (row.key for row in table.scan(start, stop))
 
 
 def publish(
