@@ -62,11 +62,11 @@ class GatewayInMemory:
         for batch in arguments[2]:
             for mutation in batch[2]:
                 if mutation.get(1):
-                    _ = self.rows.get(batch[1], {}).pop(mutation[2], None)
+                    self.rows.get(batch[1], {}).pop(mutation[2], None)
                 else:
                     self.rows.setdefault(batch[1], {})[mutation[2]] = mutation[3]
             if not self.rows.get(batch[1]):
-                _ = self.rows.pop(batch[1], None)
+                self.rows.pop(batch[1], None)
 
     def _scannerOpenWithScan(self, writer: Writer, arguments: Mapping[int, Any]) -> None:  # noqa: N802
         rows = sorted(self.rows)

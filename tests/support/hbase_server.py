@@ -13,7 +13,11 @@ from tempfile import mkdtemp
 from demo.child import Child
 from demo.hive import Endpoint, free_port
 from demo.java import Java
-from support.maven import ClientMissingError, fetch_with_dependencies
+from proxy.config.address import Address
+from proxy.hbase import errors as proxy_errors
+from proxy.hbase.connection import GatewayConnection
+from proxy.hbase.table import HBaseTable
+from support.maven import fetch_with_dependencies
 
 CACHE = Path(__file__).parents[2] / ".starpruner"
 VERSION = "2.6.1"
@@ -68,6 +72,26 @@ class HBase:
         self.gateway = self._start("gateway", "256m", *arguments, "-b", "127.0.0.1", "--infoport", "-1", "start")
         _wait_for(self.gateway, self.gateway_endpoint)
 
+    def wait_for_master(self) -> None:
+        """Waits until tables can be made."""
+        table = self.table("ready")
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while True:
+            try:
+                table.create(3_600)
+            except proxy_errors.HBaseError as error:
+                if time.monotonic() > deadline:
+                    raise HBaseError(f"HBase makes no table: {error}\n{self.server.log_tail()}") from error
+                time.sleep(START_POLL_SECONDS)
+            else:
+                table.close()
+                return
+
+    def table(self, name: str) -> HBaseTable:
+        """A table, by a connection of its own."""
+        address = Address(self.gateway_endpoint.host, self.gateway_endpoint.port)
+        return HBaseTable(GatewayConnection(address, time.monotonic), name, 60.0)
+
     def kill_gateway(self) -> None:
         """Ends the gateway as a crash would."""
         assert self.gateway is not None
@@ -113,11 +137,13 @@ def hbase(java: Java, directory: Path, *, memory: str = "512m") -> Iterator[HBas
         _wait_for(server, Endpoint("127.0.0.1", ports["region"]))
         try:
             running.start_gateway()
+            running.wait_for_master()
             yield running
         finally:
             if running.gateway is not None:
-                # It waits for calls of clients that have gone.
                 running.kill_gateway()
+            # It would write all that it holds to disk first, and nothing of that is read again.
+            server.process.kill()
 
 
 def _start(java: Java, directory: Path, jars: Path, name: str, memory: str, *arguments: str) -> Child:
@@ -166,6 +192,3 @@ def _listens(endpoint: Endpoint) -> bool:
     except OSError:
         return False
     return True
-
-
-__all__ = ["ClientMissingError", "HBase", "HBaseError", "hbase", "hbase_jars"]

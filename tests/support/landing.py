@@ -48,6 +48,8 @@ LANDING: Final = frozenset(
         "kerberos/test_kerberized_spark.py",
         # Several backends on Spark: proxy/backends/test_several_backends, without Spark.
         "proxy/backends/test_backends_on_spark.py",
+        # Partition lists in a real HBase: proxy/session/layout/test_hbase_store, with a gateway in memory.
+        "proxy/session/layout/test_hbase_store_on_hbase.py",
         # Images and Compose in containers: deploy/test_compose_files and its neighbours, without an engine.
         "containers/test_proxy_image.py",
         "containers/test_compose.py",

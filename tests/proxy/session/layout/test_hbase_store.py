@@ -79,13 +79,13 @@ class Shared:
     stack: ExitStack
     clock: Clock = field(default_factory=Clock)
 
-    def replica(self, deadline_s: float = PATIENT_S, ttl_s: float = 60.0, **settings: int) -> Replica:
+    def replica(self, deadline_s: float = PATIENT_S, ttl_s: float = 60.0, partitions_max: int = 10_000) -> Replica:
         section = CatalogSection(
             store="hbase",
             store_gateway=f"127.0.0.1:{self.gateway.port}",
             store_deadline_s=deadline_s,
             partitions_ttl_s=ttl_s,
-            **settings,
+            partitions_max=partitions_max,
         )
         store = self.stack.enter_context(open_store(section, self.clock))
         assert isinstance(store, HBasePartitionStore)

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from threading import Event, Thread
 
@@ -13,10 +13,8 @@ from support.maven import ClientMissingError, is_required
 
 from demo.java import find_java
 from proxy.backends import circuit_breaker
-from proxy.config.address import Address
 from proxy.config.rewriting import CatalogSection
 from proxy.hbase.calls import Cell
-from proxy.hbase.connection import GatewayConnection
 from proxy.hbase.errors import HBaseError
 from proxy.hbase.table import HBaseTable
 from proxy.session.layout import hbase_lists, hbase_store, shared_rows
@@ -64,7 +62,6 @@ class Shared:
     server: HBase
     stack: ExitStack
     name: str
-    numbers: list[int] = field(default_factory=list)
 
     def replica(self, deadline_s: float = 1.0) -> Replica:
         section = CatalogSection(
@@ -78,9 +75,9 @@ class Shared:
         return Replica(store)
 
     def table(self, name: str | None = None) -> HBaseTable:
-        endpoint = self.server.gateway_endpoint
-        connection = GatewayConnection(Address(endpoint.host, endpoint.port), time.monotonic)
-        return HBaseTable(connection, name or self.name, 60.0)
+        table = self.server.table(name or self.name)
+        self.stack.callback(table.close)
+        return table
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +96,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HBase]:
 def shared(server: HBase, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shared]:
     monkeypatch.setattr(hbase_store, "_HEADER_BELIEVED_S", 0.0)
     monkeypatch.setattr(circuit_breaker, "OPEN_S", 0.5)
-    name = f"t{abs(hash(request.node.name))}"
+    name = request.node.name[:60]
     with ExitStack() as stack:
         shared = Shared(server, stack, name)
         # A table takes seconds to be made, and then it is there.
