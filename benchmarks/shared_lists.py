@@ -193,7 +193,8 @@ def show(report: Report) -> None:
     console.print(table)
     console.print(
         f"The list published again, unchanged: {report.publish_unchanged_s:.1f} s. A header:"
-        f" median {report.header_ms:.2f} ms, 95 of 100 in {report.header_ms_95:.2f} ms, max {report.header_ms_max:.1f} ms."
+        f" median {report.header_ms:.2f} ms, 95 of 100 in {report.header_ms_95:.2f} ms, max"
+        f" {report.header_ms_max:.1f} ms."
     )
 
 

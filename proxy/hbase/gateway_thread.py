@@ -22,6 +22,8 @@ _log = logging.getLogger(__name__)
 
 # Time for the work under way to end when the proxy stops. A write that is cut has changed nothing that is read.
 _CLOSE_S: Final = 2.0
+# Time between two looks for work that could not be done: about as long as the circuit breaker is open at first.
+_IDLE_S: Final = 5.0
 
 
 class Task(Generic[Result]):
@@ -82,6 +84,7 @@ class GatewayThread:
         self._breaker = CircuitBreaker(clock)
         self._changed = Condition()
         self._waiting: deque[Task[object]] = deque()
+        self._next_work: Callable[[], Callable[[HBaseTable], object] | None] = lambda: None
         self._is_closed = False
         self._is_away = False
         self._thread = Thread(target=self._run, name=f"hbase-{name}", daemon=True)
@@ -110,6 +113,10 @@ class GatewayThread:
             self._changed.notify()
             return task
 
+    def when_idle(self, next_work: Callable[[], Callable[[HBaseTable], None] | None]) -> None:
+        """Ask for work from time to time while none is handed over. Call it before the start."""
+        self._next_work = next_work
+
     def missed(self) -> None:
         """Count an answer that came too late for a statement as a failure of the gateway."""
         with self._changed:
@@ -132,7 +139,8 @@ class GatewayThread:
     def _next(self) -> Task[object] | None:
         with self._changed:
             while not self._waiting and not self._is_closed:
-                _ = self._changed.wait()
+                if not self._changed.wait(_IDLE_S) and (work := self._next_work()) is not None:
+                    return Task(work)
             return None if self._is_closed else self._waiting.popleft()
 
     def _run_one(self, task: Task[object]) -> None:

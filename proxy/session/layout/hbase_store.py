@@ -120,6 +120,8 @@ class HBasePartitionStore:
         self._dropped = DroppedTables()
         self._dropping: Task[None] | None = None
         self._results = Counter[SharedListResult]()
+        # A drop that failed is tried again, also where nobody uses this replica any more.
+        threads.work.when_idle(lambda: self._drop if self._dropped.has_waiting else None)
 
     def put(self, key: ListKey, columns: Sequence[str], type_names: Sequence[str], specs: Sequence[str]) -> bool:
         """See PartitionStore. Other replicas find the list some time later."""

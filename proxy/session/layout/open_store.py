@@ -41,9 +41,10 @@ def open_store(
         reads = GatewayThread("reads", _table(settings, _READ_S), _READS_WAITING_MAX)
         work = GatewayThread("work", _table(settings, _WORK_S), _WORK_WAITING_MAX, prepare=_make_table)
         threads = GatewayThreads(reads, work)
+        store = HBasePartitionStore(own, threads, settings, clock)
         threads.start()
         try:
-            yield HBasePartitionStore(own, threads, settings, clock)
+            yield store
         finally:
             threads.close()
 
