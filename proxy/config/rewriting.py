@@ -147,8 +147,8 @@ class CatalogSection(Section, frozen=True):
     # Where partition lists are kept: with "lmdb" in this proxy alone, with "hbase" also in a table of HBase, where
     # other proxies in front of the same servers find them (docs/decisions/0042).
     store: Annotated[Literal["lmdb", "hbase"], AFTER_RESTART] = "lmdb"
-    # HBase's Thrift gateway (Thrift 1, not framed), as HOST:PORT. Who can write to the table can make lists of
-    # partitions wrong, which costs pruning, and who can read it sees the partitions of all users' tables.
+    # HBase's Thrift gateway (Thrift 1, not framed), as HOST:PORT. Users who can write to the table can make
+    # lists wrong, which costs pruning; users who can read it see the partitions of all users' tables.
     store_gateway: Annotated[HostAndPortOrNothing, AFTER_RESTART] = ""
     # The table of HBase. It is made if there is none; each group of proxies in front of the same servers has one.
     store_table: Annotated[HBaseTableName, AFTER_RESTART] = "starpruner"

@@ -29,7 +29,7 @@ from proxy.session.layout import hbase_lists
 from proxy.session.layout.dropped_tables import DroppedTables
 from proxy.session.layout.hbase_lists import ReadHeader
 from proxy.session.layout.lmdb_store import FoundList, LmdbPartitionStore, StoredList, Times
-from proxy.session.layout.partition_store import ListKey
+from proxy.session.layout.partition_store import ListKey, PartitionStore
 from proxy.session.layout.shared_rows import SharedHeader, is_named, new_version
 from rewriter.partitions.index import PartitionIndex
 from rewriter.partitions.key_encoding import END, PartitionKeys
@@ -302,6 +302,18 @@ class HBasePartitionStore:
     def _count(self, result: SharedListResult, count: int = 1) -> None:
         with self._lock:
             self._results[result] += count
+
+
+def shared_list_results(store: PartitionStore) -> Iterable[tuple[str, float]]:
+    """The results of a store; of one that shares nothing, no one of each."""
+    if isinstance(store, HBasePartitionStore):
+        return store.results()
+    return tuple((result.value, 0.0) for result in SharedListResult)
+
+
+def is_hbase_away(store: PartitionStore) -> bool:
+    """Whether the store shares its lists in HBase, and leaves that alone for now."""
+    return isinstance(store, HBasePartitionStore) and store.is_away
 
 
 def _without_list(read: ReadHeader) -> SharedListResult:
