@@ -7,6 +7,7 @@ a list is found by its header alone, which is written last.
 from __future__ import annotations
 
 import secrets
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -68,14 +69,17 @@ def _rows(table: HBaseTable, start: bytes, stop: bytes) -> Iterator[bytes]:
 def publish(
     table: HBaseTable, key: ListKey, kept: StoredList, now: float, is_dropped: Callable[[], bool]
 ) -> bytes | None:
-    """Let other replicas find a list. Returns its version, None where the table was written meanwhile.
+    """Let other replicas find a list. Returns its version, None if there is a newer one, or the table was written.
 
     A list that is the same as the one that is there gets its version: its rows are left as they are.
     """
     header_row, mark_row = shared_rows.header_row(key), shared_rows.mark_row(key.name)
     found = table.rows([header_row, mark_row])
     before = found.get(mark_row)
-    header = _renewed(found[header_row].cells, key, kept) if header_row in found else None
+    there = _header_in(found[header_row].cells, key) if header_row in found else None
+    if there is not None and there.is_believed(now) and there.filled_at > kept.times.filled_at:
+        return None
+    header = _renewed(there, kept) if there is not None else None
     if header is None:
         header = _header(key, kept, now)
         prefix = shared_rows.entry_prefix(header.list_digest, header.version)
@@ -101,10 +105,13 @@ def drop(table: HBaseTable, names: frozenset[str] | None) -> int:
     return len(dropped)
 
 
-def _renewed(cells: Mapping[bytes, bytes], key: ListKey, kept: StoredList) -> SharedHeader | None:
+def _header_in(cells: Mapping[bytes, bytes], key: ListKey) -> SharedHeader | None:
+    return shared_rows.read_header(cells.get(shared_rows.HEADER_COLUMN, b""), key, sys.maxsize)
+
+
+def _renewed(header: SharedHeader, kept: StoredList) -> SharedHeader | None:
     """The header of an equal list that is there, with the times of this one; None for another list."""
-    header = shared_rows.read_header(cells.get(shared_rows.HEADER_COLUMN, b""), key, len(kept.entries))
-    if header is None or header.rows_until < kept.times.expires_at:
+    if header.rows_until < kept.times.expires_at:
         return None
     is_equal = (
         (header.columns, header.type_names) == (kept.keys.columns, kept.keys.type_names)

@@ -167,6 +167,8 @@ class HBasePartitionStore:
     def _looked_up(self, key: ListKey) -> FoundList | None:
         self._drop_waiting()
         until = self._steady_clock() + self._settings.store_deadline_s
+        # What is read from here on may have been dropped by the time it is used.
+        drop = self._dropped.moment(key.name)
         own = self._own.found(key)
         if not is_named(key.name) or self._dropped.is_waiting(key.name):
             return own
@@ -179,16 +181,16 @@ class HBasePartitionStore:
             self._count(_without_list(read))
             # A list that other replicas could find, and now cannot, was dropped by one of them.
             return None if own is not None and own.is_shared and not read.is_there else own
-        return self._of_header(key, header, own, until)
+        return self._of_header(key, header, own, until, drop)
 
     def _of_header(
-        self, key: ListKey, header: SharedHeader, own: FoundList | None, until: float
+        self, key: ListKey, header: SharedHeader, own: FoundList | None, until: float, drop: int
     ) -> FoundList | None:
         """The list of a header: the own copy if it is of that version, else once it is loaded."""
         if own is not None and own.times.version == header.version:
             self._count(SharedListResult.FOUND)
             return own
-        if own is not None and not own.is_shared and own.times.filled_at > header.filled_at:
+        if _is_newer(own, header):
             # On its way to the others.
             return own
         old = self._own.found(key, or_old=True)
@@ -196,7 +198,7 @@ class HBasePartitionStore:
             self._count(SharedListResult.FOUND)
             self._own.mark_shared(key, header.version, self._times(header))
             return self._own.found(key)
-        load = self._load(key, header)
+        load = self._load(key, header, drop)
         is_loaded = load is not None and load.wait(max(0.0, until - self._steady_clock()))
         return self._own.found(key) if is_loaded else own
 
@@ -230,14 +232,13 @@ class HBasePartitionStore:
                 self._headers[key] = (read, self._steady_clock())
         return read
 
-    def _load(self, key: ListKey, header: SharedHeader) -> Task[None] | None:
+    def _load(self, key: ListKey, header: SharedHeader, drop: int) -> Task[None] | None:
         with self._lock:
             load = self._loads.get(key)
             if load is not None and not load.is_over:
                 return load
             if header.version in self._broken:
                 return None
-            drop = self._dropped.moment(key.name)
             load = self._threads.work.do(lambda table: self._loaded(table, key, header, drop))
             if load is not None:
                 _make_room(self._loads)
@@ -255,6 +256,9 @@ class HBasePartitionStore:
             return
         keys = PartitionKeys(header.columns, header.type_names)
         loaded = StoredList(keys, entries, header.unreadable, self._times(header), is_shared=True)
+        if _is_newer(self._own.found(key), header):
+            # A statement did not wait for this, and asked Spark itself.
+            return
         if self._dropped.moment(key.name) == drop and self._own.keep(key, loaded):
             self._count(SharedListResult.LOADED)
 
@@ -314,6 +318,11 @@ def shared_list_results(store: PartitionStore) -> Iterable[tuple[str, float]]:
 def is_hbase_away(store: PartitionStore) -> bool:
     """Whether the store shares its lists in HBase, and leaves that alone for now."""
     return isinstance(store, HBasePartitionStore) and store.is_away
+
+
+def _is_newer(own: FoundList | None, header: SharedHeader) -> bool:
+    """Whether the own list is newer than the one that replicas share, and not published so far."""
+    return own is not None and not own.is_shared and own.times.filled_at > header.filled_at
 
 
 def _without_list(read: ReadHeader) -> SharedListResult:

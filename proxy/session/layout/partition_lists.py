@@ -88,8 +88,7 @@ class PartitionLists:
             return None
         key = ListKey(owner, table.identity)
         index = self._shared.store.look_up(key) if self._shared.store is not None else None
-        if index is not None and _columns(table) != (index.keys.columns, index.keys.type_names):
-            # A list that another replica wrote is believed only where it is one of these columns.
+        if index is not None and not _is_of(index, table):
             index = None
         if index is None and self._unlisted.get(key, 0.0) <= self._clock():
             index = yield from self._asked(key, table)
@@ -121,7 +120,7 @@ class PartitionLists:
             return None
         key = ListKey(known.owner, table.identity)
         index = self._shared.store.get(key, or_old=or_old)
-        return None if index is None else (key, index)
+        return None if index is None or not _is_of(index, table) else (key, index)
 
     def _asked(self, key: ListKey, table: DescribedTable) -> Generator[Query, QueryResult, PartitionIndex | None]:
         answer = yield partitions_query(table.name, self._settings)
@@ -139,6 +138,11 @@ class PartitionLists:
         if self._shared.store is not None and self._shared.store.put(key, names, types, specs):
             return self._shared.store.get(key) or index
         return index
+
+
+def _is_of(index: PartitionIndex, table: DescribedTable) -> bool:
+    """Whether a list, which another replica may have written, has the partition columns of the table."""
+    return _columns(table) == (index.keys.columns, index.keys.type_names)
 
 
 def _columns(table: DescribedTable) -> tuple[tuple[str, ...], tuple[str, ...]]:

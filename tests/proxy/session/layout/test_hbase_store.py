@@ -164,6 +164,42 @@ def test_a_list_that_is_being_written_while_its_table_is_written_is_not_publishe
     assert one.own_names() == DAYS, "as a list that was asked for when its table was written, within one proxy"
 
 
+def test_an_older_list_does_not_take_the_place_of_a_newer_one(shared: Shared) -> None:
+    one, other = shared.replica(), shared.replica()
+    shared.clock.now += 30
+    one.put(DAYS)
+    shared.clock.now -= 20
+    assert other.store.put(ANN, COLUMNS, TYPES, DAYS[:3])
+    eventually(lambda: other.count("unpublished") == 1)
+    other.finds(DAYS)
+    assert one.names() == DAYS
+
+
+def test_a_list_that_a_statement_asked_for_meanwhile_stays_and_is_published(shared: Shared) -> None:
+    one, other = shared.replica(), shared.replica(deadline_s=0.2)
+    one.put(DAYS)
+    shared.clock.now += 1
+    shared.gateway.delay_s["scannerGetList"] = 1.0
+    assert other.names() is None, "it is not loaded in time"
+    assert other.store.put(ANN, COLUMNS, TYPES, DAYS[:3])
+    shared.gateway.delay_s.clear()
+    eventually(lambda: other.count("published") == 1)
+    assert other.names() == DAYS[:3]
+    one.finds(DAYS[:3])
+
+
+def test_a_list_that_is_dropped_while_it_is_loaded_is_not_kept(shared: Shared) -> None:
+    one, other = shared.replica(), shared.replica(deadline_s=0.2)
+    one.put(DAYS)
+    shared.gateway.delay_s["scannerGetList"] = 1.0
+    assert other.names() is None
+    other.store.forget({"sales"})
+    shared.gateway.delay_s.clear()
+    eventually(lambda: other.count("dropped") == 1)
+    assert other.own_names() is None
+    assert other.count("loaded") == 0
+
+
 def test_a_list_expires_for_all_and_one_of_the_future_is_not_believed(shared: Shared) -> None:
     one, other = shared.replica(), shared.replica()
     one.put(DAYS)
