@@ -9,10 +9,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 from support.hbase_gateway import GatewayInMemory, gateway_in_memory
 
+from demo.hive import Endpoint, free_port
+from demo.proxy_process import proxy_process
 from proxy.backends import circuit_breaker
 from proxy.config.rewriting import CatalogSection
 from proxy.hbase import gateway_thread
@@ -364,3 +368,22 @@ def test_a_store_that_is_closed_while_it_works_ends(shared: Shared) -> None:
     begun = time.monotonic()
     shared.stack.close()
     assert time.monotonic() - begun < 4.9
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_proxy_serves_and_says_so_where_its_gateway_is_away(tmp_path: Path, workers: int) -> None:
+    nobody, away = (Endpoint("127.0.0.1", free_port()) for _ in range(2))
+    settings = ("catalog.store=hbase", f"catalog.store_gateway={away}", f"proxy.workers={workers}")
+    options = [option for setting in settings for option in ("--set", setting)]
+    with proxy_process(nobody, tmp_path, options=options) as proxy:
+        with urlopen(f"{proxy.admin_url}/metrics", timeout=60) as answer:
+            metrics = answer.read().decode()
+        assert "starpruner_shared_lists_away" in metrics
+        assert 'starpruner_shared_lists_total{result="found"} 0.0' in metrics
+
+
+def test_a_proxy_makes_the_table(tmp_path: Path) -> None:
+    with gateway_in_memory() as gateway:
+        options = ("--set", "catalog.store=hbase", "--set", f"catalog.store_gateway=127.0.0.1:{gateway.port}")
+        with proxy_process(Endpoint("127.0.0.1", free_port()), tmp_path, options=options):
+            eventually(lambda: gateway.has_table)
