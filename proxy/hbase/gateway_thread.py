@@ -150,6 +150,7 @@ class GatewayThread:
                 task.fail(HBaseError("the gateway is left alone"))
                 return
             is_trial = self._breaker.begin_connection()
+        answered_count = self._table.answered_count
         try:
             error = self._prepared()
             if error is None:
@@ -161,7 +162,7 @@ class GatewayThread:
         with self._changed:
             if task.error is not None:
                 self._failed(str(task.error))
-            elif not task.is_late:
+            elif not task.is_late and self._table.answered_count > answered_count:
                 self._succeeded()
             if is_trial:
                 self._breaker.trial_ended()

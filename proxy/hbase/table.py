@@ -35,6 +35,8 @@ class HBaseTable:
         self._connection = connection
         self._name = name
         self._call_s = call_s
+        # Calls that were answered so far.
+        self.answered_count = 0
 
     def create(self, ttl_s: int) -> None:
         """Make the table, if there is none. Whatever is written lives for so long at most."""
@@ -78,4 +80,6 @@ class HBaseTable:
         self._connection.close()
 
     def _answer(self, call: Call) -> Message:
-        return self._connection.answer(call, self._call_s)
+        reply = self._connection.answer(call, self._call_s)
+        self.answered_count += 1
+        return reply
