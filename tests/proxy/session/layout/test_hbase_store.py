@@ -374,7 +374,7 @@ def test_a_store_that_is_closed_while_it_works_ends(shared: Shared) -> None:
 def test_a_proxy_serves_and_says_so_where_its_gateway_is_away(tmp_path: Path, workers: int) -> None:
     nobody, away = (Endpoint("127.0.0.1", free_port()) for _ in range(2))
     settings = ("catalog.store=hbase", f"catalog.store_gateway={away}", f"proxy.workers={workers}")
-    options = [option for setting in settings for option in ("--set", setting)]
+    options = tuple(option for setting in settings for option in ("--set", setting))
     with proxy_process(nobody, tmp_path, options=options) as proxy:
         with urlopen(f"{proxy.admin_url}/metrics", timeout=60) as answer:
             metrics = answer.read().decode()
