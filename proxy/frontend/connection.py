@@ -296,6 +296,7 @@ class Connection:
     def _protect_client(self, layer: SecurityLayer) -> None:
         if self._client is not None:
             self._client = ProtectedTransport(self._client, layer)
+            self._client.set_write_buffer_limits(high=self._settings.write_buffer_bytes_max)
 
     def _pause_client(self, reason: str, *, on: bool) -> None:
         was_paused = bool(self._client_pauses)
