@@ -84,7 +84,7 @@ class Connection:
                 listener.transport,
                 ProxyUsers(context.config.proxy_users),
                 context.client_logins.get(listener),
-                acts_for_clients=context.dialer.upstream.kerberos is not None,
+                acts_for_clients=context.dialer.upstream.acts_for_clients,
             ),
             context.tracked_statements,
             self._loop.time,

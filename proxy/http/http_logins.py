@@ -22,6 +22,7 @@ from proxy.kerberos.errors import KerberosError, sentence_for_client
 from proxy.net.login_threads import password_check_in_thread, step_in_thread, step_within_s
 from proxy.upstream.errors import RefusedError
 from proxy.upstream.http_headers import plain_response
+from proxy.wire.sasl import plain_user
 
 log = logging.getLogger(__name__)
 
@@ -79,9 +80,10 @@ class HttpLogins:
         if found is not None and time.monotonic() < found[1]:
             return found[0]
         name, password = words[1].decode("utf-8", "replace"), words[2]
-        user = await password_check_in_thread(
-            partial(self._logins.user_with_password, name, password), self._step_s
+        credentials = await password_check_in_thread(
+            partial(self._logins.credentials_with_password, name, password), self._step_s
         )
+        user = plain_user(credentials) or ""
         if len(self._remembered) >= _REMEMBERED_MAX:
             self._remembered.clear()
         self._remembered[digest] = user, time.monotonic() + _REMEMBERED_S

@@ -45,7 +45,8 @@ class BinaryLink:
     async def open(self, credentials: bytes, login_owner: str) -> None:
         """Connect, and log in with this PLAIN response if the backend asks for a login.
 
-        Where it asks for Kerberos, the proxy logs in as itself: the caller has checked who `credentials` are of.
+        Where it asks for Kerberos, the proxy logs in as itself, or by the tickets that come with `credentials`:
+        the caller has checked whose these are.
         Raises BackendError; `login_owner` names the user of a refused login in its sentence.
         """
         await self._dial()
@@ -53,7 +54,7 @@ class BinaryLink:
             return
         try:
             if self._dialer.upstream.kerberos is not None:
-                await self._log_in_by_kerberos(self._dialer.upstream.kerberos)
+                await self._log_in_by_kerberos(self._dialer.upstream.kerberos, credentials)
             else:
                 await self._log_in(plain_start_with(credentials), login_owner)
         except BaseException:
@@ -151,12 +152,13 @@ class BinaryLink:
             words = message.body.decode("utf-8", "replace") or "no reason given"
             raise LoginError(f"the backend {self._address} refused the login of {login_owner}: {words}")
 
-    async def _log_in_by_kerberos(self, kerberos: BackendKerberos) -> None:
+    async def _log_in_by_kerberos(self, kerberos: BackendKerberos, credentials: bytes) -> None:
         try:
             async with asyncio.timeout(self._reply_s):
                 layer = await log_in_by_kerberos(
                     kerberos,
                     self._address,
+                    credentials,
                     partial(self._read_some, "during the login"),
                     self._writer.write,
                     step_within_s(self._reply_s),

@@ -8,8 +8,9 @@ from functools import partial
 from proxy.config.address import Address
 from proxy.config.kerberos import BackendKerberos
 from proxy.kerberos.backend_login import BackendLogin
+from proxy.kerberos.delegation import tickets_of
 from proxy.kerberos.errors import KerberosError, PeerRefusedError
-from proxy.kerberos.gss import initiator_context
+from proxy.kerberos.gss import delegated_context, initiator_context
 from proxy.kerberos.security_layer import SecurityLayer
 from proxy.kerberos.ticket_caches import TICKET_CACHES
 from proxy.net.login_threads import step_in_thread
@@ -18,21 +19,28 @@ from proxy.wire.sasl import SaslReader
 from proxy.wire.thrift.errors import RemoteProtocolError
 
 
-async def log_in_by_kerberos(
+async def log_in_by_kerberos(  # noqa: PLR0913, PLR0917 - who logs in where, and the stream for it
     kerberos: BackendKerberos,
     address: Address,
+    credentials: bytes,
     read: Callable[[], Awaitable[bytes]],
     write: Callable[[bytes], object],
     step_s: float,
 ) -> SecurityLayer | None:
     """Log in, and return the layer that what follows is wrapped in.
 
-    `read` waits for the next bytes. Raises KerberosError if the login fails, RemoteProtocolError for a peer that
+    It is as the proxy itself, or by the tickets that come with the client's `credentials`. `read` waits for the
+    next bytes. Raises KerberosError if the login fails, RemoteProtocolError for a peer that
     speaks something else.
     """
     own = kerberos.own.at_host(own_host())
     peer = kerberos.principal.at_host(address.name or address.host)
-    login = BackendLogin(initiator_context(own.principal, own.keytab, peer), kerberos.protection)
+    if kerberos.delegates:
+        tickets = tickets_of(credentials)
+        user, context = f"{tickets.client} (by delegation)", delegated_context(tickets, peer)
+    else:
+        user, context = str(own.principal), initiator_context(own.principal, own.keytab, peer)
+    login = BackendLogin(context, kerberos.protection)
     try:
         write(await step_in_thread(login.start, step_s))
         replies = SaslReader()
@@ -43,9 +51,9 @@ async def log_in_by_kerberos(
             if answer:
                 write(answer)
     except KerberosError as error:
-        if isinstance(error, PeerRefusedError):
+        if isinstance(error, PeerRefusedError) and not kerberos.delegates:
             TICKET_CACHES.login_refused()
-        raise KerberosError(f"the login as {own.principal} to {peer} failed: {error}") from None
+        raise KerberosError(f"the login as {user} to {peer} failed: {error}") from None
     if replies.leftover():
         raise RemoteProtocolError("said more than was asked")
     return login.layer

@@ -19,6 +19,7 @@ from drivers import hive_4_driver
 from kerberos_realm import Realm, running_realm
 from support.kdc import REALM, require_kerberos
 from support.kerberized_spark import Beeline, Service, kerberized_spark
+from support.ldap_directory import BASE, missing_directory_parts
 from support.maven import ClientMissingError, is_required
 from support.metrics_of_proxy import rewritten_count
 from support.profile import DEEP
@@ -37,6 +38,7 @@ pytestmark = pytest.mark.spark
 PAGE = (Path(__file__).parents[2] / "docs" / "kerberos.md").read_text(encoding="utf-8")
 ANSWERS = Path(__file__).with_name("Answers.java")
 QOPS = ("auth", "auth-int", "auth-conf")
+OVER_HTTP = ";transportMode=http;httpPath=cliservice"
 
 TABLES = """
 CREATE DATABASE small_star;
@@ -117,8 +119,9 @@ def world_with(qop: str, directory: Path, java: Java, stack: ExitStack) -> World
         for each in properties
     }
     service = Service(Realm.BACKEND, realm.backend_keytab, qop)
-    spark = stack.enter_context(kerberized_spark(directory / "spark", java, realm.kdc, service, core_site))
-    world = World(realm, directory, spark, Beeline.installed(java, realm.kdc, directory / "clients"))
+    server = kerberized_spark(directory / "spark", java, realm.kdc, service, core_site)
+    beeline = Beeline.installed(java, realm.kdc, directory / "clients")
+    world = World(realm, directory, stack.enter_context(server), beeline)
     environment = world.beeline.environment_of("anna")
     # The service key of the other tests is one of the page's two.
     shell(here(block("keys"), directory, {}).replace("addprinc -randkey starp", "getprinc starp"), environment)
@@ -270,12 +273,33 @@ def test_the_server_asks_its_own_rules_for_whom_we_act(world: World) -> None:
     assert "Failed to validate proxy privilege of other for anna" in done.stderr
 
 
+def test_a_session_by_delegation_is_the_clients_own(world: World) -> None:
+    """The page's setting and entry. The server lets the principal that acts act for nobody by hadoop.proxyuser."""
+    if reason := missing_directory_parts():
+        pytest.skip(reason)
+    kdc = world.realm.kdc
+    assert kdc.ldap is not None
+    setting = re.sub(r'[\s"]', "", block("delegation"))
+    with starpruner(world, f"kerberos.{setting}") as proxy:
+        refused = world.beeline.run("anna", url_of(proxy), "SELECT 1;\n")
+        assert f"the KDC has to let hive/localhost@{REALM} delegate to {Realm.BACKEND}" in refused.stderr
+        allowed = block("krbAllowedToDelegateTo").replace("spark.example.com", "127.0.0.1")
+        kdc.ldap.change("ldapmodify", here(allowed.replace("dc=example,dc=com", BASE), world.directory, {}))
+        before = rewritten_count(proxy)
+        proxied = world.beeline.run("anna", url_of(proxy, "auth-conf"), SCRIPT)
+        assert rewritten_count(proxy) == before + 1, proxied.stderr
+    assert "s4u-client=anna@" in (kdc.directory / "kdc.log").read_text()
+    direct = world.beeline.run("anna", f"{world.direct_url};saslQop=auth-conf", SCRIPT)
+    assert proxied.stdout == direct.stdout
+    assert "\tanna" in proxied.stdout
+
+
 def test_beeline_gets_it_over_http_by_spnego_too(world: World) -> None:
     port = free_port()
     listener = f'[[listener]]\nlisten = "127.0.0.1:{port}"\ntransport = "http"\n'
     with starpruner(world, listener=listener) as proxy:
         url = url_of(proxy).replace(str(proxy.endpoint.port), str(port))
-        url = url.replace(";saslQop=auth", ";transportMode=http;httpPath=cliservice")
+        url = url.replace(";saslQop=auth", OVER_HTTP)
         before = rewritten_count(proxy)
         done = world.beeline.run("anna", url, f"{STAR_JOIN};\n")
         assert rewritten_count(proxy) == before + 1, done.stderr
