@@ -55,12 +55,13 @@ class KerberosSection(Section, frozen=True):
     # cannot check it: one that takes clients of Kerberos by their names alone checks no password.
     plain: Literal["refuse", "kdc"] = "refuse"
     # The principal of backends with hive.server2.authentication=KERBEROS, as hive/_HOST@EXAMPLE.COM, where _HOST
-    # is the backend's host. Empty: the backends ask for no Kerberos; where they look at no password, clients go on
-    # under their short names.
+    # is the backend's host. One that speaks HTTP may have another (hive.server2.authentication.spnego.principal).
+    # Empty: the backends ask for no Kerberos; where they look at no password, clients go on under their short
+    # names.
     backend_principal: str = ""
     # The principal that the proxy itself logs in as there. Empty: `principal`.
     own_principal: str = ""
-    # The protection of frames to the backends (hive.server2.thrift.sasl.qop).
+    # The protection of frames to the backends (hive.server2.thrift.sasl.qop). Over HTTP there is TLS alone.
     backend_qop: Qop = "auth"
     # The way in which a session at such a backend is the client's: "proxy_user" acts for it by
     # hive.server2.proxy.user, which the backend has to allow our principal (hadoop.proxyuser.*). "delegation" logs
@@ -116,10 +117,17 @@ class KerberosSection(Section, frozen=True):
             raise ConfigError(f"kerberos: {error}") from None
 
     def expect_transport(self, backend: str) -> None:
-        """Raise ConfigError where the backends speak something over which Kerberos is not spoken to them."""
-        if self.takes_logins and backend != "sasl":
+        """Raise ConfigError where the backends speak something over which they cannot be logged in to."""
+        if not self.takes_logins or backend == "sasl":
+            return
+        if backend != "http" or not self.backend_principal:
             raise ConfigError(
-                f'kerberos: backend.transport is "{backend}", and with [kerberos] it has to be "sasl"'
+                f'kerberos: backend.transport is "{backend}", and with [kerberos] it has to be "sasl", or "http" '
+                "with kerberos.backend_principal"
+            )
+        if self.backend_qop != "auth":
+            raise ConfigError(
+                'kerberos.backend_qop would do nothing: backend.transport is "http", which TLS protects'
             )
 
     def expect_clients(self, listeners: Iterable[str]) -> None:

@@ -78,15 +78,18 @@ class ClientLogins:
             f"a login by {mechanism_name(mechanism)} is not taken here, by {' or '.join(taken)} it is"
         )
 
-    def user_with_ticket(self, token: bytes) -> str:
-        """Return the short name of a user who logs in by one token (SPNEGO). It may wait for files."""
+    def user_with_ticket(self, token: bytes) -> tuple[str, bytes]:
+        """Return the short name of a user who logs in by one token (SPNEGO), and our own, which proves the proxy.
+
+        It may wait for files.
+        """
         if self.http_service is None:
             raise KerberosError("a login by Kerberos is not taken here")
         context = acceptor_context(self.http_service.principal, self.http_service.keytab, negotiates=True)
-        _ = context.step(token)
+        answer = context.step(token)
         if not context.is_complete:
             raise KerberosError("it takes more than one token")
-        return self.rules.short_name(parse_principal(context.initiator))
+        return self.rules.short_name(parse_principal(context.initiator)), answer
 
     def credentials_with_password(self, user: str, password: bytes) -> bytes:
         """Return the login of other connections, by the short name of a user whose password the KDC has checked.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Awaitable, Callable
 from functools import partial
 
@@ -57,3 +58,17 @@ async def log_in_by_kerberos(  # noqa: PLR0913, PLR0917 - who logs in where, and
     if replies.leftover():
         raise RemoteProtocolError("said more than was asked")
     return login.layer
+
+
+async def negotiate_authorization(kerberos: BackendKerberos, address: Address, step_s: float) -> str:
+    """Return the Authorization header of one request as the proxy itself (SPNEGO). Raises KerberosError.
+
+    HiveServer2 sends no token back: TLS alone proves the server.
+    """
+    own = kerberos.own.at_host(own_host())
+    peer = kerberos.principal.at_host(address.name or address.host)
+    try:
+        token = await step_in_thread(partial(initiator_context(own.principal, own.keytab, peer).step, b""), step_s)
+    except KerberosError as error:
+        raise KerberosError(f"the login as {own.principal} to {peer} failed: {error}") from None
+    return f"Negotiate {b64encode(token).decode()}"

@@ -46,6 +46,12 @@ def written(path: Path, keys: dict[str, Any], more: str = "") -> Path:
         (OURS, LISTENER.format("nobody"), "'nobody' is not a principal"),
         ({}, LISTENER.format("a/b@R"), r"kerberos_principal needs the section \[kerberos\]"),
         (OURS, '[backend]\ntransport = "http"\n', 'backend.transport is "http"'),
+        (OURS | BACKEND, '[backend]\ntransport = "nosasl"\n', 'backend.transport is "nosasl"'),
+        (
+            OURS | BACKEND | {"backend_qop": "auth-conf"},
+            '[backend]\ntransport = "http"\n',
+            "backend_qop would do nothing",
+        ),
     ],
 )
 def test_a_section_that_cannot_work_is_refused(
