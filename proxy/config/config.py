@@ -160,12 +160,17 @@ def _checked(config: Config) -> Config:
     """The configuration, if its keys fit one another."""
     for text in (config.proxy.backend, config.admin.listen):
         address(text)
+    if config.catalog.store == "hbase" and not config.catalog.store_gateway:
+        raise ConfigError('catalog.store is "hbase" and catalog.store_gateway is empty, expected HOST:PORT')
+    if config.catalog.store_gateway:
+        address(config.catalog.store_gateway)
     config.backend_entries()
     config.listeners()
     config.upstream()
     for listener in config.listeners():
         config.client_logins(listener, "localhost")
     config.kerberos.expect_transport(config.backend.transport)
+    config.kerberos.expect_clients(section.transport for section in config.listener)
     return config
 
 
