@@ -74,6 +74,6 @@ def _with_row_groups(footer: ParquetFooter | OrcFooter, name: str, known: Column
         return known
     try:
         return replace(known, row_groups=row_group_runs(known.type_name, footer.row_groups(name, known.type_name)))
-    except Py4JError:
+    except Exception:  # noqa: BLE001 - an odd text of pages fails in many ways, and runs are an estimate alone
         # The index of its pages cannot be read: no reader skips any.
         return known

@@ -120,8 +120,11 @@ class FileCosts:
     is_clustered: bool
 
     @classmethod
-    def of(cls, bounds: ColumnBounds, sizes: Iterable[int]) -> FileCosts:
-        """The costs of files by their bounds in one column, and by their bytes."""
+    def of(cls, bounds: ColumnBounds, sizes: Iterable[int], of_files: ColumnBounds | None = None) -> FileCosts:
+        """The costs of files by their bounds in one column, and by their bytes.
+
+        `of_files` are the files' own bounds where the others are those of parts of them.
+        """
         changes: dict[int, int] = defaultdict(int)
         lows, highs = (on_scale(bounds.type_name, ends) for ends in (bounds.lows, bounds.highs))
         for low, high, size_bytes in zip(lows, highs, sizes, strict=True):
@@ -132,7 +135,7 @@ class FileCosts:
         for place, next_place in zip(places, [*places[1:], *places[-1:]], strict=True):
             slopes.append(slopes[-1] + changes[place])
             totals.append(totals[-1] + slopes[-1] * (next_place - place))
-        return cls(bounds.type_name, places, slopes, totals, _is_clustered(lows, highs))
+        return cls(bounds.type_name, places, slopes, totals, _is_clustered(of_files or bounds))
 
     def below(self, positions: Sequence[Position]) -> Sequence[int]:
         """The number of bytes below each of some ascending positions."""
@@ -144,8 +147,9 @@ class FileCosts:
         return found
 
 
-def _is_clustered(lows: Sequence[int], highs: Sequence[int]) -> bool:
+def _is_clustered(bounds: ColumnBounds) -> bool:
     """True if files span at most half of what all of them do, in mean."""
+    lows, highs = (on_scale(bounds.type_name, ends) for ends in (bounds.lows, bounds.highs))
     if len(lows) < _FILES_TOLD_APART:
         return True
     spans, whole = sum(map(sub, highs, lows)), max(highs) - min(lows)

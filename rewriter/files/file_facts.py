@@ -17,7 +17,7 @@ from rewriter.domains.literals import Key, UnreadableKeyError, integers_of
 from rewriter.domains.positions import Line, line
 
 # The JSON of one row: bounds of a hundred columns with texts of a hundred letters are 40,000 characters.
-_JSON_CHARS_MAX = 1 << 20
+JSON_CHARS_MAX = 1 << 20
 
 # Runs of row groups that are taken of one file's column, and of all files of an index: a run takes some 200 bytes.
 _RUNS_MAX = 64
@@ -233,7 +233,7 @@ def _is_path(value: object) -> TypeGuard[str]:
 
 def _parsed(text: object) -> Any:
     """The JSON that a text is, or None."""
-    if not isinstance(text, str) or len(text) > _JSON_CHARS_MAX:
+    if not isinstance(text, str) or len(text) > JSON_CHARS_MAX:
         return None
     try:
         return json.loads(text)

@@ -128,11 +128,11 @@ class FileIndex:
             of_files = [facts.bounds.get(name) for facts in self.files]
             runs_max = max((len(known.row_groups) for known in of_files if known is not None), default=0)
             if name not in self.unordered and runs_max > 1:
-                bounds = ColumnBounds.of_row_groups(self.type_names[name], of_files)
+                parts = ColumnBounds.of_row_groups(self.type_names[name], of_files)
                 sizes = [size for facts in self.files for size in sizes_of_row_groups(facts, name)]
             else:
-                sizes = [facts.size_bytes for facts in self.files]
-            self._costs[name] = FileCosts.of(bounds, sizes)
+                parts, sizes = bounds, [facts.size_bytes for facts in self.files]
+            self._costs[name] = FileCosts.of(parts, sizes, bounds)
         return self._costs[name]
 
     def row_groups(self, cover: Cover, among: Cover = _ALL_ROWS) -> RowGroupCount | None:

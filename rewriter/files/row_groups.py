@@ -78,8 +78,8 @@ def sizes_of_row_groups(facts: FileFacts, name: str) -> list[int]:
     return [facts.size_bytes * run.count // total for run in runs] if total else [facts.size_bytes]
 
 
-# Finds how many steps of a run may hold a value of a domain.
-_Hits = Callable[[RowGroups], int]
+# Finds how many steps of a run may hold a value of a domain, and how many it has.
+_Hits = Callable[[RowGroups], tuple[int, int]]
 
 
 def _known(facts: FileFacts, hits: Mapping[str, _Hits]) -> Mapping[str, tuple[RowGroups, ...]]:
@@ -100,8 +100,9 @@ def _least(runs: Mapping[str, tuple[RowGroups, ...]], hits: Mapping[str, _Hits])
 def _count(runs: Iterable[RowGroups], hits: _Hits) -> tuple[int, int]:
     total = kept = 0
     for run in runs:
+        hit, steps = hits(run)
         total += run.count
-        kept += -(-run.count * hits(run) // run.steps)
+        kept += -(-run.count * hit // steps)
     return total, kept
 
 
@@ -111,14 +112,28 @@ def _hits_of(domain: Domain) -> _Hits | None:
         return None
     on, lows, highs = line(domain.type_name), *_ends(domain)
 
-    def hits(run: RowGroups) -> int:
+    def hits(run: RowGroups) -> tuple[int, int]:
         try:
             low, high = on_scale(domain.type_name, on.positions([run.low, run.high]))
         except UnreadableKeyError:
-            return run.steps
-        return _steps_hit(lows, highs, low, high, run.steps) if low <= high else run.steps
+            return 1, 1
+        if low > high:
+            return 1, 1
+        steps = _steps_told_apart(domain.type_name, high + 1 - low, run.steps)
+        return _steps_hit(lows, highs, low, high, steps), steps
 
     return hits
+
+
+def _steps_told_apart(type_name: str, width: int, steps: int) -> int:
+    """The steps, at most one for each value: a value that fills several row groups is in all of them.
+
+    Strings with equal first bytes differ by one on the scale at most, wherever they lie.
+    """
+    return 1 if type_name == "string" and width <= _WIDTH_OF_EQUAL_STARTS else min(steps, width)
+
+
+_WIDTH_OF_EQUAL_STARTS = 2
 
 
 def _ends(domain: Domain) -> tuple[Sequence[int], Sequence[int]]:

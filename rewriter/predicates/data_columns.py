@@ -5,7 +5,6 @@ Parquet and ORC skip row groups by ranges, inside of the files that are read. Sp
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rewriter.catalog.table_facts import TableFacts
@@ -15,7 +14,7 @@ from rewriter.domains.keyset import KeySet
 from rewriter.domains.literals import literals
 from rewriter.domains.widen import widen
 from rewriter.files.bounds import FileCosts
-from rewriter.files.file_index import FileIndex
+from rewriter.files.file_index import FileIndex, spares_enough
 from rewriter.files.row_groups import RowGroupCount
 from rewriter.predicates.predicate import Restriction, changed_assumptions, cover_sql, uuid_guards
 from rewriter.vocabulary.identifiers import quoted
@@ -45,7 +44,7 @@ def row_group_predicate(
     if keys.is_none or wide.is_all or not wide.encloses(keys):
         return None
     left = index.row_groups(wide, among or Cover.all()) if index is not None else None
-    if not _skips(wide, keys, index, costs, left):
+    if not _skips(wide, keys, index, left, among or Cover.all()):
         return None
     others = [*changed_assumptions([restriction]), *uuid_guards([restriction])]
     sql = f"({' OR '.join([cover_sql(wide, PARQUET_LIST_MAX), *others])})"
@@ -60,19 +59,31 @@ def _costs(restriction: Restriction, index: FileIndex | None) -> dict[str, FileC
 
 
 def _skips(
-    wide: Cover, keys: Cover, index: FileIndex | None, costs: Mapping[str, FileCosts], left: RowGroupCount | None
+    wide: Cover,
+    keys: Cover,
+    index: FileIndex | None,
+    left: RowGroupCount | None,
+    among: Cover,
 ) -> bool:
     """True if there may be row groups to skip, as their bounds tell.
 
-    Where these are not known: if the table is ordered, and a file has more rows than the keys'.
+    Where these are not known, or the condition spares whole files, which need not be left out otherwise: if the
+    table is ordered, and a file has more rows than the keys'.
     """
     if index is None or not index.files:
         return True
-    if left is not None and (left.is_complete or left.spares_enough):
-        return left.spares_enough
-    columns = {column for box in wide.boxes for column, _ in box.domains}
-    is_clustered = any(column not in costs or costs[column].is_clustered for column in columns)
+    if left is not None and left.spares_enough:
+        return True
+    if left is not None and left.is_complete and not _spares_files(index, wide, among):
+        return False
+    costs = [index.costs(column) for column in {column for box in wide.boxes for column, _ in box.domains}]
+    is_clustered = any(known is None or known.is_clustered for known in costs)
     return is_clustered and index.reaches_out_of(wide, keys)
+
+
+def _spares_files(index: FileIndex, wide: Cover, among: Cover) -> bool:
+    selection = index.misses(wide, among)
+    return spares_enough(selection.total_bytes - selection.kept_bytes, selection.total_bytes)
 
 
 # The largest part of the buckets that keys are expected to be in. Beyond it too few are left out for the cost of

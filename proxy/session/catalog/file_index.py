@@ -95,16 +95,16 @@ def _read_table(row: tuple[Value, ...]) -> tuple[str, IndexedTable] | None:
 
 
 # Files of a table, up to which row groups within them are asked for. Those of ten columns are 5 KB for each file.
-_FILES_WITH_ROW_GROUPS_MAX = 2_000
+FILES_WITH_ROW_GROUPS_MAX = 2_000
 _BOUNDS_ALONE = (
     "transform_values(columns, (name, known) -> "
     "named_struct('type', known.type, 'low', known.low, 'high', known.high, 'nulls', known.nulls))"
 )
 
 
-def files_query(name: str, files: int, settings: FilesSection) -> Query:
-    """The statement whose rows `FileIndex.of_rows` reads, of a table with so many files."""
-    known = "columns" if files <= _FILES_WITH_ROW_GROUPS_MAX else _BOUNDS_ALONE
+def files_query(name: str, settings: FilesSection, *, with_row_groups: bool) -> Query:
+    """The statement whose rows `FileIndex.of_rows` reads."""
+    known = "columns" if with_row_groups else _BOUNDS_ALONE
     columns = f"path, size_bytes, modified_ms, `rows`, to_json({known}), to_json(lacks)"
     where = f"table_name = {literal('string', name)}"
     sql = f"SELECT {columns} FROM {_sql(settings)} WHERE {where}"  # noqa: S608 - a quoted name and a literal

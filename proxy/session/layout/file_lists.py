@@ -13,9 +13,10 @@ from math import inf
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from proxy.config.rewriting import FilesSection
-from proxy.operations.query import Query, QueryResult, Rows
+from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult, Rows
 from proxy.session.catalog.caches import WeightedLru
 from proxy.session.catalog.file_index import (
+    FILES_WITH_ROW_GROUPS_MAX,
     IndexedTable,
     IndexOverview,
     files_query,
@@ -129,11 +130,19 @@ class FileLists:
             if not is_alone:
                 return None
             asked_at = self._clock()
-            answer = yield files_query(key.table, overview.tables[key.table].files, self._settings)
+            answer = yield from self._rows(key.table, overview.tables[key.table].files)
             index = FileIndex.of_rows(answer.rows, type_names) if isinstance(answer, Rows) else None
             until = self._clock() + believed_s(answer, self._settings.tables_ttl_s)
             self._fetched.put(key, _Fetched(index, overview.tables[key.table], type_names, asked_at, until))
             return index
+
+    def _rows(self, table: str, files: int) -> _Asking[QueryResult]:
+        """The rows of the index, of so many files: without row groups where the answer is too large with them."""
+        with_row_groups = files <= FILES_WITH_ROW_GROUPS_MAX
+        answer = yield files_query(table, self._settings, with_row_groups=with_row_groups)
+        if with_row_groups and isinstance(answer, QueryFailed) and answer.kind is FailureKind.TOO_MANY_BYTES:
+            answer = yield files_query(table, self._settings, with_row_groups=False)
+        return answer
 
     def _find(self, facts: TableFacts, known: SessionMetadata) -> _Asking[tuple[_Key, IndexOverview] | None]:
         """By what key a table's files are kept, with what the index has; None where it does not have the table."""

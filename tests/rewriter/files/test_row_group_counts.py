@@ -183,6 +183,36 @@ def test_a_few_files_with_unknown_row_groups_do_not_hide_the_others() -> None:
     assert said(index_of(SORTED, *[UNKNOWN] * 20), [5]) is None
 
 
+def test_a_file_without_runs_does_not_make_an_unordered_table_ordered() -> None:
+    everywhere = range(0, 10_000, 97)
+    assert said(index_of(*[SORTED] * 20), everywhere) is None
+    assert said(index_of(*[SORTED] * 20, UNKNOWN), everywhere) is None
+
+
+def test_a_range_that_spares_whole_files_is_said_though_those_it_holds_are_read() -> None:
+    files = [of_runs(*((1_000 * n + 100 * m, 1_000 * n + 100 * m + 99, 1) for m in range(10))) for n in range(100)]
+    text = said(index_of(*files), range(10_007, 34_990, 11))
+    assert text is not None
+    assert "BETWEEN 10007 AND " in text
+
+
+def a_run(low: str, high: str, count: int, type_name: str = "int") -> FileIndex:
+    return index_of(column(low, high, count, type_name), type_name=type_name)
+
+
+def test_a_value_that_fills_several_row_groups_is_in_all_of_them() -> None:
+    assert kept(a_run("5", "5", 10), keys(5)) == (10, 10)
+    assert kept(a_run("1", "3", 100), keys(1, 2, 3)) == (100, 100)
+    assert kept(a_run("1", "3", 99), keys(2)) == (33, 99)
+
+
+@pytest.mark.parametrize("last", ["a", "z"])
+def test_texts_that_begin_alike_are_in_all_row_groups(last: str) -> None:
+    start = "https://example.org/"
+    index = a_run(f"{start}a", f"{start}{last}", 40, "string")
+    assert kept(index, Cover.of_rows([Column("k", "string")], [(f"{start}{last}",)])) == (40, 40)
+
+
 _runs = st.lists(st.tuples(st.integers(0, 400), st.integers(0, 400), st.integers(1, 50)), min_size=1, max_size=6)
 
 

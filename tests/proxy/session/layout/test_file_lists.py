@@ -19,6 +19,10 @@ A_FILE = rows(("file:/t/a", 100, 7, 10, json.dumps({"x": X}), None))
 
 
 FIRST = [indexed(), ANN, (FILES, A_FILE)]
+_KNOWN = "'type', known.type, 'low', known.low, 'high', known.high, 'nulls', known.nulls"
+BOUNDS_ALONE = FILES.replace(
+    "to_json(columns)", f"to_json(transform_values(columns, (name, known) -> named_struct({_KNOWN})))"
+)
 
 
 @pytest.fixture
@@ -52,10 +56,15 @@ def test_the_files_of_a_table_are_fetched_once(lists: FileLists, known: SessionM
 
 
 def test_row_groups_of_very_many_files_are_not_asked_for(lists: FileLists, known: SessionMetadata) -> None:
-    bounds = "'type', known.type, 'low', known.low, 'high', known.high, 'nulls', known.nulls"
-    alone = f"transform_values(columns, (name, known) -> named_struct({bounds}))"
-    query = FILES.replace("to_json(columns)", f"to_json({alone})")
-    assert paths(lists, known, [indexed(files=2_001), ANN, (query, A_FILE)]) == ["file:/t/a"]
+    assert paths(lists, known, [indexed(files=2_001), ANN, (BOUNDS_ALONE, A_FILE)]) == ["file:/t/a"]
+
+
+def test_an_index_that_is_too_large_with_row_groups_is_fetched_without(
+    lists: FileLists, known: SessionMetadata
+) -> None:
+    too_large = (FILES, failed(FailureKind.TOO_MANY_BYTES))
+    assert paths(lists, known, [*FIRST[:2], too_large, (BOUNDS_ALONE, A_FILE)]) == ["file:/t/a"]
+    assert paths(lists, known, []) == ["file:/t/a"]
 
 
 def test_without_an_index_nothing_is_asked(known: SessionMetadata, clock: Clock) -> None:
@@ -147,7 +156,10 @@ def test_who_may_not_read_the_index_is_not_asked_again_for_a_while(
 def test_rows_that_cannot_be_had_are_not_asked_for_again_for_a_while(
     lists: FileLists, known: SessionMetadata, clock: Clock, kind: FailureKind
 ) -> None:
-    assert paths(lists, known, [*FIRST[:2], (FILES, failed(kind))]) is None
+    tries = [(FILES, failed(kind))]
+    if kind is FailureKind.TOO_MANY_BYTES:
+        tries.append((BOUNDS_ALONE, failed(kind)))
+    assert paths(lists, known, [*FIRST[:2], *tries]) is None
     assert paths(lists, known, []) is None
     assert played(lists.columns(FACTS, known), []) == ()
     clock.now = 301.0
