@@ -151,7 +151,12 @@ class Statement:
 
 
 def parse(
-    text: str, *, chars_max: int, has_file_index: bool = False, has_views: bool = False
+    text: str,
+    *,
+    chars_max: int,
+    has_file_index: bool = False,
+    has_views: bool = False,
+    has_small_files: bool = False,
 ) -> Statement | SkipReason:
     """Parse a statement, or answer the reason why it cannot be rewritten. Never raises for any text.
 
@@ -161,7 +166,9 @@ def parse(
         return SkipReason.NOT_A_QUERY
     if len(text) > chars_max:
         return SkipReason.TOO_LARGE
-    if not may_be_rewritten(text, has_file_index=has_file_index, has_views=has_views):
+    if not may_be_rewritten(
+        text, has_file_index=has_file_index, has_views=has_views, has_small_files=has_small_files
+    ):
         return SkipReason.NO_JOIN_IN_TEXT
     if "${" in text:
         return SkipReason.SUBSTITUTION

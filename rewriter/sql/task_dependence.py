@@ -64,6 +64,10 @@ _BY_ORDER = frozenset(
 )
 
 
+# Hints by which a statement says how many tasks it wants, and of which rows.
+_CHOOSING = frozenset({"coalesce", "repartition", "repartition_by_range", "rebalance"})
+
+
 def word_of_tasks(statement: Statement) -> str | None:
     """A word by which values of the statement depend on which rows each task reads; None if none does."""
     for name, has_arguments in dict.fromkeys(_calls(statement)):
@@ -86,6 +90,17 @@ def depends_on_row_order(statement: Statement) -> bool:
         return True
     is_sampled = any(token.token_type is TokenType.TABLE_SAMPLE for token in statement.tokens)
     return is_sampled or any(_takes_any_rows(query) for query in statement.tree.find_all(exp.Query))
+
+
+def chooses_tasks(statement: Statement) -> bool:
+    """True if a hint of the statement says how many tasks it wants."""
+    hints = (hint for hints in statement.tree.find_all(exp.Hint) for hint in hints.expressions)
+    return any(_name_of_hint(hint) in _CHOOSING for hint in hints)
+
+
+def _name_of_hint(hint: exp.Expr) -> str:
+    name = hint.sql_name() if isinstance(hint, exp.Func) and not isinstance(hint, exp.Anonymous) else hint.name
+    return name.lower()
 
 
 def _may_be_user_function(name: str) -> bool:

@@ -127,6 +127,11 @@ class SplitPacking:
         """Whether scans may be read in fewer splits at all: the sizes of their files are then worth asking for."""
         return self._settings.enabled and Rule.SPLITS not in limits.rules_off
 
+    @property
+    def files_min(self) -> int:
+        """The number of files up to which nothing is worth asking."""
+        return self._settings.saved_min
+
     def hints(
         self,
         planned: Plan,

@@ -60,6 +60,12 @@ def test_few_splits_are_left_to_spark() -> None:
     assert grouping([5_000] * 900, DEFAULT, LIMITS) == Grouping(before=29, after=29)
 
 
+def test_splits_of_many_rows_are_left_to_spark() -> None:
+    sizes, few = [5_000] * 4_000, 112 * LIMITS.rows_per_saved_max
+    assert grouping(sizes, DEFAULT, LIMITS, rows=few) == Grouping(before=125, after=13)
+    assert grouping(sizes, DEFAULT, LIMITS, rows=few + 1) == Grouping(before=125, after=125)
+
+
 def test_one_split_for_everything_is_never_asked_for() -> None:
     found = grouping([5_000] * 4_000, Packing(slots=1), GroupLimits(splits_grouped_max=1_000))
     assert found == Grouping(before=125, after=2)
