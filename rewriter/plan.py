@@ -118,6 +118,11 @@ class Plan:
         wanted = (scan.reference.name for scan in self.scans if _may_have_fewer_splits(scan, answers))
         return tuple(dict.fromkeys(wanted))
 
+    def grouped_alone(self, answers: Mapping[KeyQuery, KeyAnswer]) -> frozenset[TableName]:
+        """The tables of which nothing is wanted but the sizes of files, for scans that nothing narrows."""
+        grouped = {scan.reference.name for scan in self.scans if scan.grouped_within is not None}
+        return frozenset(grouped - {scan.reference.name for scan in self.scans if _may_be_narrowed(scan, answers)})
+
 
 # Keys that are always listed: the metastore accepts so few, and a list of partitions would cost more than it could
 # save.
@@ -149,9 +154,13 @@ def _may_have_fewer_splits(scan: PlannedScan, answers: Mapping[KeyQuery, KeyAnsw
     """True if the scan may be read in other splits, narrowed or not."""
     if scan.facts is None or not scan.facts.packs_files:
         return False
-    if scan.grouped_within is not None or _wants_files(scan, answers):
-        return True
-    return any(key_count(answers.get(reducer.key_query)) for reducer in effective_reducers(scan, answers))
+    return scan.grouped_within is not None or _may_be_narrowed(scan, answers)
+
+
+def _may_be_narrowed(scan: PlannedScan, answers: Mapping[KeyQuery, KeyAnswer]) -> bool:
+    return _wants_files(scan, answers) or any(
+        key_count(answers.get(reducer.key_query)) for reducer in effective_reducers(scan, answers)
+    )
 
 
 def key_count(answer: KeyAnswer | None) -> int:

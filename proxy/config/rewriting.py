@@ -180,9 +180,9 @@ class FilesSection(Section, frozen=True):
 
 
 class SplitsSection(Section, frozen=True):
-    """Narrowed scans of many small files, read in fewer tasks. Needs the file index, which knows their sizes."""
+    """Scans of many small files, read in fewer tasks. Needs the file index, which knows their sizes."""
 
-    # Narrowed scans get a COALESCE hint (docs/decisions/0026).
+    # Scans get a COALESCE hint, whether they are narrowed (docs/decisions/0026) or not (docs/decisions/0040).
     enabled: bool = True
     # Expert. Splits, as Spark packs them, that one task is to read at most. A hundred tasks become ten; with many
     # more the last task to end may take as long as the others saved.

@@ -166,9 +166,9 @@ class DecisionRun:
 
     def _may_be_grouped(self) -> bool:
         """Whether a statement that is not worth its keys may be read in fewer splits all the same."""
-        if self._skip is not SkipReason.NOT_WORTH_IT:
-            return False
-        return may_read_small_files(self._statement, self._shared.config, self._catalog)
+        config, catalog = self._shared.config, self._catalog
+        is_known = self._skip is SkipReason.NOT_WORTH_IT and catalog.may_name_small_files(self._statement)
+        return bool(is_known) and may_read_small_files(self._statement, config, catalog)
 
     def _is_over(self) -> bool:
         return self._skip is not None and not self._terms.is_explained

@@ -408,10 +408,10 @@ class SessionCatalog:
         found = {}
         packing = self.split_packing
         for_splits = packing.is_on(limits)
-        wanted = set(planned.wants_files(answers))
+        alone = planned.grouped_alone(answers)
         for name in sorted(planned.wants_files(answers, for_splits=for_splits), key=str):
             facts = self.facts(name)
-            if name not in wanted and facts is not None and facts.iceberg is None:
+            if name in alone and facts is not None:
                 # The rows of the index are fetched for their sizes alone, which takes a query.
                 _ = yield from self.indexed()
                 if not self._shared.files.has_small_files(facts, self._metadata, packing.files_min):

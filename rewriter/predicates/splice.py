@@ -27,6 +27,8 @@ from rewriter.sql.statement import Statement, parse_tree, tokenize
 _PLACEHOLDER = "TRUE"
 _PLACEHOLDER_BEFORE_CONJUNCT = "`placeholder`"
 
+_SCAN = frozenset({"expressions", "from_"})
+
 # All tokens of predicates. None of them ends a statement, a clause or a parenthesis around the predicate.
 _PREDICATE_TOKENS = frozenset(
     {
@@ -259,6 +261,11 @@ def _is_hint(hint: exp.Expr | None, splits: int | None) -> bool:
     return hint == exp.Hint(expressions=[exp.Coalesce(this=exp.Literal.number(splits))])
 
 
+def _clauses(narrowing: Narrowing) -> frozenset[str]:
+    """The clauses of an inserted scan, beside a hint."""
+    return _SCAN if narrowing.predicate is None else _SCAN | {"where"}
+
+
 def _unwrap(table: exp.Table, narrowing: Narrowing) -> bool:
     """Replace `(SELECT * FROM t WHERE p) AS a` by the plain reference, if the reference is in one."""
     select = table.parent.parent if table.parent else None
@@ -267,8 +274,7 @@ def _unwrap(table: exp.Table, narrowing: Narrowing) -> bool:
         return False
     kept = {name for name, value in select.args.items() if value}
     is_star = len(select.expressions) == 1 and isinstance(select.expressions[0], exp.Star)
-    clauses = {"expressions", "from_", "where"} if narrowing.predicate is not None else {"expressions", "from_"}
-    if kept - {"hint"} != clauses or not is_star or table.args.get("alias"):
+    if kept - {"hint"} != _clauses(narrowing) or not is_star or table.args.get("alias"):
         return False
     if not _is_hint(select.args.get("hint"), narrowing.splits):
         return False

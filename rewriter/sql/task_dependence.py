@@ -93,7 +93,9 @@ def depends_on_row_order(statement: Statement) -> bool:
 
 
 def chooses_tasks(statement: Statement) -> bool:
-    """True if a hint of the statement says how many tasks it wants."""
+    """True if the statement says by a hint how many tasks it wants, or sorts the rows of each by SORT BY."""
+    if any(query.args.get("sort") for query in statement.tree.find_all(exp.Query)):
+        return True
     hints = (hint for hints in statement.tree.find_all(exp.Hint) for hint in hints.expressions)
     return any(_name_of_hint(hint) in _CHOOSING for hint in hints)
 

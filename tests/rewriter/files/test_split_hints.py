@@ -164,6 +164,8 @@ def test_a_scan_that_nothing_narrows_is_read_in_fewer_splits(sql: str, text: str
         "SELECT /*+ REPARTITION(3) */ v FROM t",
         "SELECT v FROM (SELECT /*+ coalesce(90), BROADCAST(t) */ * FROM t) a",
         "SELECT /*+ REBALANCE */ v FROM t",
+        # It sorts the rows of each task.
+        "SELECT v FROM t SORT BY v",
     ],
 )
 def test_a_statement_that_shows_or_chooses_its_tasks_keeps_them(sql: str) -> None:
