@@ -30,6 +30,7 @@ _DATABASE = "small_files"
 _STATEMENTS = ("narrowed", "joined", "plain")
 _INDEX = f"{_DATABASE}.file_index"
 _ROWS_OF_A_FILE = 250
+_ROWS_MAX = 1_000_000_000
 # The query asks for most of eight days, so that the scan is narrowed and most of its files are left.
 _DAYS, _DAYS_ASKED = 8, 7
 # Nobody reads the table while it is compacted.
@@ -154,8 +155,10 @@ def running(  # noqa: PLR0913, PLR0917 - one parameter per option
     with ExitStack() as stack:
         server = stack.enter_context(pipeline_server(directory / "server", memory=memory))
         _ensure(server, table, files, rows_of_a_file, progress)
-        settings = f"files.index={_INDEX}", "rewrite.cost_gate=false", f"splits.saved_min={saved_min}"
-        options = [part for setting in settings for part in ("--set", setting)]
+        # Where grouping pays is measured here, so nothing but the setting keeps the splits of any number of rows.
+        limits = f"splits.saved_min={saved_min}", f"splits.rows_per_saved_max={_ROWS_MAX}"
+        settings = f"files.index={_INDEX}", "rewrite.cost_gate=false", *limits
+        options = tuple(part for setting in settings for part in ("--set", setting))
         proxy = stack.enter_context(proxy_process(server.endpoint, directory / "proxy", options=options))
         yield Bench(server, {"direct": server.endpoint, "proxied": proxy.endpoint}, table)
 

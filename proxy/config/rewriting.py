@@ -190,6 +190,9 @@ class SplitsSection(Section, frozen=True):
     # Expert. Tasks that a hint has to save. Fewer are not worth it: each takes some milliseconds of a core before
     # it reads anything.
     saved_min: Count = 32
+    # Expert. Rows of a scan for each task that a hint saves. The hint ends the code that Spark generates for a
+    # scan, and each row that passes it is copied once.
+    rows_per_saved_max: Count = 100_000
     # Expert. How long an answer is believed to the questions how many tasks run at once, by which settings files
     # are packed, and which tables are cached in memory. To ask takes some hundredths of a second; what has changed
     # since costs time, never rows.

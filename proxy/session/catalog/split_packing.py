@@ -145,7 +145,10 @@ class SplitPacking:
         settings = self._settings
         names = worth_asking(files, planned.wants_packings(answers), settings.saved_min)
         found = yield from packings(names, self._known, settings.asked_every_s, self._deadline_s)
-        return SplitHints(found, GroupLimits(settings.max_small_splits_grouped, settings.saved_min))
+        limits_of_groups = GroupLimits(
+            settings.max_small_splits_grouped, settings.saved_min, settings.rows_per_saved_max
+        )
+        return SplitHints(found, limits_of_groups)
 
 
 def worth_asking(
