@@ -57,9 +57,10 @@ check: setup
 	$(BIN)/mypy
 	$(BIN)/pytest --quiet tests/test_architecture.py
 
-# Two processes share the tests. All that need the one Thrift Server go to the same of them, and begin first.
+# Three processes share the tests of two cores, since many tests wait. Groups of tests that share a Thrift Server go
+# to one of them, and begin first (tests/support/groups.py).
 test: check iceberg
-	$(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder $(if $(LANDING),,-m "not landing")
+	$(BIN)/pytest -n 3 --dist loadgroup --no-loadscope-reorder -m "not $(if $(LANDING),another_day,landing)"
 
 # With Spark as users run it, where the quick run has settings that suit tiny tables (tests/support/cheap_spark.py).
 # Writes the stamps of golden cases, which a commit then has.

@@ -17,7 +17,7 @@ from support.cheap_spark import QUICK_JAVA
 from support.container_engine import Built, NoEngineError, are_required, built_images
 from support.costs import CostRecorder
 from support.groups import GroupedTest, groups_of, longest_first
-from support.landing import is_landing
+from support.landing import is_landing, is_of_another_day
 from support.maven import ClientMissingError, is_required
 from support.profile import DEEP
 from support.proxies import patient
@@ -145,7 +145,7 @@ def updating(request: pytest.FixtureRequest) -> bool:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks tests that need a server, so that `-m 'not spark'` stays quick, and gives each its group.
 
-    Where several processes share the tests (`-n 2 --dist loadgroup`), a group stays in one of them. Groups begin
+    Where several processes share the tests (`-n 3 --dist loadgroup`), a group stays in one of them. Groups begin
     in the order of the tests (`--no-loadscope-reorder`), the longest first.
     """
     tests = [GroupedTest.of(item) for item in items]
@@ -155,6 +155,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.spark)
         if is_landing(test.path):
             item.add_marker(pytest.mark.landing)
+        if is_of_another_day(test.path, day_of_this_run()):
+            item.add_marker(pytest.mark.another_day)
         if test.chosen is None:
             item.add_marker(pytest.mark.xdist_group(groups[item]))
     items[:] = longest_first(items, groups)

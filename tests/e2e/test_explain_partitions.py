@@ -62,6 +62,58 @@ def test_the_plan_keeps_the_partitions_that_spark_keeps(
     assert (plan["full_scan"] is not None) is (scanned == plan["partitions"]["total"])
 
 
+# The filters of the design of the metastore on HBase (HIVE-9452), each with the scans of its plan: the start, the
+# stop and the filter that remains. A bracket includes its end, a parenthesis does not. The integer after 10 is 11.
+PLANS_OF_HIVE = {
+    "p1 > 10 AND p1 < 20": ["[p1 = 11, p1 = 20)"],
+    "p1 = 10": ["[p1 = 10, p1 = 11)"],
+    "p1 = 9 OR p1 = 11": ["[p1 = 9, p1 = 10)", "[p1 = 11, p1 = 12)"],
+    "p1 = 9 OR p1 = 10": ["[p1 = 9, p1 = 11)"],
+    "p1 > 10 AND p1 > 20 AND p1 < 30 AND p1 < 40": ["[p1 = 21, p1 = 30)"],
+    "p1 > 20 AND p1 < 10": [],
+    "c1 = 5": ["[first, last] c1 = 5"],
+    "p1 > 10 AND c1 = 5": ["[p1 = 11, last] c1 = 5"],
+    "p1 < 20 AND c1 = 5": ["(p1 IS NULL, p1 = 20) c1 = 5"],
+    "p1 = 10 AND c1 > 5": ["[p1 = 10, c1 = 6, p1 = 10]"],
+    "p1 = 10 AND c1 = 5 AND c2 = 'x'": ["[p1 = 10, c1 = 5, c2 = 'x', p1 = 10, c1 = 5, c2 = 'x']"],
+    "p1 > 20 OR c1 = 5": ["[first, last] p1 > 20 OR c1 = 5"],
+    "p1 > 10 AND (p1 > 20 OR c1 = 5)": ["[p1 = 11, last] p1 > 20 OR c1 = 5"],
+}
+
+
+@pytest.fixture(scope="module")
+def ordered(spark: ThriftServer) -> Iterator[str]:
+    """A table with the partition columns of the design: some partitions on each side of its numbers."""
+    name = "plans_of_hive"
+    with closing(connect(spark.endpoint)) as direct:
+        run(
+            direct,
+            f"CREATE TABLE {name} (x INT, p1 INT, c1 INT, c2 STRING) USING parquet PARTITIONED BY (p1, c1, c2)",
+        )
+        numbers = (5, 9, 10, 11, 15, 20, 25, 30, 50)
+        rows = ", ".join(f"(1, {p1}, {c1}, '{c2}')" for p1 in numbers for c1, c2 in ((5, "x"), (5, "y"), (6, "x")))
+        run(direct, f"INSERT INTO {name} VALUES {rows}")
+        yield name
+        run(direct, f"DROP TABLE {name}")
+
+
+@pytest.mark.parametrize("condition", PLANS_OF_HIVE)
+def test_a_filter_of_hive_s_design_has_its_plan_and_keeps_what_spark_keeps(
+    proxied: hive.Connection, direct: hive.Connection, ordered: str, condition: str
+) -> None:
+    plan = explained(proxied, ordered, condition)
+    assert [as_interval(scan) for scan in plan["scans"]] == PLANS_OF_HIVE[condition]
+    rows = run(direct, f"SELECT DISTINCT p1, c1, c2 FROM {ordered} WHERE {condition}")
+    assert set(plan["names"]) == {f"p1={p1}/c1={c1}/c2={c2}" for p1, c1, c2 in rows}
+
+
+def as_interval(scan: dict[str, Any]) -> str:
+    """A scan of the plan as an interval, and the filter that remains behind it."""
+    opened, closed = "(["[scan["start_included"]], ")]"[scan["stop_included"]]
+    interval = f"{opened}{scan['start'] or 'first'}, {scan['stop'] or 'last'}{closed}"
+    return " ".join(filter(None, (interval, scan["filter_left"])))
+
+
 def test_the_lines_are_a_result_set_that_begins_with_the_result(proxied: hive.Connection, table: str) -> None:
     lines = [line for (line,) in run(proxied, f"EXPLAIN PARTITIONS {table} WHERE y >= 2023 AND place = 'b'")]
     assert lines[0] == f"1 of 13 partitions of {table}, 1 looked at"

@@ -25,7 +25,7 @@ from demo.hive import connect, run
 from demo.proxy_process import ProxyProcess
 from demo.thrift_server import ThriftServer
 
-QUICK_ONE_OF, LANDING_ONE_OF = 10, 3
+QUICK_ONE_OF, LANDING_ONE_OF = 10, 6
 ROWS_SHOWN_MAX = 10
 
 Answer = Counter[tuple[str, ...]]

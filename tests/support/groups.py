@@ -4,6 +4,8 @@ Tests that use the same fixture of `conftest.py` go together, such as all that a
 where it is defined and not by its name: a module may have a fixture `spark` of its own. Tests of one module that
 share a fixture of that module go together too: half of `tests/proxy/http/test_clients_over_http.py` asks `spark`
 and half does not, but both halves ask the module's own server, which two processes would start twice.
+
+The tests that ask `spark` are two groups, each with a server of its own: as one they would outlast all others.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,9 +17,14 @@ import pytest
 # Fixtures of conftest.py that start Spark. A test that uses two of them goes where the first one is.
 SHARED = ("spark", "iceberg_server", "pipeline_spark", "local_spark")
 
+# Folders whose tests compare answers on `spark`, statement by statement, and the name of their group.
+ANSWERS = ("tests/differential/", "tests/reach/", "tests/rewriter/")
+SPARK_ANSWERS = "spark_answers"
+
 # The groups that take longest, by docs/test-times.md: a process that begins one of them last would end alone.
 LONGEST_FIRST = (
     "spark",
+    SPARK_ANSWERS,
     "iceberg_server",
     "pipeline_spark",
     "local_spark",
@@ -91,6 +98,8 @@ def _of_module(path: str, tests: Sequence[GroupedTest]) -> Iterator[tuple[Groupe
     for together in _bound(tests):
         shared = set(chain.from_iterable(test.shared for test in together))
         by_fixtures = next((name for name in SHARED if name in shared), path.rpartition("/")[2])
+        if by_fixtures == "spark" and path.startswith(ANSWERS):
+            by_fixtures = SPARK_ANSWERS
         for test in together:
             yield test, test.chosen or by_fixtures
 

@@ -143,7 +143,8 @@ def _scan(scan: ScanReport, columns: tuple[str, ...]) -> PartitionScanView:
 def _marker(marker: Marker | None, columns: tuple[str, ...]) -> str | None:
     if marker is None:
         return None
-    return ", ".join(f"{name} = {shown(value)}" for name, value in zip(columns, marker.values, strict=False))
+    fields = zip(columns, marker.values, strict=False)
+    return ", ".join(f"{name} IS NULL" if value is None else f"{name} = {shown(value)}" for name, value in fields)
 
 
 def _left(residual: tuple[PartitionFilter, ...]) -> str | None:
