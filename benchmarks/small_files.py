@@ -16,6 +16,7 @@ import click
 from command_line import directory_option, end_with_servers, memory_option
 from kept_tables import is_complete, mark_complete, unmark_complete
 from pipeline_server import PipelineServer, pipeline_server
+from processor_time import processor_s
 from pyhive import hive
 from reports import json_option, write_json
 from rich.box import SIMPLE
@@ -39,7 +40,11 @@ _COMPACT_AT_ONCE = ("--grace-minutes", "0", "--keep-hours", "0")
 
 @dataclass(frozen=True)
 class Measured:
-    """One side with so many clients: tasks of a statement, the median of its seconds, statements a second."""
+    """One side with so many clients: tasks of a statement, the median of its seconds, statements a second.
+
+    And the processor time of a statement, of the server and the proxy together, which other work on the machine
+    changes less than the seconds; None where it is not known.
+    """
 
     layout: str
     statement: str
@@ -48,6 +53,7 @@ class Measured:
     tasks: int
     seconds: float
     per_second: float
+    processor_s: float | None
 
 
 @dataclass(frozen=True)
@@ -67,6 +73,7 @@ class Bench:
     server: PipelineServer
     sides: dict[str, Endpoint]
     table: str
+    proxy_pid: int
 
     @property
     def statements(self) -> dict[str, str]:
@@ -99,11 +106,16 @@ class Bench:
             sessions = [stack.enter_context(closing(connect(self.sides[name]))) for _ in range(clients)]
             tasks = self._tasks(sessions[0], sql)
             with ThreadPoolExecutor(clients) as pool:
-                start = time.monotonic()
+                start, began_s = time.monotonic(), self._processor_s()
                 taken = list(pool.map(lambda session: _seconds(session, sql, runs), sessions))
-                elapsed_s = time.monotonic() - start
-        seconds = median(one for times in taken for one in times)
-        return Measured(layout, statement, name, clients, tasks, seconds, clients * runs / elapsed_s)
+                elapsed_s, ended_s = time.monotonic() - start, self._processor_s()
+        seconds, count = median(one for times in taken for one in times), clients * runs
+        spent_s = None if began_s is None or ended_s is None else (ended_s - began_s) / count
+        return Measured(layout, statement, name, clients, tasks, seconds, count / elapsed_s, spent_s)
+
+    def _processor_s(self) -> float | None:
+        server_s, proxy_s = map(processor_s, (self.server.pid, self.proxy_pid))
+        return None if server_s is None or proxy_s is None else server_s + proxy_s
 
     def _tasks(self, session: hive.Connection, sql: str) -> int:
         """The tasks of the statement alone: the proxy made its own queries in the run before."""
@@ -160,7 +172,8 @@ def running(  # noqa: PLR0913, PLR0917 - one parameter per option
         settings = f"files.index={_INDEX}", "rewrite.cost_gate=false", *limits
         options = tuple(part for setting in settings for part in ("--set", setting))
         proxy = stack.enter_context(proxy_process(server.endpoint, directory / "proxy", options=options))
-        yield Bench(server, {"direct": server.endpoint, "proxied": proxy.endpoint}, table)
+        sides = {"direct": server.endpoint, "proxied": proxy.endpoint}
+        yield Bench(server, sides, table, proxy.child.process.pid)
 
 
 def _compact(bench: Bench) -> None:
@@ -174,11 +187,12 @@ def show(console: Console, report: Report) -> None:
     """Print the measurements as one table."""
     title = f"{report.files:,} files of {report.rows_of_a_file:,} rows"
     table = Table("layout", "statement", "side", title=title, title_justify="left", box=SIMPLE)
-    for heading in ("clients", "tasks", "seconds", "statements/s"):
+    for heading in ("clients", "tasks", "seconds", "statements/s", "processor s"):
         table.add_column(heading, justify="right", no_wrap=True)
     for one in report.measured:
         numbers = f"{one.clients}", f"{one.tasks:,}", f"{one.seconds:.2f}", f"{one.per_second:.2f}"
-        table.add_row(one.layout, one.statement, one.side, *numbers)
+        spent = "" if one.processor_s is None else f"{one.processor_s:.2f}"
+        table.add_row(one.layout, one.statement, one.side, *numbers, spent)
     console.print(table)
 
 
