@@ -222,7 +222,7 @@ def show(console: Console, report: Report) -> None:
     help="A narrowed fact, a fact of which all is read, or a plain scan.",
 )
 @click.option(
-    "--saved-min", type=click.IntRange(min=1), default=32, show_default=True, help="The setting splits.saved_min."
+    "--saved-min", type=click.IntRange(min=1), default=16, show_default=True, help="The setting splits.saved_min."
 )
 @click.option("--compacted/--not-compacted", default=True, show_default=True, help="Measure compacted files too.")
 @directory_option("small_files", "Where the tables are kept, made once for each number of files, and the logs.")

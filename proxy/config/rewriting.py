@@ -187,9 +187,9 @@ class SplitsSection(Section, frozen=True):
     # Expert. Splits, as Spark packs them, that one task is to read at most. A hundred tasks become ten; with many
     # more the last task to end may take as long as the others saved.
     max_small_splits_grouped: Annotated[int, Meta(ge=1, le=1_000)] = 10
-    # Expert. Tasks that a hint has to save. Fewer are not worth it: each takes some milliseconds of a core before
-    # it reads anything.
-    saved_min: Count = 32
+    # Expert. Tasks that a hint has to save: each takes some milliseconds of a core before it reads anything. To
+    # save 28 of 32 pays with 1, 8 and 32 clients; to save 7 of 9 pays with 8 and not with 1 (docs/decisions/0040).
+    saved_min: Count = 16
     # Expert. Rows of a scan for each task that a hint saves. The hint ends the code that Spark generates for a
     # scan, and each row that passes it is copied once.
     rows_per_saved_max: Count = 100_000

@@ -153,7 +153,7 @@ class GroupLimits:
     """Limits of grouping. The configuration states the reasons where it sets them."""
 
     splits_grouped_max: int = 10
-    splits_saved_min: int = 32
+    splits_saved_min: int = 16
     # Rows of the scan for each split that is saved.
     rows_per_saved_max: int = 100_000
 

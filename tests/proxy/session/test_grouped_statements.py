@@ -66,7 +66,7 @@ def test_a_plain_scan_of_a_table_of_small_files_is_read_in_fewer_splits() -> Non
     assert sent(one.rewrite(f"{PLAIN} a"), []) == f"SELECT v FROM {GROUPED.removesuffix(' AS t')} a"
 
 
-@pytest.mark.parametrize("index", [indexed(32), indexed(40, 40 << 30)], ids=["few", "large"])
+@pytest.mark.parametrize("index", [indexed(16), indexed(40, 40 << 30)], ids=["few", "large"])
 def test_a_table_of_few_or_large_files_is_left_alone_by_a_look_at_the_text(index: tuple[str, QueryResult]) -> None:
     one = session()
     assert sent(one.rewrite(PLAIN), [index, T, OWNER]) == PLAIN
@@ -77,7 +77,7 @@ def test_a_table_of_few_or_large_files_is_left_alone_by_a_look_at_the_text(index
 def test_of_the_sizes_of_few_files_nothing_is_fetched() -> None:
     one = session()
     unusable = (KEYS, failed(FailureKind.REJECTED))
-    assert sent(one.rewrite(JOINED), [D, T, indexed(32), OWNER, unusable]) == JOINED
+    assert sent(one.rewrite(JOINED), [D, T, indexed(16), OWNER, unusable]) == JOINED
 
 
 def test_that_the_index_has_expired_is_no_reason_to_ask_for_statements_that_name_no_small_files() -> None:

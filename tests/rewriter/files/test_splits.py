@@ -57,7 +57,8 @@ def test_files_that_are_large_are_left_to_spark() -> None:
 
 
 def test_few_splits_are_left_to_spark() -> None:
-    assert grouping([5_000] * 900, DEFAULT, LIMITS) == Grouping(before=29, after=29)
+    assert grouping([5_000] * 500, DEFAULT, LIMITS) == Grouping(before=16, after=16)
+    assert grouping([5_000] * 600, DEFAULT, LIMITS) == Grouping(before=19, after=2)
 
 
 def test_splits_of_many_rows_are_left_to_spark() -> None:
