@@ -20,6 +20,7 @@
 # make bench-small-files  what thousands of small files cost, read as they are, in fewer tasks, and compacted
 # make bench-layouts what files save that are told apart by a file index, on 50 million rows; half an hour or so
 # make bench-lists what is saved where keys do not tell the partitions, on 1,000 and 10,000 of them; half an hour or so
+# make bench-shared-lists  a million partitions in HBase, beside the embedded store; some minutes
 # make bench-iceberg what narrowing saves on Iceberg tables of a hundred to ten thousand files; an hour or so
 # make check   format, lint, types, directions of imports
 # make wheel-demo  the wheel in an empty environment, and the demo run once from it
@@ -31,7 +32,7 @@ READY := .venv/ready
 # One fact and several, a week and years of it, and two that are left alone.
 QUICK_QUERIES := q3 q7 q19 q37 q42 q55 q60 q71 q82 q96 q98 q9
 
-.PHONY: setup demo test test-deep test-spark-3.5 iceberg bench bench-tpcds bench-dashboard bench-short bench-wire bench-sizing bench-kerberos bench-layouts bench-lists bench-iceberg bench-small-files wheel-demo check clean
+.PHONY: setup demo test test-deep test-spark-3.5 iceberg bench bench-tpcds bench-dashboard bench-short bench-wire bench-sizing bench-kerberos bench-layouts bench-lists bench-shared-lists bench-iceberg bench-small-files wheel-demo check clean
 
 setup: $(READY)
 
@@ -111,6 +112,9 @@ bench-layouts: setup
 
 bench-lists: setup
 	$(BIN)/python benchmarks/partition_lists.py --json .starpruner/bench/partition_lists.json
+
+bench-shared-lists: setup
+	PYTHONPATH=tests:. $(BIN)/python benchmarks/shared_lists.py --json .starpruner/bench/shared_lists.json
 
 bench-iceberg: iceberg
 	PYTHONPATH=tests:tests/layouts:tests/iceberg $(BIN)/python benchmarks/iceberg.py \

@@ -22,7 +22,8 @@ from rich.console import Console
 from rich.table import Table
 
 from proxy.config.rewriting import CatalogSection
-from proxy.session.layout.partition_store import ListKey, PartitionStore, open_store
+from proxy.session.layout.lmdb_store import LmdbPartitionStore, lmdb_store
+from proxy.session.layout.partition_store import ListKey
 from rewriter import Column, KeySet, RewriteLimits
 from rewriter.domains.cover import Cover
 from rewriter.domains.gap_costs import Costs
@@ -158,7 +159,7 @@ def sizes(largest: int, runs: int) -> Iterator[Measured]:
         before: Measured | None = None
         for partitions in (count for count in _PARTITIONS if count <= largest):
             settings = CatalogSection(partitions_max=partitions, store_bytes_max=_STORE_BYTES_MAX)
-            with open_store(settings) as store:
+            with lmdb_store(settings) as store:
                 before = _measured(Steps(series, partitions, store), runs, before)
             yield before
 
@@ -166,7 +167,7 @@ def sizes(largest: int, runs: int) -> Iterator[Measured]:
 class Steps:
     """The steps from a list of partitions and a list of keys to a predicate, for one size of a series."""
 
-    def __init__(self, series: Series, partitions: int, store: PartitionStore) -> None:
+    def __init__(self, series: Series, partitions: int, store: LmdbPartitionStore) -> None:
         self.series, self.partitions, self._store = series, partitions, store
         self._specs, self.rows = series.specs(partitions), series.keys(partitions)
         self.store()

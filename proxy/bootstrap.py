@@ -34,7 +34,8 @@ from proxy.operations.session_port import SessionOpening
 from proxy.server import Proxy
 from proxy.session.explain.answered_statements import AnsweringSession
 from proxy.session.explain.view import ExplainView
-from proxy.session.layout.partition_store import open_store
+from proxy.session.layout.hbase_store import is_hbase_away, shared_list_results
+from proxy.session.layout.open_store import open_store
 from proxy.session.session import Session
 from proxy.session.shared_state import SharedState
 from proxy.stopping import STOP_SIGNALS, StopRequests
@@ -103,6 +104,7 @@ async def serve_until_stopped(
             memory_bytes=memory.history_bytes,
         )
         shared.metrics.watch_tracing(spans.lost)
+        shared.metrics.watch_shared_lists(partial(shared_list_results, store), partial(is_hbase_away, store))
         await _serve_with(config, shared, history, read, role, memory)
 
 

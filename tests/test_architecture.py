@@ -22,6 +22,7 @@ SHELL = {
     "proxy.stopping",
     "proxy.net",
     "proxy.upstream",
+    "proxy.hbase",
     "proxy.frontend",
     "proxy.http",
     "proxy.admin",
@@ -40,7 +41,13 @@ SHELL = {
     "pipeline.index.footers",
 }
 # Modules of these packages that know nothing of them all the same.
-PURE = {"proxy.http.exchange", "proxy.http.routing", "proxy.upstream.http_cookies", "proxy.upstream.http_headers"}
+PURE = {
+    "proxy.hbase.calls",
+    "proxy.http.exchange",
+    "proxy.http.routing",
+    "proxy.upstream.http_cookies",
+    "proxy.upstream.http_headers",
+}
 INPUT_AND_OUTPUT = {
     "asyncio",
     "socket",
@@ -99,6 +106,7 @@ ORDER = {
         "session.consistency",
         "session.feedback",
         "backends",
+        "hbase",
         "session.catalog",
         "session.layout",
         "session.shadow",

@@ -19,6 +19,7 @@ from proxy.operations.query import FailureKind, QueryFailed, Rows
 from proxy.session.feedback.cost_model import GateVerdict
 from proxy.session.feedback.metastore_limits import MetastoreLimits
 from proxy.session.feedback.quarantine import Quarantine
+from proxy.session.layout.hbase_store import SharedListResult
 from proxy.session.metrics import Metrics
 from proxy.session.shadow.compare import ShadowVerdict
 from rewriter import SkipReason
@@ -95,6 +96,7 @@ def _of_everything() -> Metrics:
     told.watch_history(History(HistorySection(), None))
     told.watch_memory(lambda: [("unanalysed", 0), ("paused", 0), ("refused", 0)])
     told.watch_tracing(lambda: 0)
+    told.watch_shared_lists(lambda: [(result.value, 0) for result in SharedListResult], lambda: False)
     metastore = MetastoreLimits("derby", 1.0, lambda: 0.0)
     told.watch_metastore(lambda: metastore)
     told.watch_quarantine(Quarantine(1.0, lambda: 0.0))

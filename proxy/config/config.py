@@ -160,6 +160,10 @@ def _checked(config: Config) -> Config:
     """The configuration, if its keys fit one another."""
     for text in (config.proxy.backend, config.admin.listen):
         address(text)
+    if config.catalog.store == "hbase" and not config.catalog.store_gateway:
+        raise ConfigError('catalog.store is "hbase" and catalog.store_gateway is empty, expected HOST:PORT')
+    if config.catalog.store_gateway:
+        address(config.catalog.store_gateway)
     config.backend_entries()
     config.listeners()
     config.upstream()

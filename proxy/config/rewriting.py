@@ -14,6 +14,8 @@ from proxy.config.types import (
     Bytes,
     Consistency,
     Count,
+    HBaseTableName,
+    HostAndPortOrNothing,
     Mode,
     QualifiedTableOrNothing,
     Seconds,
@@ -142,6 +144,17 @@ class CatalogSection(Section, frozen=True):
     # How long a partition list may be old. To ask for 10,000 takes up to a second; one that has grown since costs
     # pruning, never rows.
     partitions_ttl_s: Seconds = 600.0
+    # Where partition lists are kept: with "lmdb" in this proxy alone, with "hbase" also in a table of HBase, where
+    # other proxies in front of the same servers find them (docs/decisions/0042).
+    store: Annotated[Literal["lmdb", "hbase"], AFTER_RESTART] = "lmdb"
+    # HBase's Thrift gateway (Thrift 1, not framed), as HOST:PORT. Users who can write to the table can make
+    # lists wrong, which costs pruning; users who can read it see the partitions of all users' tables.
+    store_gateway: Annotated[HostAndPortOrNothing, AFTER_RESTART] = ""
+    # The table of HBase. It is made if there is none; each group of proxies in front of the same servers has one.
+    store_table: Annotated[HBaseTableName, AFTER_RESTART] = "starpruner"
+    # Expert. The time that a statement waits for HBase to say whether a list is still the one that all proxies
+    # share. A read takes a millisecond or two where all is well; later, the statement goes on without.
+    store_deadline_s: Annotated[Annotated[float, Meta(gt=0, le=1)], AFTER_RESTART] = 0.005
     # The directory in which partition lists are kept. Empty: a temporary one, removed when the proxy stops.
     store_path: Annotated[str, AFTER_RESTART] = ""
     # Expert. The size of the store of partition lists: about 100 bytes a partition, and room for a second copy

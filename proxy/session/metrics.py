@@ -246,6 +246,18 @@ class Metrics:
         text = "Statements whose spans did not reach the collector of [tracing]."
         self._watch_counter("starpruner_traces_lost", text, lambda: [("", lost())])
 
+    def watch_shared_lists(
+        self, results: Callable[[], Iterable[tuple[str, float]]], is_away: Callable[[], bool]
+    ) -> None:
+        """From now on, these tell of the partition lists in HBase, and whether it is left alone."""
+        text = (
+            "Partition lists that replicas share in HBase: looked up (found, absent, late, invalid), loaded,"
+            " published or not (unpublished), dropped."
+        )
+        self._watch_counter("starpruner_shared_lists", text, results, "result")
+        text = "Whether HBase is left alone for now, since it did not answer, or not in time."
+        self._watch("starpruner_shared_lists_away", text, is_away)
+
     def watch_quarantine(self, quarantine: Quarantine) -> None:
         """From now on, the quarantine tells how many entries of each kind it has."""
         text = "Rules and statement fingerprints that are quarantined because they did harm."

@@ -23,7 +23,8 @@ _TERMINATOR = b"\x00\x01"
 _INTEGER_BYTES = {"tinyint": 1, "smallint": 2, "int": 4, "bigint": 8}
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_DECIMAL_TYPE = re.compile(r"decimal\(([0-9]+),([0-9]+)\)")
+# Of 38 digits at most, as in Spark: lists that replicas share name types too, and a number's width follows them.
+_DECIMAL_TYPE = re.compile(r"decimal\(([1-9]|[12][0-9]|3[0-8]),([0-9]|[12][0-9]|3[0-8])\)")
 _DECIMAL = re.compile(r"([+-]?)([0-9]+)(?:\.([0-9]+))?")
 # The longest number of any type has 38 digits. Reading takes time quadratic in the length.
 _NUMBER_CHARS_MAX = 100

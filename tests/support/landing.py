@@ -68,6 +68,8 @@ ROTATED: Final = (
     "pipeline/swap/test_exchange.py",
     "pipeline/swap/test_overwritten.py",
     "faults/test_changing_keys_across_workers.py",
+    # Partition lists in a real HBase: proxy/session/layout/test_hbase_store, with a gateway in memory.
+    "proxy/session/layout/test_hbase_store_on_hbase.py",
 )
 
 

@@ -3,13 +3,21 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 # Tens of megabytes from a registry near or far, and Maven's own plugins before them.
 MAVEN_SECONDS_MAX = 300
 # Set where every client has to be there, as in CI: what cannot be had then fails instead of being skipped.
 REQUIRED = "STARPRUNER_CLIENTS_REQUIRED"
+
+
+_DEPENDENCY = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+_PROJECT = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+<groupId>starpruner</groupId><artifactId>tests</artifactId><version>1</version><packaging>pom</packaging>
+<dependencies>{}</dependencies></project>
+"""
 
 
 class ClientMissingError(Exception):
@@ -23,11 +31,24 @@ def is_required(environment: Mapping[str, str] = os.environ) -> bool:
 
 def fetch(artifact: str, directory: Path) -> None:
     """Put an artifact, as group:name:version, into a directory; raises ClientMissingError."""
+    _run_maven(artifact, "dependency:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={directory}")
+
+
+def fetch_with_dependencies(artifacts: Sequence[str], directory: Path) -> None:
+    """Put artifacts, and all that they need, into a directory; raises ClientMissingError."""
+    with TemporaryDirectory(prefix="starpruner-maven-") as name:
+        project = Path(name) / "pom.xml"
+        dependencies = "".join(_DEPENDENCY.format(*artifact.split(":")) for artifact in artifacts)
+        project.write_text(_PROJECT.format(dependencies), encoding="utf-8")
+        options = ("-f", str(project), "-DincludeScope=runtime", f"-DoutputDirectory={directory}")
+        _run_maven(artifacts[0], "dependency:copy-dependencies", *options)
+
+
+def _run_maven(artifact: str, *arguments: str) -> None:
     maven = shutil.which("mvn")
     if maven is None:
         raise ClientMissingError(f"{artifact} is fetched by Maven, and there is no mvn on PATH")
-    copy = (f"-Dartifact={artifact}", f"-DoutputDirectory={directory}")
-    command = [maven, "--batch-mode", "--quiet", "dependency:copy", *copy]
+    command = [maven, "--batch-mode", "--quiet", *arguments]
     try:
         done = subprocess.run(
             command, check=False, capture_output=True, text=True, timeout=MAVEN_SECONDS_MAX, cwd="/"

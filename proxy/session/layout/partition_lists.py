@@ -87,7 +87,9 @@ class PartitionLists:
         if not owner:
             return None
         key = ListKey(owner, table.identity)
-        index = self._shared.store.get(key) if self._shared.store is not None else None
+        index = self._shared.store.look_up(key) if self._shared.store is not None else None
+        if index is not None and not _is_of(index, table):
+            index = None
         if index is None and self._unlisted.get(key, 0.0) <= self._clock():
             index = yield from self._asked(key, table)
         return (key, self._shared.counted(key, index)) if index is not None else None
@@ -118,15 +120,12 @@ class PartitionLists:
             return None
         key = ListKey(known.owner, table.identity)
         index = self._shared.store.get(key, or_old=or_old)
-        return None if index is None else (key, index)
+        return None if index is None or not _is_of(index, table) else (key, index)
 
     def _asked(self, key: ListKey, table: DescribedTable) -> Generator[Query, QueryResult, PartitionIndex | None]:
         answer = yield partitions_query(table.name, self._settings)
         specs = read_partitions(answer)
-        facts = table.facts
-        columns = [facts.column(name) for name in facts.partition_columns] if facts is not None else []
-        names = [column.name for column in columns if column is not None]
-        types = [column.type_name for column in columns if column is not None]
+        names, types = _columns(table)
         try:
             index = PartitionIndex.of(names, types, specs) if specs is not None else None
         except NotIndexableError:
@@ -139,3 +138,16 @@ class PartitionLists:
         if self._shared.store is not None and self._shared.store.put(key, names, types, specs):
             return self._shared.store.get(key) or index
         return index
+
+
+def _is_of(index: PartitionIndex, table: DescribedTable) -> bool:
+    """Whether a list, which another replica may have written, has the partition columns of the table."""
+    return _columns(table) == (index.keys.columns, index.keys.type_names)
+
+
+def _columns(table: DescribedTable) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The names and types of a table's partition columns, as its description has them."""
+    facts = table.facts
+    columns = [facts.column(name) for name in facts.partition_columns] if facts is not None else []
+    found = [column for column in columns if column is not None]
+    return tuple(column.name for column in found), tuple(column.type_name for column in found)

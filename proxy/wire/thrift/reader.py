@@ -121,11 +121,15 @@ class Reader:
 
     def map_keys(self, value: Kind) -> Iterator[str]:
         """Yield the keys of a map from strings; the caller reads or skips each value."""
+        return (key.decode("utf-8", "replace") for key in self.binary_map_keys(value))
+
+    def binary_map_keys(self, value: Kind) -> Iterator[bytes]:
+        """Yield the keys of a map from binary strings; the caller reads or skips each value."""
         key, found, count = kind_of(self.take(_U8)), kind_of(self.take(_U8)), self.take(_I32)
         if count and (key, found) != (Kind.STRING, value):
             raise RemoteProtocolError(f"expected a map of strings to {value.name}, got {key.name} to {found.name}")
         for _ in range(count):
-            yield self.text()
+            yield bytes(self.binary())
 
     def skip(self, kind: Kind) -> memoryview:
         """Skip a value and return its encoded bytes."""

@@ -38,6 +38,12 @@ def test_a_file_and_overrides_are_read_the_later_ones_winning(tmp_path: Path) ->
         ("[rewrite]\nenable = true", "rewrite: Object contains unknown field `enable`"),
         ("[rewriting]\n", "Object contains unknown field `rewriting`"),
         ('[rewrite]\nenabled = "yes"', "rewrite.enabled: Expected `bool`, got `str`"),
+        (
+            '[catalog]\nstore = "hbase"',
+            'catalog.store is "hbase" and catalog.store_gateway is empty, expected HOST:PORT',
+        ),
+        ('[catalog]\nstore_gateway = "hbase"', "catalog.store_gateway: Expected `str` matching regex"),
+        ('[catalog]\nstore_gateway = "hbase:99999"', "hbase:99999: the port is 99999, expected 0 to 65535"),
         ("[rewrite]\nkey_rows_max = 0", "rewrite.key_rows_max: Expected `int` >= 1"),
         ('[proxy]\nlisten = "nowhere"', "proxy.listen: Expected `str` matching regex"),
         (

@@ -30,6 +30,7 @@ from proxy.config.serving import ListenerSection
         ("shadow.differences_bytes_max=1024", "shadow.differences_bytes_max"),
         ("catalog.facts_ttl_s=1", ""),
         ("catalog.store_path=here", "catalog.store_path"),
+        ("catalog.store_gateway=hbase:9090", "catalog.store_gateway"),
         ("catalog.store_bytes_max=65536", "catalog.store_bytes_max"),
         ("files.index=s.files", ""),
         ("splits.enabled=false", ""),

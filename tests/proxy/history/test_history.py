@@ -18,7 +18,7 @@ from proxy.history.record import Record
 from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.operations.session_port import SessionOpening
 from proxy.session.explain.answered_statements import AnsweringSession
-from proxy.session.layout.partition_store import open_store
+from proxy.session.layout.open_store import open_store
 from proxy.session.session import Session
 from proxy.session.shared_state import SharedState
 from proxy.statements.statement_class import StatementClass

@@ -34,7 +34,8 @@ from proxy.session.decision import Decision
 from proxy.session.explain.text import text
 from proxy.session.explain.view import view
 from proxy.session.feedback.metastore_limits import FILTER_REFUSED
-from proxy.session.layout.partition_store import ListKey, open_store
+from proxy.session.layout.open_store import open_store
+from proxy.session.layout.partition_store import ListKey
 from proxy.session.shared_state import SharedState
 from rewriter.semijoins.key_query import KeyColumn
 from rewriter.semijoins.range_query import key_ranges_query

@@ -1,15 +1,19 @@
 """How many partitions a table has, as far as that is known without asking."""
 
+import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
+from support.hbase_gateway import gateway_in_memory
 
 from proxy.config.rewriting import CatalogSection
 from proxy.operations.query import Column, Rows
 from proxy.session.catalog.facts_cache import DescribedTable
 from proxy.session.catalog.metadata_cache import MetadataCache, SessionMetadata
+from proxy.session.layout.open_store import open_store
 from proxy.session.layout.partition_lists import PartitionLists, SharedLists
-from proxy.session.layout.partition_store import open_store
+from proxy.session.layout.partition_store import ListKey
 from rewriter import Column as TableColumn
 from rewriter import TableFacts, TableName
 
@@ -55,3 +59,38 @@ def test_the_partitions_of_a_table_are_counted_once_it_was_listed(
 def test_a_name_that_is_no_table_has_no_count(lists: PartitionLists, known: SessionMetadata) -> None:
     listed(lists, known, "ds=2026-01-01")
     assert lists.count(DescribedTable(TableName(("sales",)), None), known) is None
+
+
+def rest(lists: PartitionLists, known: SessionMetadata, table: DescribedTable = SALES) -> list[str]:
+    """The queries that are asked for a list, all of them answered."""
+    asked = []
+    asking = lists.find(table, known)
+    try:
+        query = next(asking)
+        while True:
+            asked.append(query.sql)
+            query = asking.send(rows("someone") if "current_user" in query.sql else rows("ds=2026-01-01"))
+    except StopIteration:
+        return asked
+
+
+def test_a_list_that_one_replica_asked_for_is_not_asked_for_by_another() -> None:
+    with gateway_in_memory() as gateway, ExitStack() as stack:
+        section = CatalogSection(store="hbase", store_gateway=f"127.0.0.1:{gateway.port}", store_deadline_s=1.0)
+        one, other = (stack.enter_context(open_store(section)) for _ in range(2))
+        assert SALES.identity is not None
+        key = ListKey(("someone",), SALES.identity)
+        known = MetadataCache(section, lambda: 0.0).of_nobody_else()
+        assert len(rest(PartitionLists(SharedLists(one), section, lambda: 0.0), known)) == 2
+        deadline = time.monotonic() + 20
+        while other.look_up(key) is None:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert rest(PartitionLists(SharedLists(other), section, lambda: 0.0), known) == []
+
+
+def test_a_list_of_other_columns_is_not_used(lists: PartitionLists, known: SessionMetadata) -> None:
+    listed(lists, known, "ds=2026-01-01")
+    assert rest(lists, known) == []
+    facts = TableFacts((TableColumn("id", "int"), TableColumn("ds", "date")), ("ds",))
+    assert len(rest(lists, known, DescribedTable(SALES.name, facts, SALES.identity))) == 1

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from proxy.config.errors import ConfigError
 from proxy.config.rewriting import CatalogSection
-from proxy.session.layout.partition_store import ListKey, PartitionStore, open_store
+from proxy.session.layout.lmdb_store import LmdbPartitionStore, lmdb_store
+from proxy.session.layout.partition_store import ListKey
 from rewriter.partitions.filter_tree import And, Compare, In, Operator, PartitionFilter
 from rewriter.partitions.index import PartitionIndex
 
@@ -34,7 +35,7 @@ class Clock:
 
 @dataclass
 class Opened:
-    store: PartitionStore
+    store: LmdbPartitionStore
     clock: Clock = field(default_factory=Clock)
 
     def names(self, key: ListKey = ANN) -> list[str] | None:
@@ -45,7 +46,7 @@ class Opened:
 @pytest.fixture
 def opened() -> Iterator[Opened]:
     clock = Clock()
-    with open_store(CatalogSection(partitions_ttl_s=60), clock) as store:
+    with lmdb_store(CatalogSection(partitions_ttl_s=60), clock) as store:
         yield Opened(store, clock)
 
 
@@ -71,7 +72,7 @@ def test_the_store_answers_filters_as_the_index_in_memory_does(opened: Opened) -
 def test_any_list_answers_from_the_store_as_from_memory(values: list[int], wanted: list[int]) -> None:
     specs = [f"k={value}" for value in values]
     condition = In("k", tuple(wanted))
-    with open_store(CatalogSection()) as store:
+    with lmdb_store(CatalogSection()) as store:
         store.put(ANN, ("k",), ("tinyint",), specs)
         store.put(ListKey(("bob",), ANN.table), ("k",), ("tinyint",), ["k=1", "k=2"])
         stored = store.get(ANN)
@@ -144,7 +145,7 @@ def test_a_table_whose_values_have_no_certain_order_is_not_kept(opened: Opened) 
 
 
 def test_a_list_longer_than_the_configuration_allows_is_not_kept() -> None:
-    with open_store(CatalogSection(partitions_max=2)) as store:
+    with lmdb_store(CatalogSection(partitions_max=2)) as store:
         assert store.put(ANN, COLUMNS, TYPES, DAYS[:2])
         assert not store.put(ListKey(("bob",), ("t",)), COLUMNS, TYPES, DAYS[:3])
 
@@ -152,7 +153,7 @@ def test_a_list_longer_than_the_configuration_allows_is_not_kept() -> None:
 def test_a_list_that_does_not_fit_is_not_kept_and_others_go_on(caplog: pytest.LogCaptureFixture) -> None:
     long = [f"k={value}" for value in range(20_000)]
     other = ListKey(("bob",), ("t",))
-    with open_store(CatalogSection(store_bytes_max=256 * 1024)) as store, caplog.at_level(logging.WARNING):
+    with lmdb_store(CatalogSection(store_bytes_max=256 * 1024)) as store, caplog.at_level(logging.WARNING):
         assert store.put(ANN, COLUMNS, TYPES, DAYS)
         assert not store.put(other, ("k",), ("int",), long)
         assert "20000 partitions is not kept" in caplog.text
@@ -162,13 +163,13 @@ def test_a_list_that_does_not_fit_is_not_kept_and_others_go_on(caplog: pytest.Lo
         assert list(found.matching(EVERYTHING)) == DAYS
 
 
-def other_lists(store: PartitionStore, count: int) -> list[bool]:
+def other_lists(store: LmdbPartitionStore, count: int) -> list[bool]:
     specs = [f"k={value}" for value in range(300)]
     return [store.put(ListKey(("bob",), (f"t{number}",)), ("k",), ("int",), specs) for number in range(count)]
 
 
 def test_a_store_without_room_for_more_lists_has_room_to_drop_them(opened: Opened) -> None:
-    with open_store(CatalogSection(store_bytes_max=256 * 1024), opened.clock) as store:
+    with lmdb_store(CatalogSection(store_bytes_max=256 * 1024), opened.clock) as store:
         assert store.put(ANN, COLUMNS, TYPES, DAYS)
         assert not all(other_lists(store, 100))
         store.forget({"t0", "t1"})
@@ -180,7 +181,7 @@ def test_a_store_without_room_for_more_lists_has_room_to_drop_them(opened: Opene
 
 
 def test_lists_are_used_again_once_all_of_them_could_be_dropped(opened: Opened) -> None:
-    with open_store(CatalogSection(store_bytes_max=256 * 1024), opened.clock) as store:
+    with lmdb_store(CatalogSection(store_bytes_max=256 * 1024), opened.clock) as store:
         assert store.put(ANN, COLUMNS, TYPES, DAYS)
         # Somebody who reads keeps what is replaced meanwhile.
         reading = store.get(ANN)
@@ -209,7 +210,7 @@ def test_a_list_that_expired_within_a_day_is_there_for_numbers(opened: Opened) -
 
 
 def test_what_expired_makes_room(opened: Opened) -> None:
-    with open_store(CatalogSection(store_bytes_max=512 * 1024, partitions_ttl_s=60), opened.clock) as store:
+    with lmdb_store(CatalogSection(store_bytes_max=512 * 1024, partitions_ttl_s=60), opened.clock) as store:
         for table in range(50):
             opened.clock.now += 61
             specs = [f"k={value}" for value in range(2_000)]
@@ -218,24 +219,24 @@ def test_what_expired_makes_room(opened: Opened) -> None:
 
 def test_a_temporary_store_ends_with_the_proxy_and_a_configured_one_stays(tmp_path: Path) -> None:
     section = CatalogSection(store_path=str(tmp_path / "lists"))
-    with open_store(section) as store:
+    with lmdb_store(section) as store:
         store.put(ANN, COLUMNS, TYPES, DAYS)
         assert stat.S_IMODE((tmp_path / "lists").stat().st_mode) == 0o700
         assert {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "lists").iterdir()} == {0o600}
-    with open_store(section) as store:
+    with lmdb_store(section) as store:
         assert Opened(store).names() == DAYS
-    with open_store(CatalogSection()) as store:
+    with lmdb_store(CatalogSection()) as store:
         assert store.get(ANN) is None
 
 
 def test_a_directory_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file")
     with pytest.raises(ConfigError, match=r"catalog.store_path: .*taken cannot be made"):
-        open_store(CatalogSection(store_path=str(tmp_path / "taken"))).__enter__()
+        lmdb_store(CatalogSection(store_path=str(tmp_path / "taken"))).__enter__()
     (tmp_path / "odd").mkdir()
     (tmp_path / "odd" / "data.mdb").write_bytes(b"no store at all" * 1_000)
     with pytest.raises(ConfigError, match=r"catalog.store_path: .*odd cannot be opened"):
-        open_store(CatalogSection(store_path=str(tmp_path / "odd"))).__enter__()
+        lmdb_store(CatalogSection(store_path=str(tmp_path / "odd"))).__enter__()
 
 
 def test_threads_write_and_read_at_the_same_time(opened: Opened) -> None:
@@ -261,12 +262,12 @@ def test_threads_write_and_read_at_the_same_time(opened: Opened) -> None:
 
 
 def _put_from_elsewhere(path: str) -> None:
-    with open_store(CatalogSection(store_path=path)) as store:
+    with lmdb_store(CatalogSection(store_path=path)) as store:
         store.put(ANN, COLUMNS, TYPES, DAYS)
 
 
 def test_processes_share_a_directory(tmp_path: Path) -> None:
-    with open_store(CatalogSection(store_path=str(tmp_path))) as store:
+    with lmdb_store(CatalogSection(store_path=str(tmp_path))) as store:
         other = get_context("spawn").Process(target=_put_from_elsewhere, args=(str(tmp_path),))
         other.start()
         other.join()

@@ -1,0 +1,85 @@
+"""One table of HBase, by way of its Thrift gateway."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
+from typing import Final, Protocol
+
+from proxy.hbase import calls
+from proxy.hbase.calls import Call, Cell, Row
+from proxy.hbase.errors import HBaseError, TableExistsError
+from proxy.wire.thrift.messages import Message
+
+# The one family of columns: its name is stored with each cell.
+FAMILY: Final = b"l"
+# Rows in one call. A thousand of 100 bytes take the gateway some hundredths of a second, and no call is long.
+PAGE_ROWS: Final = 1_000
+
+
+class Connection(Protocol):
+    """A connection to the gateway (proxy/hbase/connection.py)."""
+
+    def answer(self, call: Call, within_s: float) -> Message:
+        """The reply to a call. Raises HBaseError."""
+
+    def close(self) -> None:
+        """End the connection."""
+
+
+class HBaseTable:
+    """The rows of a table. Each call has `call_s`; a scan has it for each page. Raises HBaseError."""
+
+    def __init__(self, connection: Connection, name: str, call_s: float) -> None:
+        self._connection = connection
+        self._name = name
+        self._call_s = call_s
+        # Calls that were answered so far.
+        self.answered_count = 0
+
+    def create(self, ttl_s: int) -> None:
+        """Make the table, if there is none. Whatever is written lives for so long at most."""
+        with suppress(TableExistsError):
+            calls.read_nothing(self._answer(calls.create_table(self._name, FAMILY + b":", ttl_s)))
+
+    def rows(self, keys: Sequence[bytes]) -> dict[bytes, Row]:
+        """Those of the rows that there are."""
+        found = calls.read_rows(self._answer(calls.get_rows(self._name, keys)))
+        return {row.key: row for row in found}
+
+    def put(self, cells: Iterator[Cell], ttl_s: float) -> None:
+        """Write cells, page by page."""
+        while page := list(islice(cells, PAGE_ROWS)):
+            calls.read_nothing(self._answer(calls.put_cells(self._name, page, ttl_s)))
+
+    def delete(self, keys: Sequence[bytes], column: bytes) -> None:
+        """Delete a column of rows, page by page."""
+        for start in range(0, len(keys), PAGE_ROWS):
+            page = keys[start : start + PAGE_ROWS]
+            calls.read_nothing(self._answer(calls.delete_rows(self._name, page, column)))
+
+    def scan(
+        self, start: bytes, stop: bytes, *, filter_text: bytes = calls.KEYS_ONLY, page_rows: int = PAGE_ROWS
+    ) -> Iterator[Row]:
+        """The rows from `start` up to `stop`, which is not one of them, in the order of the bytes of their keys.
+
+        By default without values: the keys of these rows say it all.
+        """
+        scanner = calls.read_number(self._answer(calls.open_scan(self._name, start, stop, page_rows, filter_text)))
+        try:
+            while page := calls.read_rows(self._answer(calls.next_rows(scanner, page_rows))):
+                yield from page
+        finally:
+            # It ends by itself some time later.
+            with suppress(HBaseError):
+                calls.read_nothing(self._answer(calls.close_scan(scanner)))
+
+    def close(self) -> None:
+        """End the connection."""
+        self._connection.close()
+
+    def _answer(self, call: Call) -> Message:
+        reply = self._connection.answer(call, self._call_s)
+        self.answered_count += 1
+        return reply

@@ -1,0 +1,340 @@
+"""Partition lists that all replicas share, in a table of HBase, beside this replica's own store.
+
+Statements are answered from the own store (LMDB), which is also what is left while HBase is away. HBase is asked
+for the header of a list, which says whether the own copy is still the one that replicas share; that is waited for
+up to `catalog.store_deadline_s`. Everything else happens in the background: lists that other replicas asked for
+are loaded, own lists are published, and those of written tables are dropped.
+
+A replica that cannot reach HBase goes on as it would alone. Its copies of lists that other replicas have dropped
+or replaced since are as old as `catalog.partitions_ttl_s` allows: that costs pruning, never rows
+(docs/decisions/0042).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from enum import Enum
+from threading import Lock
+from typing import Any, Final, TypeVar
+
+from proxy.config.rewriting import CatalogSection
+from proxy.hbase.gateway_thread import GatewayThread, Task
+from proxy.hbase.table import HBaseTable
+from proxy.session.layout import hbase_lists
+from proxy.session.layout.dropped_tables import DroppedTables
+from proxy.session.layout.hbase_lists import ReadHeader
+from proxy.session.layout.lmdb_store import FoundList, LmdbPartitionStore, StoredList, Times
+from proxy.session.layout.partition_store import ListKey, PartitionStore
+from proxy.session.layout.shared_rows import SharedHeader, is_named, new_version
+from rewriter.partitions.index import PartitionIndex
+from rewriter.partitions.key_encoding import END, PartitionKeys
+
+Result = TypeVar("Result")
+
+_log = logging.getLogger(__name__)
+
+# How long a header that was read is believed. Several reads of one statement are one question, and a list that
+# another replica dropped is used for so long at most.
+_HEADER_BELIEVED_S: Final = 1.0
+# Lists whose headers, reads and loads are remembered; as many as the own store has. With more, all are forgotten.
+_LISTS_MAX: Final = 10_000
+
+
+class SharedListResult(Enum):
+    """What came of a look into HBase for a list, of loading one, and of telling the other replicas."""
+
+    # Looked up: the own copy is the one that is shared, nothing is shared, no answer in time, not to be believed.
+    FOUND = "found"
+    ABSENT = "absent"
+    LATE = "late"
+    INVALID = "invalid"
+    # A list of another replica is in the own store by now.
+    LOADED = "loaded"
+    # Other replicas can find a list of this one, or cannot.
+    PUBLISHED = "published"
+    UNPUBLISHED = "unpublished"
+    # A list of a table that was written.
+    DROPPED = "dropped"
+
+
+@dataclass(frozen=True)
+class GatewayThreads:
+    """Two threads: a statement may wait for reads, which must not stand behind long work."""
+
+    reads: GatewayThread
+    # Makes the table before anything else.
+    work: GatewayThread
+
+    def start(self) -> None:
+        """Begin."""
+        self.reads.start()
+        self.work.start()
+        self.make_table()
+
+    def make_table(self) -> None:
+        """Make the table, where that has not been done."""
+        if not self.work.is_prepared:
+            _ = self.work.do(_nothing)
+
+    def read(self, work: Callable[[HBaseTable], Result]) -> Task[Result] | None:
+        """Read from the table. None where there is none so far, or the gateway is left alone."""
+        if not self.work.is_prepared:
+            self.make_table()
+            return None
+        return self.reads.do(work)
+
+    def close(self) -> None:
+        """End."""
+        self.reads.close()
+        self.work.close()
+
+
+class HBasePartitionStore:
+    """See PartitionStore. Any thread may use it; only `look_up` waits, and only for so long as is configured."""
+
+    def __init__(
+        self,
+        own: LmdbPartitionStore,
+        threads: GatewayThreads,
+        settings: CatalogSection,
+        clock: Callable[[], float] = time.time,
+        steady_clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`clock` is the time of day, which replicas share. `steady_clock` is never set."""
+        self._own = own
+        self._threads = threads
+        self._settings = settings
+        self._clock = clock
+        self._steady_clock = steady_clock
+        self._lock = Lock()
+        self._headers: dict[ListKey, tuple[ReadHeader, float]] = {}
+        self._reads: dict[ListKey, Task[ReadHeader]] = {}
+        self._loads: dict[ListKey, Task[None]] = {}
+        # Versions that are not what their headers say: they are not loaded again.
+        self._broken: set[bytes] = set()
+        self._dropped = DroppedTables()
+        self._dropping: Task[None] | None = None
+        self._results = Counter[SharedListResult]()
+        # A drop that failed is tried again, also where nobody uses this replica any more.
+        threads.work.when_idle(lambda: self._drop if self._dropped.has_waiting else None)
+
+    def put(self, key: ListKey, columns: Sequence[str], type_names: Sequence[str], specs: Sequence[str]) -> bool:
+        """See PartitionStore. Other replicas find the list some time later."""
+        read = self._own.read(columns, type_names, specs)
+        if read is None:
+            return False
+        times = replace(read.times, version=new_version())
+        if not self._own.keep(key, replace(read, times=times)):
+            return False
+        self._drop_waiting()
+        if is_named(key.name) and self._threads.work.do(lambda table: self._publish(table, key, times)) is None:
+            self._count(SharedListResult.UNPUBLISHED)
+        return True
+
+    def get(self, key: ListKey, *, or_old: bool = False) -> PartitionIndex | None:
+        """See PartitionStore. HBase is not asked."""
+        return self._own.get(key, or_old=or_old)
+
+    def look_up(self, key: ListKey) -> PartitionIndex | None:
+        """See PartitionStore."""
+        found = self._looked_up(key)
+        return None if found is None else found.index
+
+    def forget(self, names: AbstractSet[str]) -> None:
+        """See PartitionStore. Until the lists are dropped in HBase too, this replica uses none of them there."""
+        self._own.forget(names)
+        self._dropped.add(frozenset(filter(is_named, names)))
+        with self._lock:
+            for key in [key for key in self._headers if key.name in names]:
+                del self._headers[key]
+        self._drop_waiting()
+
+    @property
+    def is_away(self) -> bool:
+        """Whether HBase is left alone for now, since it did not answer, or not in time."""
+        return self._threads.reads.is_away or self._threads.work.is_away
+
+    def results(self) -> Iterable[tuple[str, float]]:
+        """How often lists were looked up, loaded, published and dropped, by what came of it."""
+        with self._lock:
+            return tuple((result.value, self._results[result]) for result in SharedListResult)
+
+    def _looked_up(self, key: ListKey) -> FoundList | None:
+        self._drop_waiting()
+        until = self._steady_clock() + self._settings.store_deadline_s
+        # What is read from here on may have been dropped by the time it is used.
+        drop = self._dropped.moment(key.name)
+        own = self._own.found(key)
+        if not is_named(key.name) or self._dropped.is_waiting(key.name):
+            return own
+        read = self._header(key, until)
+        if read is None:
+            self._count(SharedListResult.LATE)
+            return own
+        header = read.header
+        if header is None or not header.is_believed(self._clock()):
+            self._count(_without_list(read))
+            # A list that other replicas could find, and now cannot, was dropped by one of them.
+            return None if own is not None and own.is_shared and not read.is_there else own
+        return self._of_header(key, header, own, until, drop)
+
+    def _of_header(
+        self, key: ListKey, header: SharedHeader, own: FoundList | None, until: float, drop: int
+    ) -> FoundList | None:
+        """The list of a header: the own copy if it is of that version, else once it is loaded."""
+        if own is not None and own.times.version == header.version:
+            self._count(SharedListResult.FOUND)
+            return own
+        if _is_newer(own, header):
+            # On its way to the others.
+            return own
+        old = self._own.found(key, or_old=True)
+        if old is not None and old.times.version == header.version:
+            self._count(SharedListResult.FOUND)
+            self._own.mark_shared(key, header.version, self._times(header))
+            return self._own.found(key)
+        load = self._load(key, header, drop)
+        is_loaded = load is not None and load.wait(max(0.0, until - self._steady_clock()))
+        return self._own.found(key) if is_loaded else own
+
+    def _header(self, key: ListKey, until: float) -> ReadHeader | None:
+        """The header of a list in HBase; None where it is not known in time."""
+        with self._lock:
+            known = self._headers.get(key)
+            if known is not None and self._steady_clock() - known[1] < _HEADER_BELIEVED_S:
+                return known[0]
+            read = self._reads.get(key)
+            is_asked = read is None or read.is_over
+            if is_asked:
+                read = self._threads.read(lambda table: self._read_header(table, key))
+                _make_room(self._reads)
+                if read is not None:
+                    self._reads[key] = read
+        if read is None:
+            return None
+        if not read.wait(max(0.0, until - self._steady_clock())):
+            if is_asked:
+                self._threads.reads.missed()
+            return None
+        return read.result
+
+    def _read_header(self, table: HBaseTable, key: ListKey) -> ReadHeader:
+        drop = self._dropped.moment(key.name)
+        read = hbase_lists.read_header(table, key, self._settings.partitions_max)
+        with self._lock:
+            if self._dropped.moment(key.name) == drop:
+                _make_room(self._headers)
+                self._headers[key] = (read, self._steady_clock())
+        return read
+
+    def _load(self, key: ListKey, header: SharedHeader, drop: int) -> Task[None] | None:
+        with self._lock:
+            load = self._loads.get(key)
+            if load is not None and not load.is_over:
+                return load
+            if header.version in self._broken:
+                return None
+            load = self._threads.work.do(lambda table: self._loaded(table, key, header, drop))
+            if load is not None:
+                _make_room(self._loads)
+                self._loads[key] = load
+            return load
+
+    def _loaded(self, table: HBaseTable, key: ListKey, header: SharedHeader, drop: int) -> None:
+        entries = hbase_lists.load(table, header)
+        if entries is None:
+            self._count(SharedListResult.INVALID)
+            _log.warning("a partition list in HBase is not what its header says, and is not used")
+            with self._lock:
+                _make_room(self._broken)
+                self._broken.add(header.version)
+            return
+        keys = PartitionKeys(header.columns, header.type_names)
+        loaded = StoredList(keys, entries, header.unreadable, self._times(header), is_shared=True)
+        if _is_newer(self._own.found(key), header):
+            # A statement did not wait for this, and asked Spark itself.
+            return
+        if self._dropped.moment(key.name) == drop and self._own.keep(key, loaded):
+            self._count(SharedListResult.LOADED)
+
+    def _times(self, header: SharedHeader) -> Times:
+        """The times of a list that another replica asked for, by this replica's clock and settings."""
+        filled_at = min(header.filled_at, self._clock())
+        return Times(
+            header.version, filled_at, min(header.expires_at, filled_at + self._settings.partitions_ttl_s)
+        )
+
+    def _publish(self, table: HBaseTable, key: ListKey, times: Times) -> None:
+        """Publish the list that the own store has of this version."""
+        found = self._own.found(key)
+        if found is None or found.times.version != times.version or self._dropped.is_waiting(key.name):
+            return
+        drop = self._dropped.moment(key.name)
+        entries = tuple(found.index.entries.scan(b"", END))
+        kept = StoredList(found.index.keys, entries, found.index.unreadable, times)
+        version = hbase_lists.publish(
+            table, key, kept, self._clock(), lambda: self._dropped.moment(key.name) != drop
+        )
+        if version is None:
+            self._count(SharedListResult.UNPUBLISHED)
+            return
+        self._own.mark_shared(key, times.version, Times(version, times.filled_at, times.expires_at))
+        with self._lock:
+            _ = self._headers.pop(key, None)
+        self._count(SharedListResult.PUBLISHED)
+
+    def _drop_waiting(self) -> None:
+        """Drop the lists of written tables in HBase, where that has not been done."""
+        if not self._dropped.has_waiting:
+            return
+        with self._lock:
+            if self._dropping is None or self._dropping.is_over:
+                self._dropping = self._threads.work.do(self._drop)
+
+    def _drop(self, table: HBaseTable) -> None:
+        while self._dropped.has_waiting:
+            until, names = self._dropped.waiting()
+            count = hbase_lists.drop(table, names)
+            self._dropped.dropped(until)
+            self._count(SharedListResult.DROPPED, count)
+
+    def _count(self, result: SharedListResult, count: int = 1) -> None:
+        with self._lock:
+            self._results[result] += count
+
+
+def shared_list_results(store: PartitionStore) -> Iterable[tuple[str, float]]:
+    """The results of a store; of one that shares nothing, no one of each."""
+    if isinstance(store, HBasePartitionStore):
+        return store.results()
+    return tuple((result.value, 0.0) for result in SharedListResult)
+
+
+def is_hbase_away(store: PartitionStore) -> bool:
+    """Whether the store shares its lists in HBase, and leaves that alone for now."""
+    return isinstance(store, HBasePartitionStore) and store.is_away
+
+
+def _is_newer(own: FoundList | None, header: SharedHeader) -> bool:
+    """Whether the own list is newer than the one that replicas share, and not published so far."""
+    return own is not None and not own.is_shared and own.times.filled_at > header.filled_at
+
+
+def _without_list(read: ReadHeader) -> SharedListResult:
+    """What came of a look that has found no list to believe."""
+    is_broken = read.is_there and read.header is None
+    return SharedListResult.INVALID if is_broken else SharedListResult.ABSENT
+
+
+def _nothing(_: HBaseTable) -> None:
+    """No work: the thread makes the table first."""
+
+
+def _make_room(remembered: dict[ListKey, Any] | set[bytes]) -> None:
+    if len(remembered) >= _LISTS_MAX:
+        remembered.clear()

@@ -1,0 +1,389 @@
+"""Partition lists that proxies share by way of HBase: what each finds, and what happens while HBase is away.
+
+The gateway is one in memory: test_hbase_store_on_hbase.py has a real one.
+"""
+
+import logging
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+from support.hbase_gateway import GatewayInMemory, gateway_in_memory
+
+from demo.hive import Endpoint, free_port
+from demo.proxy_process import proxy_process
+from proxy.backends import circuit_breaker
+from proxy.config.rewriting import CatalogSection
+from proxy.hbase import gateway_thread
+from proxy.session.layout import hbase_store, shared_rows
+from proxy.session.layout.hbase_store import HBasePartitionStore
+from proxy.session.layout.open_store import open_store
+from proxy.session.layout.partition_store import ListKey
+from rewriter.partitions.filter_tree import And
+
+ANN = ListKey(("ann", "ann"), ("sales", "default", "spark_catalog", "file:/sales", "2026-11-20"))
+OTHER = ListKey(ANN.owner, ("other",))
+DAYS = [f"ds=2026-01-{day:02d}/r={r}" for day in range(1, 31) for r in ("eu", "us")]
+COLUMNS, TYPES = ("ds", "r"), ("date", "string")
+# The machine of the tests is busy: an answer that is to be in time gets this long.
+PATIENT_S = 1.0
+BACKGROUND_S = 20.0
+
+
+@dataclass
+class Clock:
+    now: float = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class Replica:
+    """One proxy's store."""
+
+    store: HBasePartitionStore
+
+    def names(self, key: ListKey = ANN) -> list[str] | None:
+        index = self.store.look_up(key)
+        return list(index.matching(And(()))) if index is not None else None
+
+    def own_names(self, key: ListKey = ANN) -> list[str] | None:
+        index = self.store.get(key)
+        return list(index.matching(And(()))) if index is not None else None
+
+    def put(self, specs: list[str], key: ListKey = ANN) -> None:
+        """Put a list, and wait until the others can find it."""
+        before = self.count("published")
+        assert self.store.put(key, COLUMNS, TYPES, specs)
+        eventually(lambda: self.count("published") > before)
+
+    def finds(self, specs: list[str] | None, key: ListKey = ANN) -> None:
+        """Looks up until the list is found, as one statement after the other does."""
+        eventually(lambda: self.names(key) == specs)
+
+    def count(self, result: str) -> float:
+        return dict(self.store.results())[result]
+
+
+def eventually(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + BACKGROUND_S
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@dataclass
+class Shared:
+    gateway: GatewayInMemory
+    stack: ExitStack
+    clock: Clock = field(default_factory=Clock)
+
+    def replica(self, deadline_s: float = PATIENT_S, ttl_s: float = 60.0, partitions_max: int = 10_000) -> Replica:
+        section = CatalogSection(
+            store="hbase",
+            store_gateway=f"127.0.0.1:{self.gateway.port}",
+            store_deadline_s=deadline_s,
+            partitions_ttl_s=ttl_s,
+            partitions_max=partitions_max,
+        )
+        store = self.stack.enter_context(open_store(section, self.clock))
+        assert isinstance(store, HBasePartitionStore)
+        eventually(lambda: self.gateway.has_table)
+        return Replica(store)
+
+
+@pytest.fixture
+def shared(monkeypatch: pytest.MonkeyPatch) -> Iterator[Shared]:
+    # Each look is a question to HBase.
+    monkeypatch.setattr(hbase_store, "_HEADER_BELIEVED_S", 0.0)
+    monkeypatch.setattr(circuit_breaker, "OPEN_S", 0.2)
+    monkeypatch.setattr(gateway_thread, "_IDLE_S", 0.3)
+    with gateway_in_memory() as gateway, ExitStack() as stack:
+        yield Shared(gateway, stack)
+
+
+def test_a_list_that_one_replica_was_given_is_found_by_another(shared: Shared) -> None:
+    one, other = shared.replica(), shared.replica()
+    assert other.names() is None
+    one.put(DAYS)
+    assert one.names() == DAYS
+    other.finds(DAYS)
+    assert other.own_names() == DAYS
+    assert other.count("loaded") == 1
+    assert other.names(ListKey(("bob", "bob"), ANN.table)) is None
+    assert other.names(OTHER) is None
+
+
+def test_a_list_is_replaced_as_a_whole_in_all_replicas(shared: Shared) -> None:
+    one, other = shared.replica(), shared.replica()
+    one.put(DAYS)
+    other.finds(DAYS)
+    other.put(DAYS[:7])
+    one.finds(DAYS[:7])
+    assert one.own_names() == DAYS[:7]
+
+
+def test_an_equal_list_gets_new_times_and_no_new_rows(shared: Shared) -> None:
+    one, other = shared.replica(), shared.replica()
+    one.put(DAYS)
+    other.finds(DAYS)
+    rows = set(shared.gateway.rows)
+    shared.clock.now += 61
+    assert other.own_names() is None
+    one.put(DAYS)
+    assert set(shared.gateway.rows) == rows
+    other.finds(DAYS)
+    assert other.count("loaded") == 1, "what it had is believed again"
+
+
+def test_a_list_that_one_replica_drops_is_dropped_for_all(shared: Shared) -> None:
+    one, other = shared.replica(), shared.replica()
+    for key in (ANN, OTHER):
+        one.put(DAYS, key)
+        other.finds(DAYS, key)
+    other.store.forget({"unknown", "sales"})
+    assert other.own_names() is None
+    one.finds(None)
+    assert one.names(OTHER) == other.names(OTHER) == DAYS
+    eventually(lambda: other.count("dropped") == 1)
+    one.put(DAYS[:2])
+    other.finds(DAYS[:2])
+
+
+def test_a_list_that_is_being_written_while_its_table_is_written_is_not_published(shared: Shared) -> None:
+    one, other = shared.replica(), shared.replica()
+    shared.gateway.delay_s["mutateRows"] = 0.3
+    one.store.put(ANN, COLUMNS, TYPES, DAYS)
+    eventually(lambda: "mutateRows" in shared.gateway.calls)
+    shared.gateway.delay_s.clear()
+    other.store.forget({"sales"})
+    eventually(lambda: one.count("unpublished") == 1)
+    assert other.names() is None
+    assert one.own_names() == DAYS, "as a list that was asked for when its table was written, within one proxy"
+
+
+def test_an_older_list_does_not_take_the_place_of_a_newer_one(shared: Shared) -> None:
+    one, other = shared.replica(), shared.replica()
+    shared.clock.now += 30
+    one.put(DAYS)
+    shared.clock.now -= 20
+    assert other.store.put(ANN, COLUMNS, TYPES, DAYS[:3])
+    eventually(lambda: other.count("unpublished") == 1)
+    other.finds(DAYS)
+    assert one.names() == DAYS
+
+
+def test_a_list_that_a_statement_asked_for_meanwhile_stays_and_is_published(shared: Shared) -> None:
+    one, other = shared.replica(), shared.replica(deadline_s=0.2)
+    one.put(DAYS)
+    shared.clock.now += 1
+    shared.gateway.delay_s["scannerGetList"] = 1.0
+    assert other.names() is None, "it is not loaded in time"
+    assert other.store.put(ANN, COLUMNS, TYPES, DAYS[:3])
+    shared.gateway.delay_s.clear()
+    eventually(lambda: other.count("published") == 1)
+    assert other.names() == DAYS[:3]
+    one.finds(DAYS[:3])
+
+
+def test_a_list_that_is_dropped_while_it_is_loaded_is_not_kept(shared: Shared) -> None:
+    one, other = shared.replica(), shared.replica(deadline_s=0.2)
+    one.put(DAYS)
+    shared.gateway.delay_s["scannerGetList"] = 1.0
+    assert other.names() is None
+    other.store.forget({"sales"})
+    shared.gateway.delay_s.clear()
+    eventually(lambda: other.count("dropped") == 1)
+    assert other.own_names() is None
+    assert other.count("loaded") == 0
+
+
+def test_a_list_expires_for_all_and_one_of_the_future_is_not_believed(shared: Shared) -> None:
+    one, other = shared.replica(), shared.replica()
+    one.put(DAYS)
+    shared.clock.now += 61
+    assert other.names() is None
+    shared.clock.now -= 200
+    assert other.names() is None
+
+
+def test_each_replica_believes_a_list_for_as_long_as_it_is_configured(shared: Shared) -> None:
+    one, other = shared.replica(), shared.replica(ttl_s=10.0)
+    one.put(DAYS)
+    other.finds(DAYS)
+    shared.clock.now += 11
+    assert other.own_names() is None
+    assert one.names() == DAYS
+
+
+def test_a_list_longer_than_a_replica_keeps_is_not_loaded(shared: Shared) -> None:
+    one, other = shared.replica(), shared.replica(partitions_max=10)
+    one.put(DAYS)
+    assert other.names() is None
+    assert other.count("invalid") == 1
+
+
+@pytest.mark.parametrize("what", ["header", "entry", "lost", "foreign"])
+def test_a_list_that_was_changed_in_hbase_is_not_used(
+    shared: Shared, what: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    one, other = shared.replica(), shared.replica()
+    one.put(DAYS)
+    rows = shared.gateway.rows
+    header = shared_rows.header_row(ANN)
+    entry = next(row for row in sorted(rows) if row.startswith(b"1E"))
+    if what == "header":
+        rows[header][shared_rows.HEADER_COLUMN] = b"something else"
+    elif what == "foreign":
+        rows[shared_rows.header_row(OTHER)] = dict(rows.pop(header))
+    else:
+        cells = rows.pop(entry)
+        if what == "entry":
+            rows[entry + b"0"] = cells
+    with caplog.at_level(logging.WARNING):
+        assert other.names(OTHER if what == "foreign" else ANN) is None
+        eventually(lambda: other.count("invalid") == 1)
+    assert other.own_names() is None
+    other.put(DAYS[:1])
+    one.finds(DAYS[:1])
+
+
+def test_a_gateway_that_is_slow_delays_a_statement_by_the_deadline_and_then_not_at_all(
+    shared: Shared, caplog: pytest.LogCaptureFixture
+) -> None:
+    one = shared.replica(deadline_s=0.05)
+    one.put(DAYS)
+    one.finds(DAYS)
+    shared.gateway.delay_s[""] = 2.0
+    with caplog.at_level(logging.WARNING):
+        for _ in range(3):
+            begun = time.monotonic()
+            assert one.names() == DAYS, "from this replica's own store"
+            assert time.monotonic() - begun < 1.0
+        begun = time.monotonic()
+        for _ in range(100):
+            assert one.names() == DAYS
+        assert (time.monotonic() - begun) / 100 < 0.05
+    assert one.store.is_away
+    assert "left alone for now (reads): it answers too late for statements" in caplog.text
+    assert one.count("late") >= 103
+
+
+def test_a_replica_whose_gateway_is_away_goes_on_alone_and_joins_the_others_later(
+    shared: Shared, caplog: pytest.LogCaptureFixture
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    section = CatalogSection(store="hbase", store_gateway=f"127.0.0.1:{port}", store_deadline_s=PATIENT_S)
+    with caplog.at_level(logging.INFO), open_store(section, shared.clock) as store:
+        assert isinstance(store, HBasePartitionStore)
+        alone = Replica(store)
+        assert alone.names() is None
+        for _ in range(5):
+            assert alone.store.put(ANN, COLUMNS, TYPES, DAYS)
+            assert alone.names() == DAYS
+            time.sleep(0.05)
+        alone.store.forget({"sales"})
+        assert alone.names() is None
+        eventually(lambda: alone.store.is_away)
+        assert caplog.text.count("left alone for now") == 1
+        with gateway_in_memory(port):
+            eventually(lambda: alone.names() is None and not alone.store.is_away)
+            alone.put(DAYS[:3])
+        assert "answers again" in caplog.text
+
+
+@pytest.mark.parametrize("call", ["getRows", "scannerOpenWithScan", "scannerGetList", "mutateRows", "createTable"])
+@pytest.mark.parametrize("fault", ["garbage", "cut", "refused", "nothing", "other"])
+def test_whatever_the_gateway_answers_each_replica_goes_on(shared: Shared, call: str, fault: str) -> None:
+    one, other = shared.replica(), shared.replica()
+    one.put(DAYS)
+    if fault == "garbage":
+        shared.gateway.garbage[call] = b"HTTP/1.1 400 Bad Request\r\n\r\n"
+    elif fault == "cut":
+        shared.gateway.cut_bytes[call] = 20
+    elif fault == "refused":
+        shared.gateway.refused[call] = "org.apache.hadoop.hbase.NotServingRegionException: sales\n at java"
+    elif fault == "nothing":
+        shared.gateway.cut_bytes[call] = 0
+    else:
+        # The reply to another call, whole.
+        shared.gateway.garbage[call] = b"\x80\x01\x00\x02\x00\x00\x00\x05other\x00\x00\x00\x01\x00"
+    for _ in range(4):
+        assert other.names() in (None, DAYS)
+        assert other.store.put(OTHER, COLUMNS, TYPES, DAYS[:5])
+        assert other.own_names(OTHER) == DAYS[:5]
+        other.store.forget({"third"})
+    shared.gateway.garbage.clear()
+    shared.gateway.cut_bytes.clear()
+    shared.gateway.refused.clear()
+    other.finds(DAYS)
+    assert one.names() == DAYS
+
+
+def test_lists_of_a_table_that_could_not_be_dropped_are_not_used_until_they_are(shared: Shared) -> None:
+    one, other = shared.replica(), shared.replica()
+    one.put(DAYS)
+    other.finds(DAYS)
+    shared.gateway.refused["mutateRows"] = "no region server"
+    other.store.forget({"sales"})
+    for _ in range(10):
+        assert other.names() is None
+    assert one.names() == DAYS, "it cannot know"
+    shared.gateway.refused.clear()
+    one.finds(None)
+    eventually(lambda: other.count("dropped") == 1)
+
+
+def test_no_statement_waits_where_many_ask_at_once(shared: Shared) -> None:
+    one = shared.replica(deadline_s=0.05)
+    shared.gateway.delay_s["getRows"] = 0.5
+    begun = time.monotonic()
+    for number in range(200):
+        assert one.names(ListKey(("ann",), (f"t{number}",))) is None
+    assert time.monotonic() - begun < 5.0
+
+
+def test_a_header_that_was_read_is_believed_for_a_second(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = shared.replica()
+    monkeypatch.setattr(hbase_store, "_HEADER_BELIEVED_S", 60.0)
+    one.put(DAYS)
+    assert one.names() == DAYS
+    asked = shared.gateway.calls.count("getRows")
+    for _ in range(50):
+        assert one.names() == DAYS
+    assert shared.gateway.calls.count("getRows") == asked
+
+
+def test_a_store_that_is_closed_while_it_works_ends(shared: Shared) -> None:
+    one = shared.replica()
+    shared.gateway.delay_s[""] = 5.0
+    assert one.store.put(ANN, COLUMNS, TYPES, DAYS)
+    begun = time.monotonic()
+    shared.stack.close()
+    assert time.monotonic() - begun < 4.9
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_proxy_serves_and_says_so_where_its_gateway_is_away(tmp_path: Path, workers: int) -> None:
+    nobody, away = (Endpoint("127.0.0.1", free_port()) for _ in range(2))
+    settings = ("catalog.store=hbase", f"catalog.store_gateway={away}", f"proxy.workers={workers}")
+    options = tuple(option for setting in settings for option in ("--set", setting))
+    with proxy_process(nobody, tmp_path, options=options) as proxy:
+        with urlopen(f"{proxy.admin_url}/metrics", timeout=60) as answer:
+            metrics = answer.read().decode()
+        assert "starpruner_shared_lists_away" in metrics
+        assert 'starpruner_shared_lists_total{result="found"} 0.0' in metrics
+
+
+def test_a_proxy_makes_the_table(tmp_path: Path) -> None:
+    with gateway_in_memory() as gateway:
+        options = ("--set", "catalog.store=hbase", "--set", f"catalog.store_gateway=127.0.0.1:{gateway.port}")
+        with proxy_process(Endpoint("127.0.0.1", free_port()), tmp_path, options=options):
+            eventually(lambda: gateway.has_table)
