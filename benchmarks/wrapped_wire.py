@@ -146,7 +146,7 @@ def measured(kdc: Kdc, qop: str, replies: int, runs: int, keytabs: tuple[Path, P
         for _ in range(runs):
             direct_s.append(asyncio.run(fetched(behind, BACKEND, qop, ccache, replies)))
             proxied_s.append(asyncio.run(fetched(proxy.endpoint, PROXY, qop, ccache, replies)))
-        spent = processor_s(proxy.child.process.pid) or 0.0 - before
+        spent = (processor_s(proxy.child.process.pid) or 0.0) - before
         gigabytes = runs * replies * REPLY_BYTES / 1e9
         login_ms = None
         if qop == "auth":

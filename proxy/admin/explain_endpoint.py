@@ -25,6 +25,7 @@ from proxy.session.shared_state import SharedState
 from proxy.upstream.client import BackendClient, Login
 from proxy.upstream.dialer import Dialer
 from proxy.upstream.errors import BackendError, LoginError
+from proxy.wire.sasl import plain_user
 
 log = logging.getLogger(__name__)
 
@@ -100,21 +101,23 @@ async def logged_in(
     config: Config, user: str, password: str, database: str | None, backends: BackendPool
 ) -> AsyncIterator[BackendClient]:
     """A session of this user in a database. Raises BackendError."""
-    user, password, acts_for = await _checked_login(config, user, password)
+    user, password, credentials = await _checked_login(config, user, password)
     search = backends.search(user)
     lease = search.next_lease()
     if lease is None:
         raise BackendError(f"cannot reach the backend {backends.display_name}: {search.reason}")
     dialer = Dialer(config.upstream(), config.proxy.connect_timeout_s)
+    acts_for = user if dialer.upstream.acts_for_clients else None
+    login = Login(lease.address, user, password, database, dialer, acts_for, credentials)
     try:
-        async with BackendClient(Login(lease.address, user, password, database, dialer, acts_for)) as client:
+        async with BackendClient(login) as client:
             yield client
     finally:
         lease.release()
 
 
-async def _checked_login(config: Config, user: str, password: str) -> tuple[str, str, str | None]:
-    """The name and password for the backend, and the user for whom the proxy acts where it logs in as itself.
+async def _checked_login(config: Config, user: str, password: str) -> tuple[str, str, bytes | None]:
+    """The name and password for the backend, and the user's credentials where they have more than these.
 
     Where clients log in to the proxy, their passwords are checked here, as [kerberos] says. Raises BackendError.
     """
@@ -122,9 +125,9 @@ async def _checked_login(config: Config, user: str, password: str) -> tuple[str,
     if logins is None:
         return user, password, None
     try:
-        check = partial(logins.user_with_password, user, password.encode())
-        short_name = await password_check_in_thread(check, step_within_s(config.proxy.handshake_timeout_s))
+        check = partial(logins.credentials_with_password, user, password.encode())
+        credentials = await password_check_in_thread(check, step_within_s(config.proxy.handshake_timeout_s))
     except KerberosError as error:
         log.warning("the login of user %r failed: %r", user, str(error))
         raise LoginError(f"user {user!r}: {sentence_for_client(error)}") from None
-    return short_name, UNCHECKED_PASSWORD, short_name if config.kerberos.backend_principal else None
+    return plain_user(credentials) or "", UNCHECKED_PASSWORD, credentials

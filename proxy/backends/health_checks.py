@@ -47,7 +47,7 @@ class HealthProbe:
 
     def __init__(self, settings: ProbeSettings, upstream: Upstream = UPSTREAM) -> None:
         self._settings = settings
-        self._dialer = Dialer(upstream, settings.timeout_s)
+        self._dialer = Dialer(upstream.for_own_logins(), settings.timeout_s)
 
     async def check_login(self, address: Address) -> str | None:
         """Connect and log in: shows that the server has a free thread and its login works. Uses no executor."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import Final
@@ -74,6 +74,16 @@ class Upstream:
     path: str = HTTP_PATH
     # None: the backends ask for no Kerberos.
     kerberos: BackendKerberos | None = None
+
+    @property
+    def acts_for_clients(self) -> bool:
+        """True if the proxy logs in as itself, so that each session has to say for whom it is."""
+        return self.kerberos is not None and not self.kerberos.delegates
+
+    def for_own_logins(self) -> Upstream:
+        """The same for connections of no client: the proxy logs in as itself."""
+        kerberos = None if self.kerberos is None else replace(self.kerberos, delegates=False)
+        return replace(self, kerberos=kerberos)
 
 
 # The protocol of a server as it is installed.

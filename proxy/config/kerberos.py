@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
@@ -26,6 +27,8 @@ class BackendKerberos:
     own: ServiceKey
     principal: Principal
     protection: Protection
+    # True if the login is by the clients' tickets, and the session's user the client itself.
+    delegates: bool = False
 
 
 class KerberosSection(Section, frozen=True):
@@ -52,16 +55,18 @@ class KerberosSection(Section, frozen=True):
     # cannot check it: one that takes clients of Kerberos by their names alone checks no password.
     plain: Literal["refuse", "kdc"] = "refuse"
     # The principal of backends with hive.server2.authentication=KERBEROS, as hive/_HOST@EXAMPLE.COM, where _HOST
-    # is the backend's host. Empty: the backends ask for no Kerberos; where they look at no password, clients go on
-    # under their short names.
+    # is the backend's host. One that speaks HTTP may have another (hive.server2.authentication.spnego.principal).
+    # Empty: the backends ask for no Kerberos; where they look at no password, clients go on under their short
+    # names.
     backend_principal: str = ""
     # The principal that the proxy itself logs in as there. Empty: `principal`.
     own_principal: str = ""
-    # The protection of frames to the backends (hive.server2.thrift.sasl.qop).
+    # The protection of frames to the backends (hive.server2.thrift.sasl.qop). Over HTTP there is TLS alone.
     backend_qop: Qop = "auth"
     # The way in which a session at such a backend is the client's: "proxy_user" acts for it by
-    # hive.server2.proxy.user, which the backend has to allow our principal (hadoop.proxyuser.*). "delegation"
-    # (S4U2Proxy) is not there yet and is refused.
+    # hive.server2.proxy.user, which the backend has to allow our principal (hadoop.proxyuser.*). "delegation" logs
+    # in as the client, by its forwardable ticket for `principal`, which the KDC has to let delegate to
+    # `backend_principal` (S4U2Proxy), or by a ticket-granting ticket that the client sends.
     act_by: Literal["proxy_user", "delegation"] = "proxy_user"
 
     @property
@@ -96,6 +101,7 @@ class KerberosSection(Section, frozen=True):
             rules,
             PlainLogins(self.plain),
             data_bytes_max,
+            self._delegates,
         )
 
     def backend_kerberos(self) -> BackendKerberos | None:
@@ -105,26 +111,41 @@ class KerberosSection(Section, frozen=True):
             return None
         try:
             own = self._key(self.own_principal or self.principal)
-            return BackendKerberos(own, parse_principal(self.backend_principal), Protection(self.backend_qop))
+            peer, protection = parse_principal(self.backend_principal), Protection(self.backend_qop)
+            return BackendKerberos(own, peer, protection, self._delegates)
         except KerberosError as error:
             raise ConfigError(f"kerberos: {error}") from None
 
     def expect_transport(self, backend: str) -> None:
-        """Raise ConfigError where the backends speak something over which Kerberos is not spoken to them."""
-        if self.takes_logins and backend != "sasl":
+        """Raise ConfigError where the backends speak something over which they cannot be logged in to."""
+        if not self.takes_logins or backend == "sasl":
+            return
+        if backend != "http" or not self.backend_principal:
             raise ConfigError(
-                f'kerberos: backend.transport is "{backend}", and with [kerberos] it has to be "sasl"'
+                f'kerberos: backend.transport is "{backend}", and with [kerberos] it has to be "sasl", or "http" '
+                "with kerberos.backend_principal"
             )
+        if self.backend_qop != "auth":
+            raise ConfigError(
+                'kerberos.backend_qop would do nothing: backend.transport is "http", which TLS protects'
+            )
+
+    def expect_clients(self, listeners: Iterable[str]) -> None:
+        """Raise ConfigError where clients come by a transport over which they cannot be served as configured."""
+        if self._delegates and "http" in listeners:
+            raise ConfigError(
+                'kerberos.act_by: "delegation" is for clients of the binary protocol, and a listener has '
+                'transport = "http"; "proxy_user" serves both'
+            )
+
+    @property
+    def _delegates(self) -> bool:
+        return self.act_by == "delegation"
 
     def _key(self, principal: str) -> ServiceKey:
         return ServiceKey(parse_principal(principal), Path(self.keytab))
 
     def _expect_whole(self) -> None:
-        if self.act_by == "delegation":
-            raise ConfigError(
-                'kerberos.act_by: "delegation" (S4U2Proxy) is not there yet; "proxy_user" acts for clients by '
-                "hive.server2.proxy.user"
-            )
         if not self.takes_logins:
             default = KerberosSection()
             alone = [key for key in self.__struct_fields__ if getattr(self, key) != getattr(default, key)]
@@ -133,6 +154,8 @@ class KerberosSection(Section, frozen=True):
                     f"kerberos: {', '.join(alone)} would do nothing: principal or backend_principal is missing"
                 )
             return
+        if self._delegates and not self.backend_principal:
+            raise ConfigError('kerberos.act_by = "delegation" needs kerberos.backend_principal')
         if not self.keytab:
             raise ConfigError("kerberos.keytab is missing: the file with the key of kerberos.principal")
         if not (self.principal or self.own_principal):

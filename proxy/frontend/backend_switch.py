@@ -21,7 +21,9 @@ from proxy.wire.thrift.errors import RemoteProtocolError
 
 
 async def arrive(dialer: Dialer, lease: Lease, credentials: bytes, login_s: float) -> asyncio.Transport:
-    """Connect, and log in: by Kerberos as the proxy itself, or with this PLAIN response, if one is asked for.
+    """Connect, and log in with this PLAIN response if one is asked for, or by Kerberos.
+
+    By Kerberos it is as the proxy itself, or by the tickets that come with the response.
 
     The lease is released if that fails. Raises BackendError.
     """
@@ -29,20 +31,23 @@ async def arrive(dialer: Dialer, lease: Lease, credentials: bytes, login_s: floa
     login = plain_start_with(credentials) if takes_plain else b""
     arrival = _Arrival(login)
     try:
-        return await _arrive(arrival, dialer, lease, login_s)
+        return await _arrive(arrival, dialer, lease, credentials, login_s)
     except BaseException:
         arrival.abort()
         lease.release()
         raise
 
 
-async def _arrive(arrival: _Arrival, dialer: Dialer, lease: Lease, login_s: float) -> asyncio.Transport:
+async def _arrive(
+    arrival: _Arrival, dialer: Dialer, lease: Lease, credentials: bytes, login_s: float
+) -> asyncio.Transport:
     try:
         await dialer.connect(arrival.side, lease.address)
         async with asyncio.timeout(login_s):
             transport = _still_open(await arrival.accepted)
             if (kerberos := dialer.upstream.kerberos) is not None:
-                transport = await arrival.log_in(transport, kerberos, lease.address, step_within_s(login_s))
+                step_s = step_within_s(login_s)
+                transport = await arrival.log_in(transport, kerberos, lease.address, credentials, step_s)
     except UnreachableError as error:
         lease.backend_failed(str(error))
         raise BackendError(f"cannot reach the backend {lease.address}: {error}") from None
@@ -87,12 +92,17 @@ class _Arrival:
         return SocketCallbacks(self._connected, self._answered, self._lost, lambda _: None)
 
     async def log_in(
-        self, transport: asyncio.Transport, kerberos: BackendKerberos, address: Address, step_s: float
+        self,
+        transport: asyncio.Transport,
+        kerberos: BackendKerberos,
+        address: Address,
+        credentials: bytes,
+        step_s: float,
     ) -> asyncio.Transport:
         """Log in by Kerberos. Raises KerberosError or RemoteProtocolError."""
         received: asyncio.Queue[bytes] = asyncio.Queue()
         self._received = received
-        layer = await log_in_by_kerberos(kerberos, address, self._read, transport.write, step_s)
+        layer = await log_in_by_kerberos(kerberos, address, credentials, self._read, transport.write, step_s)
         if not received.empty():
             raise RemoteProtocolError("said more than was asked")
         self.has_logged_in = True

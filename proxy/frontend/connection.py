@@ -84,7 +84,7 @@ class Connection:
                 listener.transport,
                 ProxyUsers(context.config.proxy_users),
                 context.client_logins.get(listener),
-                acts_for_clients=context.dialer.upstream.kerberos is not None,
+                acts_for_clients=context.dialer.upstream.acts_for_clients,
             ),
             context.tracked_statements,
             self._loop.time,
@@ -296,6 +296,7 @@ class Connection:
     def _protect_client(self, layer: SecurityLayer) -> None:
         if self._client is not None:
             self._client = ProtectedTransport(self._client, layer)
+            self._client.set_write_buffer_limits(high=self._settings.write_buffer_bytes_max)
 
     def _pause_client(self, reason: str, *, on: bool) -> None:
         was_paused = bool(self._client_pauses)

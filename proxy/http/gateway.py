@@ -58,7 +58,7 @@ class Gateway:
         self._impersonation = Impersonation(
             ProxyUsers(context.config.proxy_users),
             names_user=upstreams.names_user,
-            acts_for_login=context.dialer.upstream.kerberos is not None,
+            acts_for_login=context.dialer.upstream.acts_for_clients,
         )
         self._routes = Routes(context.backends, context.handles)
         # By the backend, and by the identity of the client there.

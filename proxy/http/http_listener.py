@@ -53,6 +53,8 @@ class _CallUnderWay:
     # Without a time until the proxy ends the call.
     deadline: asyncio.Timeout = field(default_factory=lambda: asyncio.timeout(None))
     is_answer_begun: bool = False
+    # Headers by which the proxy proves who it is, where its client has logged in to it.
+    proof: list[tuple[str, str]] = field(default_factory=list)
 
 
 class HttpListener:
@@ -204,7 +206,8 @@ class HttpListener:
         request = call.request
         query, headers = request.raw_path.partition("?")[2], list(request.headers.items())
         if self._logins is not None:
-            headers = await self._logins.identified(headers)
+            identified = await self._logins.identified(headers)
+            headers, call.proof = identified.headers, identified.proof
         refused = self._refused(query, headers)
         if refused is not None:
             log.warning("a request from %s: %s", request.remote, refused)
@@ -234,9 +237,9 @@ async def _forward(call: _CallUnderWay, answered: ExchangeReply) -> web.StreamRe
     if answered.body is not None or incoming is None:
         answered.drop()
         passing = () if incoming is None else incoming.headers
-        headers = [(name, value) for name, value in passing if name.lower() != "content-type"]
+        headers = [(name, value) for name, value in passing if name.lower() != "content-type"] + call.proof
         return web.Response(body=answered.body, headers=CIMultiDict(headers), content_type=_THRIFT)
-    response = web.StreamResponse(status=incoming.status, headers=CIMultiDict(incoming.headers))
+    response = web.StreamResponse(status=incoming.status, headers=CIMultiDict((*incoming.headers, *call.proof)))
     response.content_length = incoming.length
     call.is_answer_begun = True
     try:

@@ -11,6 +11,7 @@ import re
 import time
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
+from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
 from secrets import token_bytes
@@ -22,6 +23,7 @@ from proxy.kerberos.errors import KerberosError, sentence_for_client
 from proxy.net.login_threads import password_check_in_thread, step_in_thread, step_within_s
 from proxy.upstream.errors import RefusedError
 from proxy.upstream.http_headers import plain_response
+from proxy.wire.sasl import plain_user
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +34,15 @@ _REMEMBERED_MAX: Final = 10_000
 _NEGOTIATE: Final = re.compile(r"negotiate *:? *", re.IGNORECASE)
 # A PLAIN response: a user to act for, a name, a password.
 _PLAIN_WORDS: Final = 3
+
+
+@dataclass(frozen=True)
+class Identified:
+    """A request whose client is known."""
+
+    headers: list[tuple[str, str]] = field(repr=False)
+    # Headers of the answer, by which the proxy proves who it is.
+    proof: list[tuple[str, str]] = field(repr=False)
 
 
 class HttpLogins:
@@ -49,23 +60,25 @@ class HttpLogins:
         negotiates = ["Negotiate"] if self._logins.service is not None else []
         return negotiates if self._logins.plain is PlainLogins.REFUSE else [*negotiates, 'Basic realm="hive"']
 
-    async def identified(self, headers: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    async def identified(self, headers: list[tuple[str, str]]) -> Identified:
         """Return the headers with the login that the backend side goes by. Raises RefusedError."""
         said = [value for name, value in headers if name.lower() == "authorization"]
         if len(said) != 1:
             raise RefusedError("a request needs one login, by Negotiate (Kerberos) or as the server offers")
-        user = await self._user(said[0])
+        user, answer = await self._user(said[0])
         basic = b64encode(f"{user}:{UNCHECKED_PASSWORD}".encode()).decode()
         # A cookie could name somebody else.
         others = [pair for pair in headers if pair[0].lower() not in ("authorization", "cookie")]
-        return [*others, ("Authorization", f"Basic {basic}")]
+        # A client that asked for no proof reads past it.
+        proof = [("WWW-Authenticate", f"Negotiate {b64encode(answer).decode()}")] if answer else []
+        return Identified([*others, ("Authorization", f"Basic {basic}")], proof)
 
-    async def _user(self, authorization: str) -> str:
+    async def _user(self, authorization: str) -> tuple[str, bytes]:
         try:
             if (negotiate := _NEGOTIATE.match(authorization)) is not None:
                 token = _decoded(authorization[negotiate.end() :])
                 return await step_in_thread(partial(self._logins.user_with_ticket, token), self._step_s)
-            return await self._user_with_password(authorization)
+            return await self._user_with_password(authorization), b""
         except KerberosError as error:
             log.warning("the login of a client over HTTP failed: %r", str(error))
             raise RefusedError(sentence_for_client(error)) from None
@@ -79,9 +92,10 @@ class HttpLogins:
         if found is not None and time.monotonic() < found[1]:
             return found[0]
         name, password = words[1].decode("utf-8", "replace"), words[2]
-        user = await password_check_in_thread(
-            partial(self._logins.user_with_password, name, password), self._step_s
+        credentials = await password_check_in_thread(
+            partial(self._logins.credentials_with_password, name, password), self._step_s
         )
+        user = plain_user(credentials) or ""
         if len(self._remembered) >= _REMEMBERED_MAX:
             self._remembered.clear()
         self._remembered[digest] = user, time.monotonic() + _REMEMBERED_S

@@ -9,7 +9,7 @@ from proxy.backends.backend import Backend
 from proxy.backends.pool import BackendPool
 from proxy.operations.internal_call import Call
 from proxy.upstream.dialer import Dialer
-from proxy.upstream.errors import BackendError, UnsentError
+from proxy.upstream.errors import BackendError, OwnLoginError, UnsentError
 from proxy.upstream.http_connections import HttpConnections, HttpReply
 from proxy.upstream.http_cookies import cookies_for, mark_of_backend, marks_in
 from proxy.upstream.http_headers import Caller, forwarded_headers
@@ -20,11 +20,12 @@ class HttpUpstreams:
     """The backends of a process, and its connections to them."""
 
     names_user: Final = False
-    takes_do_as: Final = True
     has_lasting_sessions: Final = True
 
     def __init__(self, dialer: Dialer, backends: BackendPool, key: bytes) -> None:
         """Take `key` for the digests of credentials, so that they are of no use elsewhere."""
+        # A session at a kerberized backend says for whom it is by its configuration, which doAs would overrule.
+        self.takes_do_as = dialer.upstream.kerberos is None
         self.connections = HttpConnections(dialer)
         self.backends = backends
         self.key = key
@@ -93,9 +94,11 @@ class HttpUpstream:
         try:
             incoming = await upstreams.connections.post(address, call.message, self._caller.query, self._headers)
         except BaseException as error:
-            if isinstance(error, BackendError):
+            if isinstance(error, BackendError) and not isinstance(error, OwnLoginError):
                 lease.backend_failed(str(error))
             lease.release()
+            if isinstance(error, OwnLoginError):
+                raise UnsentError(str(error)) from None
             raise
         lease.backend_answered()
         incoming.call_at_end(lease.release)

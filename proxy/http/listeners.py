@@ -80,7 +80,7 @@ class Listeners:
     def _refusal(self, login: str, wanted: str) -> str | None:
         refused = self._proxy_users.refusal(login or None, wanted)
         if refused is None and not self._upstreams.takes_do_as and wanted != login:
-            return "Starpruner: doAs is not for a backend that does not speak HTTP; hive.server2.proxy.user is"
+            return "Starpruner: doAs is not for a binary or kerberized backend; hive.server2.proxy.user is"
         return refused
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from proxy.kerberos.context import Context
+from proxy.kerberos.delegation import ClientTickets, DelegatedCredentials
 from proxy.kerberos.errors import KerberosError
 from proxy.kerberos.name_rules import NameRules
-from proxy.kerberos.principals import parse_principal
+from proxy.kerberos.principals import Principal, parse_principal
 from proxy.kerberos.protection import Protection, Selection, decode_selection, encode_offer
 from proxy.kerberos.security_layer import SecurityLayer
 from proxy.wire.sasl import plain_response
@@ -73,13 +74,18 @@ class GssapiLogin:
         protections: Collection[Protection],
         rules: NameRules,
         data_bytes_max: int,
+        delegates_to: Principal | None = None,
     ) -> None:
-        """`context` begins a context, with the first step; `data_bytes_max` bounds a call of the client."""
+        """`context` begins a context, with the first step; `data_bytes_max` bounds a call of the client.
+
+        `delegates_to` is the principal that is to act for the client by its tickets, if there is one.
+        """
         self._begin = context
         self._context: Context | None = None
         self._protections = protections
         self._rules = rules
         self._data_bytes_max = data_bytes_max
+        self._delegates_to = delegates_to
         self._offered: frozenset[Protection] = frozenset()
         self._state = _State.CONTEXT
         self._tokens = 0
@@ -135,8 +141,17 @@ class GssapiLogin:
                 f"{initiator} cannot act for {selection.authorization[:100]!r} by SASL; "
                 "hive.server2.proxy.user can, where [proxy_users] says so"
             )
-        user = self._rules.short_name(parse_principal(initiator))
-        return Accepted(plain_response(user, UNCHECKED_PASSWORD), self._layer(context, selection))
+        client = parse_principal(initiator)
+        credentials = plain_response(self._rules.short_name(client), UNCHECKED_PASSWORD)
+        if self._delegates_to is not None:
+            credentials = self._with_tickets(credentials, client, self._delegates_to, context.delegated)
+        return Accepted(credentials, self._layer(context, selection))
+
+    @staticmethod
+    def _with_tickets(credentials: bytes, client: Principal, acting: Principal, delegated: Any | None) -> bytes:
+        if delegated is None:
+            raise KerberosError(f"the library gives no credentials by which {acting} can act for {client}")
+        return DelegatedCredentials.with_tickets(credentials, ClientTickets(client, acting, delegated))
 
     def _layer(self, context: Context, selection: Selection) -> SecurityLayer | None:
         if selection.protection is Protection.AUTH:

@@ -12,6 +12,7 @@ from typing import Final
 
 from proxy.kerberos.backend_login import GSSAPI
 from proxy.kerberos.client_login import UNCHECKED_PASSWORD, Accepted, ClientLogin, GssapiLogin, LoginStep
+from proxy.kerberos.delegation import DelegatedCredentials
 from proxy.kerberos.errors import KerberosError
 from proxy.kerberos.gss import acceptor_context, check_password
 from proxy.kerberos.name_rules import NameRules
@@ -57,12 +58,16 @@ class ClientLogins:
     rules: NameRules
     plain: PlainLogins
     data_bytes_max: int
+    # True if the proxy logs in to the backends by the clients' tickets.
+    delegates: bool = False
 
     def login_by(self, mechanism: bytes) -> ClientLogin:
         """Begin a login by that mechanism of SASL."""
         if mechanism == GSSAPI and self.service is not None:
-            begin = partial(acceptor_context, self.service.principal, self.service.keytab)
-            return GssapiLogin(begin, self.protections, self.rules, self.data_bytes_max)
+            own = self.service.principal
+            begin = partial(acceptor_context, own, self.service.keytab, delegates=self.delegates)
+            acting = own if self.delegates else None
+            return GssapiLogin(begin, self.protections, self.rules, self.data_bytes_max, acting)
         if mechanism == PLAIN and self.plain is not PlainLogins.REFUSE:
             return _PlainLogin(self)
         taken = [
@@ -73,25 +78,33 @@ class ClientLogins:
             f"a login by {mechanism_name(mechanism)} is not taken here, by {' or '.join(taken)} it is"
         )
 
-    def user_with_ticket(self, token: bytes) -> str:
-        """Return the short name of a user who logs in by one token (SPNEGO). It may wait for files."""
+    def user_with_ticket(self, token: bytes) -> tuple[str, bytes]:
+        """Return the short name of a user who logs in by one token (SPNEGO), and our own, which proves the proxy.
+
+        It may wait for files.
+        """
         if self.http_service is None:
             raise KerberosError("a login by Kerberos is not taken here")
         context = acceptor_context(self.http_service.principal, self.http_service.keytab, negotiates=True)
-        _ = context.step(token)
+        answer = context.step(token)
         if not context.is_complete:
             raise KerberosError("it takes more than one token")
-        return self.rules.short_name(parse_principal(context.initiator))
+        return self.rules.short_name(parse_principal(context.initiator)), answer
 
-    def user_with_password(self, user: str, password: bytes) -> str:
-        """Return the short name of a user whose password the KDC has checked. It may wait for the KDC."""
+    def credentials_with_password(self, user: str, password: bytes) -> bytes:
+        """Return the login of other connections, by the short name of a user whose password the KDC has checked.
+
+        It may wait for the KDC.
+        """
         if self.plain is not PlainLogins.KDC:
             raise KerberosError('passwords are not checked: kerberos.plain is not "kdc"')
         if _NOT_IN_USERS.search(user):
             # Of another realm, an instance, or escaped: a typed name is one of the default realm.
             raise KerberosError(f"{user[:100]!r} is no name to log in with: it has one of / @ \\")
         service = self.password_service
-        return self.rules.short_name(check_password(user, password, service.principal, service.keytab))
+        tickets = check_password(user, password, service.principal, service.keytab)
+        credentials = plain_response(self.rules.short_name(tickets.client), UNCHECKED_PASSWORD)
+        return DelegatedCredentials.with_tickets(credentials, tickets) if self.delegates else credentials
 
 
 class _PlainLogin:
@@ -114,4 +127,4 @@ class _PlainLogin:
             user = name.decode()
         except UnicodeDecodeError:
             raise KerberosError("the user's name is no text") from None
-        return Accepted(plain_response(self._logins.user_with_password(user, password), UNCHECKED_PASSWORD))
+        return Accepted(self._logins.credentials_with_password(user, password))

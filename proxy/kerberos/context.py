@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 
 class Unwrapped(NamedTuple):
@@ -23,6 +23,11 @@ class Context(Protocol):
     @property
     def initiator(self) -> str:
         """The principal that logged in. For a complete context of a server."""
+        ...
+
+    @property
+    def delegated(self) -> Any | None:
+        """Credentials by which we can act as the one who logged in. For a complete context of a server."""
         ...
 
     @property

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from proxy.kerberos.context import Unwrapped
+from proxy.kerberos.delegation import ClientTickets
 from proxy.kerberos.errors import KerberosError, KerberosMissingError
 from proxy.kerberos.principals import Principal, parse_principal
 from proxy.kerberos.ticket_caches import TICKET_CACHES
@@ -39,8 +40,10 @@ def library() -> Any:
 class GssContext:
     """A context of python-gssapi. The first step acquires the credentials."""
 
-    def __init__(self, begin: Callable[[], Any]) -> None:
+    def __init__(self, begin: Callable[[], Any], advice: str = "") -> None:
+        """`advice` comes behind the reason why there is no first token, for which the KDC is asked."""
         self._begin = begin
+        self._advice = advice
         self._context: Any = None
 
     @property
@@ -58,6 +61,12 @@ class GssContext:
             if library().RequirementFlag.anonymity in self._context.actual_flags:
                 raise KerberosError("the client is anonymous")
             return str(self._context.initiator_name)
+
+    @property
+    def delegated(self) -> Any | None:
+        """See Context."""
+        with _mapped_errors():
+            return self._context.delegated_creds
 
     @property
     def can_check_integrity(self) -> bool:
@@ -84,7 +93,11 @@ class GssContext:
                 self._context = self._begin()
                 # An error ends the login here and now, with its own words.
                 self._context.__DEFER_STEP_ERRORS__ = False
-            return bytes(self._context.step(token or None) or b"")
+        try:
+            with _mapped_errors():
+                return bytes(self._context.step(token or None) or b"")
+        except KerberosError as error:
+            raise KerberosError(f"{error}{'' if token else self._advice}") from None
 
     def wrap(self, data: bytes, *, encrypts: bool) -> bytes:
         """See Context."""
@@ -106,10 +119,14 @@ class GssContext:
             return int(self._context.get_wrap_size_limit(token_bytes_max, encrypts))
 
 
-def acceptor_context(principal: Principal, keytab: Path, *, negotiates: bool = False) -> GssContext:
+def acceptor_context(
+    principal: Principal, keytab: Path, *, negotiates: bool = False, delegates: bool = False
+) -> GssContext:
     """A context in which a client logs in to this principal, whose key is in the keytab.
 
-    Kerberos alone is taken, whatever mechanisms are installed; where it `negotiates`, also within SPNEGO.
+    Kerberos alone is taken, whatever mechanisms are installed; where it `negotiates`, also within SPNEGO. Where it
+    `delegates`, the principal can act as the client afterwards: by the client's own ticket if that is forwardable
+    (S4U2Proxy; the KDC is asked only then), or by a ticket-granting ticket that the client sends along.
     """
 
     def begin() -> Any:
@@ -117,7 +134,10 @@ def acceptor_context(principal: Principal, keytab: Path, *, negotiates: bool = F
         _expect_readable(keytab)
         mechanisms = [_kerberos(), gssapi.OID.from_int_seq(_SPNEGO)] if negotiates else [_kerberos()]
         credentials = gssapi.Credentials(
-            name=_name(principal), usage="accept", store=_keys(keytab), mechs=mechanisms
+            name=_name(principal),
+            usage="both" if delegates else "accept",
+            store=_keys(keytab) | (_tickets(principal, keytab) if delegates else {}),
+            mechs=mechanisms,
         )
         return gssapi.SecurityContext(creds=credentials, usage="accept")
 
@@ -130,18 +150,36 @@ def initiator_context(own: Principal, keytab: Path, peer: Principal) -> GssConte
     def begin() -> Any:
         gssapi = library()
         _expect_readable(keytab)
-        # With the keytab beside the cache, the library renews its tickets.
-        store = {"client_keytab": f"FILE:{keytab}", "ccache": TICKET_CACHES.name_for(own, keytab)}
-        credentials = gssapi.Credentials(name=_name(own), usage="initiate", store=store, mechs=[_kerberos()])
-        return gssapi.SecurityContext(
-            name=_name(peer), creds=credentials, usage="initiate", mech=_kerberos(), flags=_initiator_flags()
+        credentials = gssapi.Credentials(
+            name=_name(own), usage="initiate", store=_tickets(own, keytab), mechs=[_kerberos()]
         )
+        return _initiator(credentials, peer)
 
     return GssContext(begin)
 
 
-def check_password(user: str, password: bytes, service: Principal, keytab: Path) -> Principal:
-    """Let the KDC check a password, and return the user's principal. Raises KerberosError.
+def delegated_context(tickets: ClientTickets, peer: Principal) -> GssContext:
+    """A context in which we log in to a principal as the client whose tickets these are."""
+
+    def begin() -> Any:
+        try:
+            left_s = tickets.credentials.lifetime
+        except library().exceptions.ExpiredCredentialsError:
+            left_s = 0
+        # None is a lifetime without an end.
+        if left_s is not None and left_s <= 0:
+            raise KerberosError(f"the ticket of {tickets.client} has ended: log in anew, and connect again")
+        return _initiator(tickets.credentials, peer)
+
+    advice = (
+        f"; the KDC has to let {tickets.acting} delegate to {peer}, and the client's ticket has to be forwardable "
+        "(kinit -f)"
+    )
+    return GssContext(begin, advice)
+
+
+def check_password(user: str, password: bytes, service: Principal, keytab: Path) -> ClientTickets:
+    """Let the KDC check a password, and return the user's tickets. Raises KerberosError.
 
     A ticket to `service`, whose key is in the keytab, proves that the KDC is the true one.
     """
@@ -152,15 +190,15 @@ def check_password(user: str, password: bytes, service: Principal, keytab: Path)
         _expect_readable(keytab)
         name = gssapi.Name(user, gssapi.NameType.user)
         acquired = gssapi.raw.acquire_cred_with_password(name, password, usage="initiate", mechs=[_kerberos()])
-        client = gssapi.SecurityContext(
-            name=_name(service), creds=gssapi.Credentials(acquired.creds), usage="initiate", mech=_kerberos()
-        )
+        credentials = gssapi.Credentials(acquired.creds)
+        client = gssapi.SecurityContext(name=_name(service), creds=credentials, usage="initiate", mech=_kerberos())
         keys = gssapi.Credentials(name=_name(service), usage="accept", store=_keys(keytab), mechs=[_kerberos()])
         server = gssapi.SecurityContext(creds=keys, usage="accept")
         _ = server.step(client.step())
         if not server.complete:
             raise KerberosError("the KDC's ticket proved nothing")
-        return parse_principal(str(server.initiator_name))
+        principal = parse_principal(str(server.initiator_name))
+        return ClientTickets(principal, principal, credentials)
 
 
 def _name(principal: Principal) -> Any:
@@ -176,15 +214,23 @@ def _keys(keytab: Path) -> dict[str, str]:
     return {"keytab": f"FILE:{keytab}"}
 
 
-def _initiator_flags() -> list[Any]:
+def _tickets(own: Principal, keytab: Path) -> dict[str, str]:
+    """Our own tickets. With the keytab beside the cache, the library renews them."""
+    return {"client_keytab": f"FILE:{keytab}", "ccache": TICKET_CACHES.name_for(own, keytab)}
+
+
+def _initiator(credentials: Any, peer: Principal) -> Any:
     flag = library().RequirementFlag
-    return [
+    flags = [
         flag.mutual_authentication,
         flag.integrity,
         flag.confidentiality,
         flag.replay_detection,
         flag.out_of_sequence_detection,
     ]
+    return library().SecurityContext(
+        name=_name(peer), creds=credentials, usage="initiate", mech=_kerberos(), flags=flags
+    )
 
 
 def _expect_readable(keytab: Path) -> None:

@@ -3,6 +3,9 @@
 After a login with QOP auth-int or auth-conf each frame holds one token of GSSAPI. The proxy works on plain frames:
 tokens that come are unwrapped, one frame each, and frames that go are cut into tokens that the other side takes.
 Hive's transport reads the tokens of a message as one stream, however many they are.
+
+`content` and `wrapped` use the login's context: one thread at a time may be in either. Tokens may be taken from
+the bytes that came meanwhile.
 """
 
 from __future__ import annotations
@@ -54,11 +57,24 @@ class SecurityLayer:
 
         Raises RemoteProtocolError for bytes that the other side has not wrapped as agreed, or not now.
         """
-        self._tokens.feed(data)
+        self.feed(data)
         frames: list[bytes] = []
-        while (token := self._tokens.next_frame()) is not None:
-            frames.append(frame(self._content(token)))
+        while (token := self.next_token()) is not None:
+            frames.append(frame(self.content(token)))
         return b"".join(frames)
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes that came, cut anywhere."""
+        self._tokens.feed(data)
+
+    def next_token(self) -> bytes | None:
+        """Return the next whole token that came, for `content`. Raises RemoteProtocolError for a false length."""
+        return self._tokens.next_frame()
+
+    @property
+    def waiting_bytes(self) -> int:
+        """The bytes that came and are in no token yet."""
+        return self._tokens.waiting_bytes
 
     def wrapped(self, data: bytes | memoryview) -> bytes:
         """Take bytes of plain frames, cut anywhere, and return them wrapped. Raises KerberosError."""
@@ -81,7 +97,8 @@ class SecurityLayer:
             view = view[len(piece) :]
         return b"".join(pieces)
 
-    def _content(self, token: bytes) -> bytes:
+    def content(self, token: bytes) -> bytes:
+        """Return the data of a token, the body of a plain frame. Raises RemoteProtocolError as `unwrapped`."""
         try:
             data, was_encrypted = self._context.unwrap(token)
         except KerberosError as error:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Final, NoReturn
 
@@ -11,8 +12,8 @@ from proxy.config.address import Address
 from proxy.config.endpoints import Transport
 from proxy.config.kerberos import BackendKerberos
 from proxy.kerberos.errors import KerberosError
-from proxy.kerberos.security_layer import SecurityLayer
 from proxy.net.login_threads import step_within_s
+from proxy.net.protected_transport import protected_streams
 from proxy.operations.internal_call import Call, Reply
 from proxy.upstream.dialer import Dialer, UnreachableError
 from proxy.upstream.errors import BackendError, LoginError, OwnLoginError
@@ -37,15 +38,15 @@ class BinaryLink:
         self._framing = FRAMED if self._asks_for_a_login else UNFRAMED
         # The proxy and clients over HTTP read replies without frames.
         self._replies = FramedReplyStream(strips_headers=True) if self._asks_for_a_login else UnframedReplyStream()
-        # Set where frames are wrapped: the socket's bytes are tokens then.
-        self._layer: SecurityLayer | None = None
         self._reader: asyncio.StreamReader
         self._writer: asyncio.StreamWriter
+        self._socket_writer: asyncio.StreamWriter
 
     async def open(self, credentials: bytes, login_owner: str) -> None:
         """Connect, and log in with this PLAIN response if the backend asks for a login.
 
-        Where it asks for Kerberos, the proxy logs in as itself: the caller has checked who `credentials` are of.
+        Where it asks for Kerberos, the proxy logs in as itself, or by the tickets that come with `credentials`:
+        the caller has checked whose these are.
         Raises BackendError; `login_owner` names the user of a refused login in its sentence.
         """
         await self._dial()
@@ -53,7 +54,7 @@ class BinaryLink:
             return
         try:
             if self._dialer.upstream.kerberos is not None:
-                await self._log_in_by_kerberos(self._dialer.upstream.kerberos)
+                await self._log_in_by_kerberos(self._dialer.upstream.kerberos, credentials)
             else:
                 await self._log_in(plain_start_with(credentials), login_owner)
         except BaseException:
@@ -62,7 +63,7 @@ class BinaryLink:
 
     async def ask(self, call: Call) -> Reply:
         """Send a call and wait for its reply. Raises BackendError."""
-        self._write(self._framing.to_wire(call.message))
+        self._writer.write(self._framing.to_wire(call.message))
         self._replies.expect(PendingCall(Handling.OURS, call.name, call.seqid, call.reply_bytes_max))
         try:
             async with asyncio.timeout(self._reply_s):
@@ -85,9 +86,10 @@ class BinaryLink:
     async def send(self, name: str, seqid: int, message: bytes) -> None:
         """Send a call whose reply is then read with `next_chunk`. Raises BackendError."""
         self._replies.expect(PendingCall(Handling.RELAY, name, seqid))
-        self._write(self._framing.to_wire(message))
+        self._writer.write(self._framing.to_wire(message))
         try:
-            await self._writer.drain()
+            with self._mapped_wrapping():
+                await self._writer.drain()
         except OSError:
             self._raise_closed("while a call was sent")
 
@@ -150,12 +152,13 @@ class BinaryLink:
             words = message.body.decode("utf-8", "replace") or "no reason given"
             raise LoginError(f"the backend {self._address} refused the login of {login_owner}: {words}")
 
-    async def _log_in_by_kerberos(self, kerberos: BackendKerberos) -> None:
+    async def _log_in_by_kerberos(self, kerberos: BackendKerberos, credentials: bytes) -> None:
         try:
             async with asyncio.timeout(self._reply_s):
-                self._layer = await log_in_by_kerberos(
+                layer = await log_in_by_kerberos(
                     kerberos,
                     self._address,
+                    credentials,
                     partial(self._read_some, "during the login"),
                     self._writer.write,
                     step_within_s(self._reply_s),
@@ -166,29 +169,30 @@ class BinaryLink:
             self.not_hiveserver2(str(error))
         except KerberosError as error:
             raise OwnLoginError(f"the backend {self._address}: {error}") from None
-
-    def _write(self, frames: bytes) -> None:
-        try:
-            self._writer.write(frames if self._layer is None else self._layer.wrapped(frames))
-        except KerberosError as error:
-            raise BackendError(f"a call to the backend {self._address} cannot be wrapped: {error}") from None
+        if layer is not None:
+            # A writer of asyncio that nobody holds closes its socket.
+            self._socket_writer = self._writer
+            self._reader, self._writer = protected_streams(self._writer, layer)
 
     async def _read_some(self, when: str) -> bytes:
-        while True:
+        with self._mapped_wrapping():
             try:
                 received = await self._reader.read(_READ_BYTES)
             except OSError:
                 received = b""
-            if not received:
-                self._raise_closed(when)
-            if self._layer is None:
-                return received
-            try:
-                frames = self._layer.unwrapped(received)
-            except RemoteProtocolError as error:
-                self.not_hiveserver2(str(error))
-            if frames:
-                return frames
+        if not received:
+            self._raise_closed(when)
+        return received
+
+    @contextmanager
+    def _mapped_wrapping(self) -> Iterator[None]:
+        """Map errors of the layer that frames are wrapped in."""
+        try:
+            yield
+        except KerberosError as error:
+            raise BackendError(f"a call to the backend {self._address} failed: {error}") from None
+        except RemoteProtocolError as error:
+            self.not_hiveserver2(str(error))
 
     def _raise_closed(self, when: str) -> NoReturn:
         raise BackendError(f"the backend {self._address} closed the connection {when}")

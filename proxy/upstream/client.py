@@ -47,6 +47,8 @@ class Login:
     dialer: Dialer
     # The user whose session it is, where the proxy logs in as itself. None: the one who logs in.
     acts_for: str | None = None
+    # The PLAIN response of user and password where it brings more along than these, such as tickets.
+    credentials: bytes | None = field(default=None, repr=False)
     # For each call; the server answers every call within a few seconds.
     reply_timeout_s: float = 60.0
 
@@ -90,7 +92,8 @@ class BackendClient:
 
     async def __aenter__(self) -> Self:
         login = self._login
-        await self._link.open(plain_response(login.user, login.password), f"user {login.user!r}")
+        credentials = login.credentials or plain_response(login.user, login.password)
+        await self._link.open(credentials, f"user {login.user!r}")
         try:
             await self._open_session()
         except BaseException:

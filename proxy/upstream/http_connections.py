@@ -13,12 +13,17 @@ import aiohttp
 from yarl import URL
 
 from proxy.config.address import Address, why_unreachable
+from proxy.config.kerberos import BackendKerberos
+from proxy.kerberos.errors import KerberosError
+from proxy.kerberos.ticket_caches import TICKET_CACHES
+from proxy.net.login_threads import step_within_s
 from proxy.net.tls import why_no_handshake
 from proxy.operations.internal_call import Reply
 from proxy.upstream.dialer import Dialer
-from proxy.upstream.errors import BackendError, UnsentError
+from proxy.upstream.errors import BackendError, OwnLoginError, UnsentError
 from proxy.upstream.http_cookies import with_mark
 from proxy.upstream.http_headers import Headers, forwarded_headers
+from proxy.upstream.kerberos_login import negotiate_authorization
 
 # A cookie and a Kerberos ticket fill one header each. Jetty's own limit is 8 KB, or 6 KB as Spark sets it.
 HEADER_BYTES_MAX: Final = 64 * 1024
@@ -31,6 +36,10 @@ KEEP_ALIVE_S: Final = 30.0
 _IN_PIECES_BYTES: Final = 256 * 1024
 # Headers that aiohttp would add by itself.
 _NOT_ADDED: Final = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
+
+_OF_A_LOGIN: Final = frozenset({"authorization", "cookie"})
+# The server's cookie would let a client in as the proxy.
+_OF_OUR_LOGIN: Final = frozenset({"set-cookie", "www-authenticate"})
 
 # Tasks that close aiohttp sessions: the event loop keeps no strong reference to a task.
 _CLOSING: Final[set[asyncio.Task[None]]] = set()
@@ -71,8 +80,13 @@ class HttpConnections:
     async def post(
         self, address: Address, message: bytes, query: str, headers: list[tuple[str, str]]
     ) -> HttpReply:
-        """Make a call. Raises BackendError."""
+        """Make a call. Raises BackendError.
+
+        Where the backend asks for Kerberos it is made as the proxy itself, and its message says for whom.
+        """
         upstream = self._dialer.upstream
+        if upstream.kerberos is not None:
+            headers = await self._with_own_login(upstream.kerberos, address, headers)
         url = f"{'http' if upstream.tls is None else 'https'}://{address}{upstream.path}"
         # Computed for each call, since certificates may change.
         tls = self._dialer.tls_arguments(address)
@@ -85,19 +99,39 @@ class HttpConnections:
                 ssl=tls.get("ssl", True),
                 server_hostname=tls.get("server_hostname"),
             )
-        return HttpReply(response, address)
+        if upstream.kerberos is None:
+            return HttpReply(response, address)
+        if response.status == HTTPStatus.UNAUTHORIZED:
+            response.close()
+            TICKET_CACHES.login_refused()
+            raise OwnLoginError(f"the backend {address} refused the proxy's own login by Kerberos")
+        return HttpReply(response, address, without=_OF_OUR_LOGIN)
+
+    async def _with_own_login(
+        self, kerberos: BackendKerberos, address: Address, headers: list[tuple[str, str]]
+    ) -> list[tuple[str, str]]:
+        try:
+            own = await negotiate_authorization(kerberos, address, step_within_s(self._dialer.timeout_s))
+        except KerberosError as error:
+            raise OwnLoginError(f"the backend {address}: {error}") from None
+        others = [pair for pair in headers if pair[0].lower() not in _OF_A_LOGIN]
+        return [*others, ("Authorization", own)]
 
 
 class HttpReply:
     """The answer to one POST."""
 
-    def __init__(self, response: aiohttp.ClientResponse, address: Address) -> None:
+    def __init__(
+        self, response: aiohttp.ClientResponse, address: Address, without: frozenset[str] = frozenset()
+    ) -> None:
+        """`without` names headers that the client must not see."""
         self._response = response
         self._address = address
         self._read: list[bytes] = []
         self._on_end: Callable[[], None] = lambda: None
         self.status = response.status
-        self.headers: Headers = tuple(forwarded_headers(response.headers.items(), to_backend=False))
+        passing = forwarded_headers(response.headers.items(), to_backend=False)
+        self.headers: Headers = tuple(pair for pair in passing if pair[0].lower() not in without)
         self.length = response.content_length
         coding = response.headers.get("Content-Encoding", "identity").lower()
         self.is_reply = self.status == HTTPStatus.OK and coding == "identity"

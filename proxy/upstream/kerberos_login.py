@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Awaitable, Callable
 from functools import partial
 
 from proxy.config.address import Address
 from proxy.config.kerberos import BackendKerberos
 from proxy.kerberos.backend_login import BackendLogin
+from proxy.kerberos.delegation import tickets_of
 from proxy.kerberos.errors import KerberosError, PeerRefusedError
-from proxy.kerberos.gss import initiator_context
+from proxy.kerberos.gss import delegated_context, initiator_context
 from proxy.kerberos.security_layer import SecurityLayer
 from proxy.kerberos.ticket_caches import TICKET_CACHES
 from proxy.net.login_threads import step_in_thread
@@ -18,21 +20,28 @@ from proxy.wire.sasl import SaslReader
 from proxy.wire.thrift.errors import RemoteProtocolError
 
 
-async def log_in_by_kerberos(
+async def log_in_by_kerberos(  # noqa: PLR0913, PLR0917 - who logs in where, and the stream for it
     kerberos: BackendKerberos,
     address: Address,
+    credentials: bytes,
     read: Callable[[], Awaitable[bytes]],
     write: Callable[[bytes], object],
     step_s: float,
 ) -> SecurityLayer | None:
     """Log in, and return the layer that what follows is wrapped in.
 
-    `read` waits for the next bytes. Raises KerberosError if the login fails, RemoteProtocolError for a peer that
+    It is as the proxy itself, or by the tickets that come with the client's `credentials`. `read` waits for the
+    next bytes. Raises KerberosError if the login fails, RemoteProtocolError for a peer that
     speaks something else.
     """
     own = kerberos.own.at_host(own_host())
     peer = kerberos.principal.at_host(address.name or address.host)
-    login = BackendLogin(initiator_context(own.principal, own.keytab, peer), kerberos.protection)
+    if kerberos.delegates:
+        tickets = tickets_of(credentials)
+        user, context = f"{tickets.client} (by delegation)", delegated_context(tickets, peer)
+    else:
+        user, context = str(own.principal), initiator_context(own.principal, own.keytab, peer)
+    login = BackendLogin(context, kerberos.protection)
     try:
         write(await step_in_thread(login.start, step_s))
         replies = SaslReader()
@@ -43,9 +52,23 @@ async def log_in_by_kerberos(
             if answer:
                 write(answer)
     except KerberosError as error:
-        if isinstance(error, PeerRefusedError):
+        if isinstance(error, PeerRefusedError) and not kerberos.delegates:
             TICKET_CACHES.login_refused()
-        raise KerberosError(f"the login as {own.principal} to {peer} failed: {error}") from None
+        raise KerberosError(f"the login as {user} to {peer} failed: {error}") from None
     if replies.leftover():
         raise RemoteProtocolError("said more than was asked")
     return login.layer
+
+
+async def negotiate_authorization(kerberos: BackendKerberos, address: Address, step_s: float) -> str:
+    """Return the Authorization header of one request as the proxy itself (SPNEGO). Raises KerberosError.
+
+    HiveServer2 sends no token back: TLS alone proves the server.
+    """
+    own = kerberos.own.at_host(own_host())
+    peer = kerberos.principal.at_host(address.name or address.host)
+    try:
+        token = await step_in_thread(partial(initiator_context(own.principal, own.keytab, peer).step, b""), step_s)
+    except KerberosError as error:
+        raise KerberosError(f"the login as {own.principal} to {peer} failed: {error}") from None
+    return f"Negotiate {b64encode(token).decode()}"

@@ -32,6 +32,7 @@ class PlayedContext:
 
     can_check_integrity = can_encrypt = knows_peer = True
     initiator = PRINCIPAL
+    delegated = None
 
     def __init__(self, awaited: tuple[bytes, ...] = (FIRST, SECOND)) -> None:
         self._awaited = list(awaited)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.kdc import REALM, Kdc, running_kdc
+from support.ldap_directory import missing_directory_parts
 
 from proxy.config.kerberos import KerberosSection
 
@@ -42,8 +43,12 @@ class Realm:
 
 @contextmanager
 def running_realm(directory: Path, *, ticket_lifetime: str = "10h") -> Iterator[Realm]:
-    """The realm until the end."""
-    with running_kdc(directory, ticket_lifetime=ticket_lifetime) as kdc, pytest.MonkeyPatch.context() as patch:
+    """The realm until the end. Services may delegate where the parts for that are there."""
+    keeps_delegation = not missing_directory_parts()
+    with (
+        running_kdc(directory, ticket_lifetime=ticket_lifetime, keeps_delegation=keeps_delegation) as kdc,
+        pytest.MonkeyPatch.context() as patch,
+    ):
         proxy_keytab, backend_keytab = directory / "starpruner.keytab", directory / "hive.keytab"
         kdc.add_service("starpruner/localhost", proxy_keytab)
         kdc.add_service("hive/127.0.0.1", backend_keytab)

@@ -320,7 +320,7 @@ async def test_a_fault_in_a_step_refuses_the_client(
     def faulty(*_: object) -> str:
         raise RuntimeError("secret-of-anna")
 
-    monkeypatch.setattr(ClientLogins, "user_with_password", faulty)
+    monkeypatch.setattr(ClientLogins, "credentials_with_password", faulty)
     async with staged(realm.section(plain="kdc")) as on:
         client = await on.connect()
         client.send(plain_start("anna", "secret-of-anna"))

@@ -1,13 +1,13 @@
 """Clients over HTTP that log in by SPNEGO, before backends with Kerberos and without."""
 
 import asyncio
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from kerberos_realm import Realm, running_realm
-from support.http_stage import HTTP_TO_BINARY, basic, body_of, message, stage
+from support.http_stage import HTTP_TO_BINARY, Asked, basic, body_of, message, ok, response, stage
 from support.kdc import REALM, require_kerberos
 from support.relay_dialogue import ACCEPTED, close_session, fetch, open_session, reply, session_opened
 
@@ -30,10 +30,14 @@ def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Realm]:
         yield found
 
 
+def client_context(realm: Realm, user: str = "anna", **keys: Any) -> Any:
+    credentials = gssapi.Credentials(usage="initiate", store={"ccache": realm.ccache(user)})
+    return gssapi.SecurityContext(name=name(realm.PROXY), creds=credentials, usage="initiate", **keys)
+
+
 def negotiate(realm: Realm, user: str = "anna", mechanism: Any = None) -> dict[str, str]:
     """The login of one request; each needs one of its own."""
-    credentials = gssapi.Credentials(usage="initiate", store={"ccache": realm.ccache(user)})
-    context = gssapi.SecurityContext(name=name(realm.PROXY), creds=credentials, usage="initiate", mech=mechanism)
+    context = client_context(realm, user, mech=mechanism)
     return {"Authorization": f"Negotiate {b64encode(context.step()).decode()}"}
 
 
@@ -111,6 +115,82 @@ async def test_a_request_without_a_login_is_told_how_to(realm: Realm) -> None:
             status, _, got = await on.post(OPEN, headers)
             assert status == 401
             assert got.headers.getall("WWW-Authenticate") == ["Negotiate"]
+
+
+async def test_the_proxy_proves_who_it_is(realm: Realm) -> None:
+    async with stage(sides=HTTP_TO_BINARY, kerberos=realm.section()) as on:
+        context = client_context(realm, flags=[gssapi.RequirementFlag.mutual_authentication])
+        post = on.start(OPEN, {"Authorization": f"Negotiate {b64encode(context.step()).decode()}"})
+        link = await on.link()
+        await link.expect(plain_start("anna", "anonymous"))
+        link.send(ACCEPTED)
+        await link.expect(open_session())
+        link.send(session_opened())
+        status, _, got = await post
+        scheme, _, token = got.headers["WWW-Authenticate"].partition(" ")
+        assert (status, scheme) == (200, "Negotiate")
+        assert not context.complete
+        context.step(b64decode(token))
+        assert context.complete
+
+
+# --- backends that speak HTTP
+
+
+def proven(realm: Realm, asked: Asked) -> str:
+    """The principal of a request to the backend."""
+    (authorization,) = asked.header("Authorization")
+    keys = gssapi.Credentials(
+        name=name(realm.BACKEND), usage="accept", store={"keytab": str(realm.backend_keytab)}
+    )
+    context = gssapi.SecurityContext(creds=keys, usage="accept")
+    context.step(b64decode(authorization.removeprefix("Negotiate ")))
+    return str(context.initiator_name)
+
+
+async def test_the_proxy_logs_in_over_http_by_a_ticket_for_each_request(realm: Realm) -> None:
+    async with stage(kerberos=realm.to_backend()) as on:
+        client = negotiate(realm) | {"Cookie": "hive.server2.auth=cu=bob&rn=1&s=x="}
+        post = on.start(OPEN, client)
+        asked = await on.backend.next()
+        assert proven(realm, asked) == realm.PROXY
+        assert asked.body == encode_open_session(1, "user", "password", {PROXY_USER: "anna"})
+        assert asked.header("Cookie") == []
+        asked.answer(ok(OPENED, "Set-Cookie: hive.server2.auth=cu=starpruner&rn=1&s=x=", "X-Kept: 1"))
+        status, body, got = await post
+        assert (status, body, got.headers["X-Kept"]) == (200, OPENED, "1")
+        assert "Set-Cookie" not in got.headers, "it would let the client in as the proxy"
+        post = on.start(message(fetch()), negotiate(realm))
+        asked = await on.backend.next()
+        assert proven(realm, asked) == realm.PROXY
+        asked.answer(ok(message(reply("FetchResults"))))
+        assert await body_of(post) == message(reply("FetchResults"))
+        # A handle stays its owner's.
+        post = on.start(message(close_session()), negotiate(realm, "bob"))
+        asked = await on.backend.next()
+        assert asked.body != message(close_session())
+        asked.answer(ok(message(reply("CloseSession"))))
+        await post
+
+
+async def test_a_backend_over_http_that_refuses_the_proxy_does_not_refuse_the_client(
+    realm: Realm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: list[object] = []
+    monkeypatch.setattr(CircuitBreaker, "record_failure", counted.append)
+    async with stage(kerberos=realm.to_backend()) as on:
+        post = on.start(OPEN, negotiate(realm))
+        (await on.backend.next()).answer(response(401, b"", "WWW-Authenticate: Negotiate"))
+        status, said, got = await post
+        assert (status, b"refused the proxy's own login" in said) == (503, True)
+        assert "WWW-Authenticate" not in got.headers
+    assert not counted
+
+
+async def test_doas_is_for_nobody_at_a_kerberized_backend(realm: Realm) -> None:
+    async with stage(kerberos=realm.to_backend(), proxy_users={"anna": ("bob",)}) as on:
+        status, said, _ = await on.post(OPEN, negotiate(realm), "/cliservice?doAs=bob")
+        assert (status, b"hive.server2.proxy.user is" in said) == (403, True)
 
 
 async def test_a_replayed_request_is_refused(realm: Realm, caplog: pytest.LogCaptureFixture) -> None:

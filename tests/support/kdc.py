@@ -6,11 +6,13 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from support.ldap_directory import LdapDirectory, running_directory
 
 REALM = "STARPRUNER.TEST"
 # Debian has the servers where no user's path leads.
@@ -52,6 +54,8 @@ class Kdc:
 
     directory: Path
     port: int
+    # Of its principals, where services may delegate.
+    ldap: LdapDirectory | None = None
 
     @property
     def config(self) -> Path:
@@ -85,6 +89,11 @@ class Kdc:
     def add_service(self, service: str, keytab: Path) -> None:
         self.administrate(f"addprinc -randkey {service}@{REALM}", f"ktadd -k {keytab} {service}@{REALM}")
 
+    def let_delegate(self, service: str, target: str) -> None:
+        """Let a service act for users at another one."""
+        assert self.ldap is not None
+        self.ldap.let_delegate(REALM, service, target)
+
     def log_in(self, user: str, password: str, *options: str) -> dict[str, str]:
         """`kinit`. Returns the environment with the tickets."""
         environment = self.environment_of(user)
@@ -106,14 +115,20 @@ class Kdc:
 
 
 @contextmanager
-def running_kdc(directory: Path, *, ticket_lifetime: str = "10h") -> Iterator[Kdc]:
-    """A KDC until the end. It listens on this machine alone."""
+def running_kdc(directory: Path, *, ticket_lifetime: str = "10h", keeps_delegation: bool = False) -> Iterator[Kdc]:
+    """A KDC until the end. It listens on this machine alone. `keeps_delegation` needs a directory's parts."""
     directory.mkdir(parents=True, exist_ok=True)
-    kdc = Kdc(directory, _free_port())
+    with running_directory(directory / "ldap") if keeps_delegation else nullcontext() as ldap:
+        yield from _running_kdc(Kdc(directory, _free_port(), ldap), ticket_lifetime)
+
+
+def _running_kdc(kdc: Kdc, ticket_lifetime: str) -> Iterator[Kdc]:
+    directory = kdc.directory
     (directory / "krb5.conf").write_text(_krb5_conf(kdc, ticket_lifetime))
     (directory / "kdc.conf").write_text(_kdc_conf(kdc))
     (directory / "kadm5.acl").write_text("")
-    kdc.run("kdb5_util", "create", "-s", "-r", REALM, "-P", "master")
+    local = ["kdb5_util", "create", "-s", "-r", REALM, "-P", "master"]
+    kdc.run(*(local if kdc.ldap is None else kdc.ldap.creation(REALM)))
     program = shutil.which("krb5kdc", path=_PATH)
     assert program is not None
     with (directory / "krb5kdc.out").open("wb") as said:
@@ -176,7 +191,7 @@ def _kdc_conf(kdc: Kdc) -> str:
 
 [realms]
     {REALM} = {{
-        database_name = {here / "principal"}
+        {f"database_name = {here / 'principal'}" if kdc.ldap is None else "database_module = directory"}
         key_stash_file = {here / "stash"}
         acl_file = {here / "kadm5.acl"}
         max_life = 10h
@@ -186,4 +201,4 @@ def _kdc_conf(kdc: Kdc) -> str:
 [logging]
     kdc = FILE:{here / "kdc.log"}
     admin_server = FILE:{here / "kadmin.log"}
-"""
+{"" if kdc.ldap is None else kdc.ldap.kdc_conf()}"""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from demo.hive import Endpoint
+from demo.hive import Endpoint, free_port
 from demo.java import Java, beeline_command, spark_home
 from demo.thrift_server import ServerSettings, ThriftServer, thrift_server
 from support import cheap_spark
@@ -31,11 +31,12 @@ def hadoop_conf(directory: Path, settings: Mapping[str, str]) -> Path:
 
 @dataclass(frozen=True)
 class Service:
-    """The principal of the server, the file with its key, and the protection of its frames."""
+    """The principal of the server, the file with its key, the protection of its frames, and its transport."""
 
     principal: str
     keytab: Path
     qop: str = "auth"
+    over_http: bool = False
 
 
 @contextmanager
@@ -43,9 +44,16 @@ def kerberized_spark(
     directory: Path, java: Java, kdc: Kdc, service: Service, core_site: Mapping[str, str]
 ) -> Iterator[ThriftServer]:
     """The server until the end, with these settings of Hadoop beside its own."""
+    port = free_port()
+    http = (
+        {"hive.server2.transport.mode": "http", "hive.server2.thrift.http.port": str(port)}
+        if service.over_http
+        else {}
+    )
     hadoop_conf(directory / "conf", {"hadoop.security.authentication": "kerberos", **core_site})
     settings = ServerSettings(
         directory,
+        port=port,
         cores=2,
         java_options=f"{QUICK_JAVA} -Djava.security.krb5.conf={kdc.config}",
         conf={
@@ -55,6 +63,7 @@ def kerberized_spark(
             "spark.hadoop.hive.server2.authentication.kerberos.principal": service.principal,
             "spark.hadoop.hive.server2.authentication.kerberos.keytab": str(service.keytab),
             "spark.hadoop.hive.server2.thrift.sasl.qop": service.qop,
+            **{f"spark.hadoop.{name}": text for name, text in http.items()},
         },
     )
     with thrift_server(settings, java, lambda _: None, answers=Endpoint.listens) as server:

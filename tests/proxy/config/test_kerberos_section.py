@@ -32,7 +32,12 @@ def written(path: Path, keys: dict[str, Any], more: str = "") -> Path:
         (BACKEND | {"keytab": "/etc/k"}, "", "kerberos.own_principal is missing"),
         (BACKEND | {"keytab": "/etc/k", "own_principal": "s/h@R"}, "", "nobody could log in"),
         (OURS | {"plain": "backend"}, "", "kerberos.plain"),
-        (OURS | {"act_by": "delegation"}, "", r'"delegation" \(S4U2Proxy\) is not there yet'),
+        (OURS | {"act_by": "delegation"}, "", "needs kerberos.backend_principal"),
+        (
+            OURS | BACKEND | {"act_by": "delegation"},
+            '[[listener]]\nlisten = "127.0.0.1:1"\ntransport = "http"\n',
+            '"delegation" is for clients of the binary protocol',
+        ),
         (OURS | {"auth_to_local": ["RULE:x"]}, "", "'RULE:x' is neither DEFAULT nor RULE"),
         (OURS | {"principal": "starpruner"}, "", "'starpruner' is not a principal"),
         (OURS | {"backend_principal": "hive"}, "", "'hive' is not a principal"),
@@ -41,6 +46,12 @@ def written(path: Path, keys: dict[str, Any], more: str = "") -> Path:
         (OURS, LISTENER.format("nobody"), "'nobody' is not a principal"),
         ({}, LISTENER.format("a/b@R"), r"kerberos_principal needs the section \[kerberos\]"),
         (OURS, '[backend]\ntransport = "http"\n', 'backend.transport is "http"'),
+        (OURS | BACKEND, '[backend]\ntransport = "nosasl"\n', 'backend.transport is "nosasl"'),
+        (
+            OURS | BACKEND | {"backend_qop": "auth-conf"},
+            '[backend]\ntransport = "http"\n',
+            "backend_qop would do nothing",
+        ),
     ],
 )
 def test_a_section_that_cannot_work_is_refused(

@@ -20,6 +20,7 @@ class PlayedContext:
     """Complete after the backend's one token; a token is its content behind a mark."""
 
     initiator = ""
+    delegated = None
     can_check_integrity = can_encrypt = True
 
     def __init__(self, *, knows_peer: bool = True) -> None:

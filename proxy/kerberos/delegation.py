@@ -1,0 +1,43 @@
+"""Tickets that a client has delegated: by them the proxy logs in to a backend as the client itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from proxy.kerberos.errors import KerberosError
+from proxy.kerberos.principals import Principal
+
+
+@dataclass(frozen=True)
+class ClientTickets:
+    """Tickets of one client, in a cache of their own. They end with its ticket, and go with the last reference."""
+
+    client: Principal
+    # The principal that acts for it; the client itself where the KDC gave us its tickets for a password.
+    acting: Principal
+    # Of python-gssapi.
+    credentials: Any = field(repr=False)
+
+
+class DelegatedCredentials(bytes):
+    """A PLAIN response that brings its client's tickets along, to wherever connections in its name are opened.
+
+    Nothing else hands tickets on, so those of one client never open a connection for another.
+    """
+
+    tickets: ClientTickets
+
+    @classmethod
+    def with_tickets(cls, response: bytes, tickets: ClientTickets) -> DelegatedCredentials:
+        """Return the response with the tickets."""
+        found = cls(response)
+        found.tickets = tickets
+        return found
+
+
+def tickets_of(credentials: bytes) -> ClientTickets:
+    """Return the tickets that come with a client's credentials. Raises KerberosError if there are none."""
+    if not isinstance(credentials, DelegatedCredentials):
+        raise KerberosError("there are no tickets of the client, and kerberos.act_by asks for them")
+    return credentials.tickets
