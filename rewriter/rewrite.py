@@ -186,6 +186,8 @@ def _grouped(outcome: ScanOutcome, layout: TableLayout, limits: RewriteLimits) -
     within, facts = outcome.scan.grouped_within, outcome.scan.facts
     if within is None or facts is None or layout.index is None or layout.packing is None:
         return outcome
+    if not layout.packing.has_fixed_slots:
+        return outcome
     if Rule.SPLITS in limits.rules_off or has_outgrown(facts.size_bytes, layout.index.files):
         return outcome
     kept = layout.index.misses(Cover.all(), within)

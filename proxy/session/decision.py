@@ -138,7 +138,8 @@ class Decision:
 
     def run(self, listings: SessionListings) -> Run | None:
         """The run that the cost gate learns from once the statement has ended; None without a lesson."""
-        is_left = self.gate_report is not None and self.gate_report.leaves
+        # The gate left it alone, and it has fewer splits all the same.
+        is_left = self.rewrite is not None and self.gate_report is not None and self.gate_report.leaves
         if self.key is None or self.plan is None or is_left:
             # It was left alone: by the gate itself, whatever the number of its splits, or for a while.
             return Run(self.key, Way.ORIGINAL, listings, facts=self.facts) if self.key is not None else None

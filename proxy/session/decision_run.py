@@ -351,7 +351,7 @@ class DecisionRun:
         files, hints = yield from self._files(planned, answers, limits)
         result = apply(planned, answers, limits, self._catalog.costs(listed), files, split_hints=hints)
         too_few = self._terms.settings.cost_gate and has_own_filters_alone(planned) and spares_too_little(result)
-        if too_few:
+        if too_few and limits.has_small_files:
             grouped = apply(planned, {}, _of_splits_alone(limits), files=files, split_hints=hints)
             too_few, result = (False, grouped) if grouped.is_changed else (True, result)
         self._keep(planned, answers, result, fence)

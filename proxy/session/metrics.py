@@ -174,7 +174,8 @@ class Metrics:
         self._count_rules(rewrite.rules if rewrite is not None and (narrowed or grouped) else (), "applied")
         for rule in tried:
             self._rules_s.labels(rule.value).inc(seconds)
-        for reason in (skip, *(scan.skip for scan in scans)):
+        left = (scan.skip for scan in scans if skip is not None or not scan.is_grouped)
+        for reason in (skip, *left):
             if reason is not None:
                 self._skips.labels(_label(reason)).inc()
 

@@ -424,7 +424,7 @@ class SessionCatalog:
     def may_name_small_files(self, statement: StatementClass) -> bool | None:
         """Whether a statement may read a table of many small files; None where that was not asked yet."""
         settings = self._shared.config.splits
-        if not settings.enabled or not statement.names_read:
+        if not (settings.enabled and settings.unnarrowed_scans and statement.names_read):
             return False
         return self._shared.files.may_name_small_files(statement.text, self._metadata, settings.saved_min)
 

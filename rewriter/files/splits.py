@@ -47,6 +47,8 @@ class Packing:
     split_bytes_max: int = 128 * _MEBIBYTE
     # spark.sql.files.openCostInBytes
     open_cost_bytes: int = 4 * _MEBIBYTE
+    # False if executors may be added while a statement runs, or if that was not asked.
+    has_fixed_slots: bool = False
 
     def bytes_max(self, sizes: Sequence[int]) -> int:
         """The size up to which files are packed: less than the setting if slots would have no work otherwise.
@@ -153,7 +155,7 @@ class GroupLimits:
     """Limits of grouping. The configuration states the reasons where it sets them."""
 
     splits_grouped_max: int = 10
-    splits_saved_min: int = 16
+    splits_saved_min: int = 28
     # Rows of the scan for each split that is saved.
     rows_per_saved_max: int = 100_000
 
@@ -170,20 +172,23 @@ def grouping(sizes: Sequence[int], packing: Packing, limits: GroupLimits, rows: 
     """The grouping of the splits of files of these sizes; None if they are too many to compute.
 
     No group is larger than a split may be, so a split of that size is a group of its own, and no group has more
-    splits than the limit. Every slot still has work, if it had before. `rows` are those in the files, as far as
-    they are known: each is copied where the hint ends the code that Spark generates for the scan.
+    splits than the limit. Every slot still has work, if it had before, and all have equally many groups: one more
+    group than slots would take a second round of tasks, with slots that wait. `rows` are those in the files, as
+    far as they are known: each is copied where the hint ends the code that Spark generates for the scan.
     """
     if sum(sizes) // packing.bytes_max(sizes) + len(sizes) > _SPLITS_MAX:
         return None
     return _grouping(tuple(sizes), packing, limits, rows)
 
 
-# A dashboard's statements read the same files over and over: to pack 50,000 takes a tenth of a second.
-@lru_cache(maxsize=32)
+# A dashboard's statements read the same files over and over: to pack 50,000 takes a tenth of a second. Each entry
+# has no more sizes than `_SPLITS_MAX`, of some 40 bytes.
+@lru_cache(maxsize=4)
 def _grouping(sizes: tuple[int, ...], packing: Packing, limits: GroupLimits, rows: int) -> Grouping:
     splits = packed(sizes, packing)
     before = len(splits)
-    after = max(packing.slots, _GROUPS_MIN, -(-before // max(1, limits.splits_grouped_max)))
+    groups_min = max(_GROUPS_MIN, -(-before // max(1, limits.splits_grouped_max)))
+    after = -(-groups_min // packing.slots) * packing.slots
     saved_min = max(limits.splits_saved_min, -(-rows // limits.rows_per_saved_max))
     while after * _FEWER_MIN <= before and before - after >= saved_min:
         if all(_fits(run, packing.split_bytes_max) for run in runs(splits, after)):

@@ -11,6 +11,11 @@ worse by it:
 * Iceberg answers `count(*)`, `min` and `max` from its metadata (`V2ScanRelationPushDown`) where nothing stands
   between the aggregate and the scan. Its files are listed only for columns that keys are asked of, too.
 * Tables in buckets have a split for each bucket, by which Spark spares shuffles (`TableFacts.packs_files`).
+* Aggregates over one table in FROM are merged likewise (`MergeSubplans`), and fields of variants are read alone
+  where nothing stands between.
+
+A table whose size is not known may have grown since it was indexed, and a user's function may count the rows of
+its task.
 """
 
 from __future__ import annotations
@@ -20,6 +25,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from rewriter.catalog.prunable import fact_refusal
+from rewriter.catalog.table_facts import TableKind
 from rewriter.domains.cover import Cover
 from rewriter.scopes.blocks import Block
 from rewriter.scopes.join_tree import Leaf, TableReference
@@ -28,6 +34,7 @@ from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.literal_filters import partition_cover
 from rewriter.semijoins.outer_filters import OuterFilterFinder
 from rewriter.sql.statement import Statement
+from rewriter.sql.task_dependence import calls_unknown_functions
 from rewriter.vocabulary.rule import Rule
 
 # Subqueries of which Spark merges some.
@@ -46,7 +53,9 @@ def grouped_scans(
     scopes: Scopes, filter_finder: OuterFilterFinder, limits: RewriteLimits
 ) -> Iterator[tuple[TableReference, Cover]]:
     """The scans of the statement, each with the partitions that its own filters let through, or more."""
-    if not may_be_grouped(limits) or _may_be_merged(scopes.statement):
+    if not may_be_grouped(limits) or _may_be_merged(scopes.statement) or _reads_twice(scopes):
+        return
+    if calls_unknown_functions(scopes.statement):
         return
     for block in scopes.blocks:
         for leaf in block.tree.leaves if block.refusal is None else ():
@@ -58,7 +67,9 @@ def _is_plain_table(scopes: Scopes, leaf: Leaf, reference: TableReference) -> bo
     if reference.refusal is not None or reference.is_named_by_database or scopes.is_cte_name(leaf):
         return False
     facts = scopes.catalog.get(reference.name)
-    return facts is not None and facts.iceberg is None and facts.packs_files and fact_refusal(facts) is None
+    if facts is None or facts.size_bytes is None or any("variant" in one.type_name for one in facts.columns):
+        return False
+    return facts.iceberg is None and facts.packs_files and fact_refusal(facts) is None
 
 
 def _partitions(scopes: Scopes, filter_finder: OuterFilterFinder, block: Block, leaf: Leaf) -> Cover:
@@ -68,6 +79,14 @@ def _partitions(scopes: Scopes, filter_finder: OuterFilterFinder, block: Block, 
     if scope is None or facts is None or not facts.partition_columns or not block.has_conditions:
         return Cover.all()
     return partition_cover(scopes.statement, scope, filter_finder.filters_of(scope), leaf, facts)
+
+
+def _reads_twice(scopes: Scopes) -> bool:
+    """True if the statement names a table or a CTE twice, or a view, which may read any table."""
+    references = [leaf.reference for block in scopes.blocks for leaf in block.tree.leaves if leaf.reference]
+    names = {str(reference.name.parts[-1]).lower() for reference in references}
+    facts = (scopes.catalog.get(reference.name) for reference in references)
+    return len(names) < len(references) or any(one is not None and one.kind is TableKind.VIEW for one in facts)
 
 
 def _may_be_merged(statement: Statement) -> bool:

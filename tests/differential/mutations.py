@@ -800,6 +800,11 @@ _SPLITS = (
         becomes("rewriter.sql.task_dependence._CHOOSING", frozenset()),
         f"{_SPLIT_HINTS}a_statement_that_shows_or_chooses_its_tasks_keeps_them",
     ),
+    Mutation(
+        "a statement that calls a user's function keeps its tasks where nothing narrows it",
+        answers("rewriter.planning.grouped_scans.calls_unknown_functions", answer=False),
+        f"{_SPLIT_HINTS}a_statement_that_shows_or_chooses_its_tasks_keeps_them",
+    ),
 )
 
 _LISTS = (

@@ -21,6 +21,8 @@ CREATE DATABASE small_files;
 CREATE TABLE small_files.many USING parquet AS SELECT int(id) AS x, 'v' AS v FROM range(0, {FILES}, 1, {FILES});
 CREATE TABLE small_files.of_orc USING orc AS
   SELECT int(id) AS x, 'v' AS v FROM range(0, {FILES}, 1, {FILES});
+ANALYZE TABLE small_files.many COMPUTE STATISTICS NOSCAN;
+ANALYZE TABLE small_files.of_orc COMPUTE STATISTICS NOSCAN;
 CREATE TABLE small_files.names USING parquet AS
   SELECT int(id) AS x, string(id) AS name FROM range(0, {FILES}, 1, 1);
 CREATE TABLE small_files.file_index (path STRING, size_bytes BIGINT, modified_ms BIGINT, rows BIGINT,
@@ -62,7 +64,7 @@ def indexing(
     tables: None, spark: ThriftServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ProxyProcess]:
     _ = tables
-    options = patient("files.index=small_files.file_index", files=True)
+    options = patient("files.index=small_files.file_index", "splits.unnarrowed_scans=true", files=True)
     with proxy_process(spark.endpoint, tmp_path_factory.mktemp("small_files"), options=options) as process:
         yield process
 

@@ -41,7 +41,7 @@ COUNTS_SQL = (
     " FROM `ice`.`db`.`f`.`files` GROUP BY content, spec_id"
 )
 COUNTS = (COUNTS_SQL, rows((0, 0, 18, 18_000), (0, 2, 2, 2_000), (1, 0, 3, 90_000), (2, 2, 1, 10_000)))
-FILES = (FILES_SQL, rows(*(a_file(f"/f/{at}", at, at) for at in range(16))))
+FILES = (FILES_SQL, rows(*(a_file(f"/f/{at}", at, at) for at in range(20))))
 LISTED: Script = [OWNER, FILES]
 
 
@@ -211,7 +211,7 @@ def test_explain_says_which_snapshots_the_keys_are_of_and_how_many_files_are_kep
     one = stage.session()
     explained = view(played(one.explain(SQL, run_key_queries=True), [*DESCRIBE, *PINNED, *LISTED, COUNTS]))
     assert [(one.table, one.snapshot_id) for one in explained.snapshots] == [("d", DAYS_SNAPSHOT)]
-    assert (explained.scans[0].files.kept, explained.scans[0].files.total) == (2, 16)
+    assert (explained.scans[0].files.kept, explained.scans[0].files.total) == (2, 20)
     assert f"Keys of d are those of snapshot {DAYS_SNAPSHOT}." in text(explained)
 
 

@@ -25,8 +25,9 @@ from rewriter.files.splits import Grouping, Packing, SplitHints
 from rewriter.predicates.splice import Narrowing, rewritten_text
 
 FILES = 96
-T, NAME = TableFacts((Column("x", "int"), Column("v", "string")), indexed_columns=("x",)), TableName(("t",))
-PACKING = Packing(slots=2, split_bytes_max=1 << 20, open_cost_bytes=1 << 20)
+COLUMNS = Column("x", "int"), Column("v", "string")
+T, NAME = TableFacts(COLUMNS, indexed_columns=("x",), size_bytes=1_000 * FILES), TableName(("t",))
+PACKING = Packing(slots=2, split_bytes_max=1 << 20, open_cost_bytes=1 << 20, has_fixed_slots=True)
 LIMITS = RewriteLimits(has_file_index=True)
 SQL = "SELECT v FROM t WHERE x < 80"
 
@@ -166,6 +167,9 @@ def test_a_scan_that_nothing_narrows_is_read_in_fewer_splits(sql: str, text: str
         "SELECT /*+ REBALANCE */ v FROM t",
         # It sorts the rows of each task.
         "SELECT v FROM t SORT BY v",
+        # A user's function may count the rows of its task.
+        "SELECT my_sequence(x) FROM t",
+        "SELECT d.sum(x) FROM t",
     ],
 )
 def test_a_statement_that_shows_or_chooses_its_tasks_keeps_them(sql: str) -> None:
@@ -194,6 +198,33 @@ def test_columns_that_are_named_by_database_stay_in_view() -> None:
     assert apply(plan(statement, {name: T}, PLAIN), {}, PLAIN, files={name: INDEX}, split_hints=hints).text == sql
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT a.v FROM t a JOIN t b ON a.x = b.x",
+        "SELECT * FROM (SELECT sum(x) AS s FROM t) a JOIN (SELECT max(x) AS m FROM t) b",
+        "WITH a AS (SELECT x FROM t) SELECT * FROM (SELECT sum(x) FROM a) b JOIN (SELECT max(x) FROM a) c",
+        "SELECT t.v FROM t JOIN plain ON t.v = plain.v",
+    ],
+)
+def test_a_table_that_is_read_twice_keeps_its_splits(sql: str) -> None:
+    assert rewritten(sql, limits=PLAIN).text == sql
+
+
+def test_where_executors_may_be_added_a_scan_that_nothing_narrows_keeps_its_splits() -> None:
+    growing = replace(PACKING, has_fixed_slots=False)
+    assert rewritten("SELECT v FROM t", limits=PLAIN, packing=growing).text == "SELECT v FROM t"
+
+
+def test_a_hint_that_names_its_table_by_database_finds_it() -> None:
+    name, sql = TableName(("d", "t")), "SELECT /*+ BROADCAST(d.t) */ v FROM d.t WHERE x < 80"
+    statement = parse(sql, chars_max=1_000, has_file_index=True)
+    assert not isinstance(statement, SkipReason)
+    hints = SplitHints({name: PACKING})
+    text = apply(plan(statement, {name: T}, PLAIN), {}, PLAIN, files={name: INDEX}, split_hints=hints).text
+    assert "(SELECT" not in text
+
+
 def test_scalar_subqueries_that_spark_would_answer_by_one_scan_keep_their_splits() -> None:
     sql = "SELECT (SELECT max(x) FROM t), (SELECT min(v) FROM t)"
     assert rewritten(sql, limits=PLAIN).text == sql
@@ -210,8 +241,20 @@ def test_scalar_subqueries_that_spark_would_answer_by_one_scan_keep_their_splits
         replace(T, columns=(*T.columns, Column("V", "string"))),
         # It has been written since it was indexed.
         replace(T, size_bytes=3 * 1_000 * FILES),
+        replace(T, size_bytes=None),
+        replace(T, columns=(*T.columns, Column("j", "struct<a:variant>"))),
     ],
-    ids=["in buckets", "of Hive", "without an index", "of Iceberg", "off", "alike by case", "outgrown"],
+    ids=[
+        "in buckets",
+        "of Hive",
+        "without an index",
+        "of Iceberg",
+        "off",
+        "alike by case",
+        "outgrown",
+        "of unknown size",
+        "variants",
+    ],
 )
 def test_a_table_whose_splits_are_not_those_of_its_indexed_files_keeps_them(facts: TableFacts) -> None:
     assert rewritten("SELECT v FROM t", facts, PLAIN).text == "SELECT v FROM t"
@@ -224,7 +267,7 @@ def test_a_table_that_is_about_as_large_as_its_index_says_is_read_in_fewer_split
 def test_the_partitions_of_the_statements_own_filter_are_counted_alone() -> None:
     facts = replace(T, partition_columns=("x",))
     outcome = rewritten("SELECT v FROM t WHERE x < 70", facts, PLAIN).scans[0]
-    assert outcome.splits == Grouping(before=70, after=7)
+    assert outcome.splits == Grouping(before=70, after=8)
     assert outcome.is_grouped
     assert rewritten("SELECT v FROM t WHERE x < 10", facts, PLAIN).text == "SELECT v FROM t WHERE x < 10"
 
