@@ -386,7 +386,7 @@ class Connection:
         lease = self._backend.lease
         if lease is None or self._relay.credentials is None:
             return False
-        return self._context.key_checks.has_room_at(lease.address)
+        return self._context.key_checks.has_room_at(lease.address, self._relay.credentials)
 
     def _run_shadow(self, dispatch: Dispatch, handle: SessionHandle) -> None:
         credentials = self._relay.credentials

@@ -10,6 +10,7 @@ from typing import Final
 from proxy.backends.pool import Lease
 from proxy.config.address import Address
 from proxy.frontend.background_runner import BackgroundRunner
+from proxy.kerberos.delegation import DelegatedCredentials
 from proxy.operations.key_check import CheckVerdict, KeyCheck, KeyTerms
 from proxy.wire.hs2.calls import SessionHandle
 
@@ -24,11 +25,16 @@ class KeyChecks:
         """Take a clock that never goes back, in seconds."""
         self._runner = runner
         self._clock = clock
-        self._refused_until: dict[Address, float] = {}
+        self._refused_until: dict[tuple[Address, bytes], float] = {}
 
-    def has_room_at(self, address: Address) -> bool:
-        """True if a check may be started at a backend, which has not refused one lately."""
-        return self._runner.has_room and self._refused_until.get(address, 0.0) <= self._clock()
+    def has_room_at(self, address: Address, credentials: bytes | None = None) -> bool:
+        """True if a check may be started at a backend, which has not refused one lately.
+
+        With a client's own tickets a login may fail by their end, so a refusal counts for that client alone.
+        """
+        return (
+            self._runner.has_room and self._refused_until.get(_login(address, credentials), 0.0) <= self._clock()
+        )
 
     def start(
         self, session: SessionHandle, credentials: bytes | None, check: KeyCheck, clients: Lease | None
@@ -47,7 +53,7 @@ class KeyChecks:
             late.cancel()
             check.settle(verdict or CheckVerdict.NOT_ASKED)
 
-        refused = partial(self.ask_first_at, address)
+        refused = partial(self.ask_first_at, address, credentials)
         if not self._runner.start(
             session, credentials, check.queries, clients, ended=ended, refused=refused, within_s=check.deadline_s
         ):
@@ -57,9 +63,11 @@ class KeyChecks:
                 refused()
             check.settle(CheckVerdict.NOT_ASKED)
 
-    def ask_first_at(self, address: Address) -> None:
-        """Start no check at a backend for a while: it has no room for another connection."""
-        self._refused_until[address] = self._clock() + ASKING_FIRST_S
+    def ask_first_at(self, address: Address, credentials: bytes | None = None) -> None:
+        """Start no check at a backend for a while, which has no room for another connection, or of this client."""
+        now = self._clock()
+        lasting = {login: until for login, until in self._refused_until.items() if until > now}
+        self._refused_until = {**lasting, _login(address, credentials): now + ASKING_FIRST_S}
 
     def sessions_closed(self, sessions: Collection[SessionHandle]) -> None:
         """End the checks of sessions that have ended."""
@@ -68,6 +76,11 @@ class KeyChecks:
     async def close(self) -> None:
         """End everything, and let the backends know."""
         await self._runner.close()
+
+
+def _login(address: Address, credentials: bytes | None) -> tuple[Address, bytes]:
+    """Whose refusals count together."""
+    return address, bytes(credentials) if isinstance(credentials, DelegatedCredentials) else b""
 
 
 def key_terms(unconfirmed: KeyCheck | None, *, can_check: bool) -> KeyTerms:

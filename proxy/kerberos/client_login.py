@@ -142,16 +142,22 @@ class GssapiLogin:
                 "hive.server2.proxy.user can, where [proxy_users] says so"
             )
         client = parse_principal(initiator)
-        credentials = plain_response(self._rules.short_name(client), UNCHECKED_PASSWORD)
-        if self._delegates_to is not None:
-            credentials = self._with_tickets(credentials, client, self._delegates_to, context.delegated)
+        short_name = self._rules.short_name(client)
+        if self._delegates_to is None:
+            credentials = plain_response(short_name, UNCHECKED_PASSWORD)
+        else:
+            tickets = self._tickets(client, self._delegates_to, context.delegated)
+            credentials = DelegatedCredentials.with_tickets(short_name, tickets)
         return Accepted(credentials, self._layer(context, selection))
 
     @staticmethod
-    def _with_tickets(credentials: bytes, client: Principal, acting: Principal, delegated: Any | None) -> bytes:
+    def _tickets(client: Principal, acting: Principal, delegated: Any | None) -> ClientTickets:
         if delegated is None:
             raise KerberosError(f"the library gives no credentials by which {acting} can act for {client}")
-        return DelegatedCredentials.with_tickets(credentials, ClientTickets(client, acting, delegated))
+        # A client chooses the tickets that it forwards, and may have those of others.
+        if str(delegated.name) != str(client):
+            raise KerberosError(f"{client} has forwarded tickets of {delegated.name}")
+        return ClientTickets(client, acting, delegated)
 
     def _layer(self, context: Context, selection: Selection) -> SecurityLayer | None:
         if selection.protection is Protection.AUTH:

@@ -103,8 +103,10 @@ class ClientLogins:
             raise KerberosError(f"{user[:100]!r} is no name to log in with: it has one of / @ \\")
         service = self.password_service
         tickets = check_password(user, password, service.principal, service.keytab)
-        credentials = plain_response(self.rules.short_name(tickets.client), UNCHECKED_PASSWORD)
-        return DelegatedCredentials.with_tickets(credentials, tickets) if self.delegates else credentials
+        short_name = self.rules.short_name(tickets.client)
+        if self.delegates:
+            return DelegatedCredentials.with_tickets(short_name, tickets)
+        return plain_response(short_name, UNCHECKED_PASSWORD)
 
 
 class _PlainLogin:

@@ -7,6 +7,7 @@ from typing import Any
 
 from proxy.kerberos.errors import KerberosError
 from proxy.kerberos.principals import Principal
+from proxy.wire.sasl import plain_name, plain_response
 
 
 @dataclass(frozen=True)
@@ -29,11 +30,22 @@ class DelegatedCredentials(bytes):
     tickets: ClientTickets
 
     @classmethod
-    def with_tickets(cls, response: bytes, tickets: ClientTickets) -> DelegatedCredentials:
-        """Return the response with the tickets."""
-        found = cls(response)
+    def with_tickets(cls, user: str, tickets: ClientTickets) -> DelegatedCredentials:
+        """Return the response of a user, by its short name, with the tickets.
+
+        The principal stands in the password's place: two of one short name are two clients, since the server may
+        tell them apart.
+        """
+        found = cls(plain_response(user, str(tickets.client)))
         found.tickets = tickets
         return found
+
+
+def name_of_owner(credentials: bytes) -> bytes:
+    """Return the name whose handles these credentials may use: the principal, where they bring tickets along."""
+    if isinstance(credentials, DelegatedCredentials):
+        return str(credentials.tickets.client).encode()
+    return plain_name(credentials) or b""
 
 
 def tickets_of(credentials: bytes) -> ClientTickets:

@@ -14,6 +14,7 @@ from typing import Final
 from proxy.access.handle_access import HandleAccess
 from proxy.access.impersonation import SessionRefusal
 from proxy.kerberos.client_login import LoginStep
+from proxy.kerberos.delegation import name_of_owner
 from proxy.kerberos.errors import KerberosError
 from proxy.operations.dispatch import Dispatch
 from proxy.operations.fallback import DecideAgain
@@ -42,7 +43,6 @@ from proxy.relay.sasl_termination import SaslTermination
 from proxy.wire.hs2 import calls as hs2_calls
 from proxy.wire.hs2.open_session import encode_open_session_refusal
 from proxy.wire.reply_stream import Forward, Handling, ReplyEnd, ReplyTooLong, SyncLost
-from proxy.wire.sasl import plain_name
 from proxy.wire.thrift.errors import (
     IncompleteError,
     LocalProtocolError,
@@ -483,7 +483,7 @@ class Relay:
                 self._send_client(self._handshake.backend_leftover())
             case HandshakeStep.FRAMES:
                 self._enter(Phase.OPEN)
-                self._handle_access.user_logged_in(plain_name(self._handshake.credentials or b"") or b"")
+                self._handle_access.user_logged_in(name_of_owner(self._handshake.credentials or b""))
                 self._commands += self._client_buffer.resume()
                 self._client_buffer.feed(self._handshake.client_leftover())
                 self._handle_messages()

@@ -82,10 +82,12 @@ class HttpConnections:
     ) -> HttpReply:
         """Make a call. Raises BackendError.
 
-        Where the backend asks for Kerberos it is made as the proxy itself, and its message says for whom.
+        Where the backend asks for Kerberos it is made as the proxy itself, and its message says for whom: the
+        client's query stays here, since `doAs` in it would be said with the proxy's rights.
         """
         upstream = self._dialer.upstream
         if upstream.kerberos is not None:
+            query = ""
             headers = await self._with_own_login(upstream.kerberos, address, headers)
         url = f"{'http' if upstream.tls is None else 'https'}://{address}{upstream.path}"
         # Computed for each call, since certificates may change.

@@ -34,6 +34,8 @@ _OF_A_CONNECTION: Final = frozenset(
 _NOT_ASKED_FOR: Final = frozenset({"accept-encoding"})
 # Headers that say nothing about the caller. Requests that differ in any other header count as different callers.
 _OF_THE_MESSAGE: Final = _OF_A_CONNECTION | _NOT_ASKED_FOR | {"accept", "content-type", "user-agent"}
+# The type of a body that is a message.
+_THRIFT: Final = "application/x-thrift"
 # HttpAuthUtils.COOKIE_NAME. The cookie names its user, and the server has signed it.
 _COOKIE_NAME: Final = "hive.server2.auth"
 _COOKIE: Final = re.compile(r"hive\.server2\.auth\s*=\s*\"?cu=([^&;,\"]*)")
@@ -127,9 +129,15 @@ def _names_in(cookies: list[str]) -> set[str]:
 
 
 def forwarded_headers(headers: Iterable[tuple[str, str]], *, to_backend: bool) -> list[tuple[str, str]]:
-    """Return the headers that the proxy forwards to the other side."""
+    """Return the headers that the proxy forwards to the other side.
+
+    A backend reads parameters such as `doAs` from a body too, if its type is that of a form.
+    """
     is_local = _OF_A_CONNECTION | _NOT_ASKED_FOR if to_backend else _OF_A_CONNECTION
-    return [(name, value) for name, value in headers if name.lower() not in is_local]
+    passing = ((name, value) for name, value in headers if name.lower() not in is_local)
+    if not to_backend:
+        return list(passing)
+    return [(name, _THRIFT if name.lower() == "content-type" else value) for name, value in passing]
 
 
 def plain_response(authorization: str) -> bytes | None:
@@ -161,8 +169,23 @@ def basic_authorization(response: bytes) -> str | None:
 
 
 def proxy_users_of(query: str) -> list[str]:
-    """Return the users that a request wants to act for. The server ignores case, and takes the last of several."""
+    """Return the users that a request may act for by the server's reading of its query, in any order.
+
+    The server takes the last of several, and ignores case as Java does: the long s, U+017F, is an `s` to it. Its
+    parser may also know separators and escapes (`;`, `%u0053`) that ours does not. So a name that is not plain
+    counts as `doAs`, and both readings of a semicolon count.
+
+    >>> proxy_users_of("a=b&doAs=anna")
+    ['anna']
+    >>> proxy_users_of("doA%C5%BF=anna")
+    ['anna']
+    """
     if not query:
         return []
-    pairs = parse_qsl(query.replace(";", "&"), keep_blank_values=True)
-    return [value for name, value in pairs if name.lower() == "doas"]
+    readings = (query.replace(";", "&"), query)
+    pairs = [pair for text in readings for pair in parse_qsl(text, keep_blank_values=True)]
+    return list(dict.fromkeys(value for name, value in pairs if _may_be_do_as(name)))
+
+
+def _may_be_do_as(name: str) -> bool:
+    return name.lower() == "doas" or not name.isascii() or "%" in name

@@ -237,5 +237,5 @@ async def test_an_explanation_is_asked_for_by_the_users_tickets(realm: Realm, ba
 def test_tickets_are_in_no_text(realm: Realm) -> None:
     credentials = credentials_of(realm, "anna")
     assert isinstance(credentials, DelegatedCredentials)
-    assert credentials == plain_response("anna", "anonymous")
+    assert credentials == plain_response("anna", f"anna@{REALM}")
     assert "gssapi" not in repr(credentials) + repr(credentials.tickets)

@@ -10,7 +10,9 @@ from proxy.backends.pool import BackendPool, PoolSettings
 from proxy.config.address import Address
 from proxy.config.backend_list import PoolMember
 from proxy.frontend.background_runner import BackgroundRunner, RunnerSettings
-from proxy.frontend.key_checks import KeyChecks
+from proxy.frontend.key_checks import ASKING_FIRST_S, KeyChecks
+from proxy.kerberos.delegation import ClientTickets, DelegatedCredentials
+from proxy.kerberos.principals import parse_principal
 from proxy.operations.key_check import CheckVerdict, KeyCheck
 from proxy.operations.query import Query, QueryResult
 
@@ -46,3 +48,21 @@ async def test_a_full_backend_is_not_sent_every_statement_twice() -> None:
         checks.start(SESSION, b"a login", check, client)
         assert check.verdict is CheckVerdict.NOT_ASKED
         assert not checks.has_room_at(at)
+
+
+def test_a_refused_login_by_tickets_counts_for_their_client_alone() -> None:
+    """A connection outlives its tickets, and those of one client say nothing of others."""
+    at, acting = Address("spark", 1), parse_principal("starpruner@REALM")
+    annas, bobs = (
+        DelegatedCredentials.with_tickets(user, ClientTickets(parse_principal(f"{user}@REALM"), acting, None))
+        for user in ("anna", "bob")
+    )
+    now = [0.0]
+    with ThreadPoolExecutor(1) as pool:
+        checks = KeyChecks(BackgroundRunner(RunnerSettings("a check"), pool), lambda: now[0])
+        checks.ask_first_at(at, annas)
+        assert not checks.has_room_at(at, annas)
+        assert checks.has_room_at(at, bobs)
+        assert checks.has_room_at(at)
+        now[0] = ASKING_FIRST_S
+        assert checks.has_room_at(at, annas)

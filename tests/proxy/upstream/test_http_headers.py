@@ -119,6 +119,12 @@ def test_headers_of_a_connection_stay_on_it() -> None:
     assert forwarded_headers([*headers, ("accept-encoding", "gzip")], to_backend=True) == [AUTHORIZATION, COOKIE]
 
 
+def test_a_body_is_no_form_to_the_backend() -> None:
+    form = ("content-type", "application/x-www-form-urlencoded")
+    assert forwarded_headers([form], to_backend=True) == [("content-type", "application/x-thrift")]
+    assert forwarded_headers([form], to_backend=False) == [form]
+
+
 @pytest.mark.parametrize(
     ("query", "names"),
     [
@@ -127,8 +133,16 @@ def test_headers_of_a_connection_stay_on_it() -> None:
         ("doAs=x", ["x"]),
         ("DOAS=x&doas=y", ["x", "y"]),
         ("a;doAs=%78", ["x"]),
+        ("doAs=x;a=b", ["x", "x;a=b"]),
         ("%64oAs=x+y", ["x y"]),
         ("doAs", [""]),
+        # Equal to doAs for Java's equalsIgnoreCase.
+        ("doA%C5%BF=x", ["x"]),
+        ("doA\N{LATIN SMALL LETTER LONG S}=x", ["x"]),
+        # For parsers that know this escape.
+        ("doA%u0053=x", ["x"]),
+        # Bytes that are no text.
+        ("doA%C5=x", ["x"]),
     ],
 )
 def test_whom_a_request_wants_to_act_for_is_found_however_it_is_spelled(query: str, names: list[str]) -> None:
