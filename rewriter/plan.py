@@ -11,6 +11,7 @@ from rewriter.catalog.table_facts import Catalog
 from rewriter.domains.keys import Keys
 from rewriter.domains.keyset import KeyRanges, KeySet
 from rewriter.domains.partition_matches import PartitionMatches
+from rewriter.planning.grouped_scans import may_be_grouped
 from rewriter.planning.scans import checked, refused, scans
 from rewriter.planning.snapshot_pins import pins
 from rewriter.planning.switched_off import without_switched_off
@@ -22,7 +23,7 @@ from rewriter.semijoins.planned_scan import PlannedScan
 from rewriter.semijoins.reducer import KeyQuery, Reducer
 from rewriter.semijoins.small_sides import TinySides
 from rewriter.sql.statement import Statement
-from rewriter.sql.task_dependence import depends_on_row_order, word_of_tasks
+from rewriter.sql.task_dependence import chooses_tasks, depends_on_row_order, word_of_tasks
 from rewriter.vocabulary.cited import listed
 from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.rule import Rule
@@ -117,6 +118,11 @@ class Plan:
         wanted = (scan.reference.name for scan in self.scans if _may_have_fewer_splits(scan, answers))
         return tuple(dict.fromkeys(wanted))
 
+    def grouped_alone(self, answers: Mapping[KeyQuery, KeyAnswer]) -> frozenset[TableName]:
+        """The tables of which nothing is wanted but the sizes of files, for scans that nothing narrows."""
+        grouped = {scan.reference.name for scan in self.scans if scan.grouped_within is not None}
+        return frozenset(grouped - {scan.reference.name for scan in self.scans if _may_be_narrowed(scan, answers)})
+
 
 # Keys that are always listed: the metastore accepts so few, and a list of partitions would cost more than it could
 # save.
@@ -145,12 +151,16 @@ def _wants_files(scan: PlannedScan, answers: Mapping[KeyQuery, KeyAnswer]) -> bo
 
 
 def _may_have_fewer_splits(scan: PlannedScan, answers: Mapping[KeyQuery, KeyAnswer]) -> bool:
-    """True if the scan may be narrowed and read in other splits."""
+    """True if the scan may be read in other splits, narrowed or not."""
     if scan.facts is None or not scan.facts.packs_files:
         return False
-    if _wants_files(scan, answers):
-        return True
-    return any(key_count(answers.get(reducer.key_query)) for reducer in effective_reducers(scan, answers))
+    return scan.grouped_within is not None or _may_be_narrowed(scan, answers)
+
+
+def _may_be_narrowed(scan: PlannedScan, answers: Mapping[KeyQuery, KeyAnswer]) -> bool:
+    return _wants_files(scan, answers) or any(
+        key_count(answers.get(reducer.key_query)) for reducer in effective_reducers(scan, answers)
+    )
 
 
 def key_count(answer: KeyAnswer | None) -> int:
@@ -191,7 +201,7 @@ def plan(
     given, catalog = catalog, without_switched_off(statement, catalog, limits)
     scopes = Scopes(statement, catalog, has_variables=limits.has_variables)
     may_narrow = scopes.may_narrow or (limits.has_file_index and scopes.has_conditions)
-    may_narrow = may_narrow or _may_read_a_join(scopes, limits)
+    may_narrow = may_narrow or _may_read_a_join(scopes, limits) or may_be_grouped(limits)
     followed = follow_views(scopes.tables if may_narrow else frozenset(), catalog)
     if followed.missing:
         return Plan(statement, (), followed.missing)
@@ -242,8 +252,9 @@ def _refusal(statement: Statement, followed: FollowedViews) -> Refusal | None:
 def _must_keep_splits(statement: Statement, followed: FollowedViews) -> bool:
     """True if the statement, or a view that it names, may show more of its scans' splits than their rows.
 
-    A statement that writes makes as many files as there are tasks.
+    A statement that writes makes as many files as there are tasks. One with a hint says how many tasks it wants.
     """
     if not statement.only_reads or not followed.is_whole:
         return True
-    return any(map(depends_on_row_order, (statement, *followed.queries)))
+    queries = (statement, *followed.queries)
+    return any(map(depends_on_row_order, queries)) or any(map(chooses_tasks, queries))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from rewriter.domains.consumers import left_beside
@@ -14,7 +14,7 @@ from rewriter.domains.keyset import KeySet
 from rewriter.domains.literals import UnreadableKeyError
 from rewriter.files.file_index import FileIndex, Selection
 from rewriter.files.row_groups import RowGroupCount
-from rewriter.files.splits import Grouping, SplitHints, grouping
+from rewriter.files.splits import Grouping, SplitHints, grouping, has_outgrown
 from rewriter.plan import FEW_KEYS, KeyAnswer, Plan, effective_reducers, key_count
 from rewriter.predicates.metastore_filter import can_name
 from rewriter.predicates.partition_predicate import Budget
@@ -66,6 +66,16 @@ class ScanOutcome:
     is_sent_to_metastore: bool = False
 
     @property
+    def is_grouped(self) -> bool:
+        """True if the scan is read in fewer splits, and not narrowed."""
+        return self.predicate is None and self.splits is not None and self.splits.hint is not None
+
+    @property
+    def is_changed(self) -> bool:
+        """True if anything is inserted: a predicate, a hint, or both."""
+        return self.predicate is not None or self.is_grouped
+
+    @property
     def narrowed_by(self) -> tuple[tuple[tuple[str, ...], Keys], ...]:
         """The columns that the predicate restricts, with the keys that they are restricted to together."""
         if self.predicate is None:
@@ -74,14 +84,14 @@ class ScanOutcome:
 
     @property
     def rules(self) -> frozenset[Rule]:
-        """The rules that narrowed the scan; none if it was not narrowed."""
+        """The rules by which the scan was changed; none if it was not."""
         used = (reducer.rules for reducer, keys in self.reducers if keys is not None)
-        return self.parts.union(*used) if self.predicate is not None else frozenset()
+        return self.parts.union(*used) if self.predicate is not None else self.parts
 
 
 @dataclass(frozen=True)
 class Rewrite:
-    """The text to send, and the outcome of each scan. `text` is the original unless a scan was narrowed."""
+    """The text to send, and the outcome of each scan. `text` is the original unless a scan was changed."""
 
     text: str
     scans: tuple[ScanOutcome, ...]
@@ -89,14 +99,24 @@ class Rewrite:
 
     @property
     def rules(self) -> frozenset[Rule]:
-        """The rules that narrowed the statement's scans."""
+        """The rules by which the statement's scans were changed."""
         return frozenset().union(*(outcome.rules for outcome in self.scans))
 
     @property
     def tables(self) -> frozenset[TableName]:
-        """The tables that were narrowed, by the names that all sessions know them by."""
-        rewritten_text = (outcome.scan.table for outcome in self.scans if outcome.predicate is not None)
+        """The tables whose scans were changed, by the names that all sessions know them by."""
+        rewritten_text = (outcome.scan.table for outcome in self.scans if outcome.is_changed)
         return frozenset(table for table in rewritten_text if table is not None)
+
+    @property
+    def is_narrowed(self) -> bool:
+        """True if a scan has a predicate, and not fewer splits alone."""
+        return any(outcome.predicate is not None for outcome in self.scans)
+
+    @property
+    def is_changed(self) -> bool:
+        """True if anything is inserted."""
+        return self.skip is None and any(outcome.is_changed for outcome in self.scans)
 
     @property
     def tables_sent_to_metastore(self) -> frozenset[TableName]:
@@ -130,7 +150,7 @@ def apply(  # noqa: PLR0913 - what is known of tables comes from several places
     outcomes = tuple(_outcome(plan, scan, answers, limits, layouts[scan.reference.name]) for scan in plan.scans)
     if _has_scalar_subquery_error(answers):
         return _original(plan, outcomes, SkipReason.SCALAR_SUBQUERY_ROWS)
-    narrowings = [_narrowing(plan.statement, outcome) for outcome in outcomes if outcome.predicate is not None]
+    narrowings = [_narrowing(plan.statement, outcome) for outcome in outcomes if outcome.is_changed]
     if not narrowings:
         return Rewrite(plan.statement.original, outcomes)
     text = rewritten_text(plan.statement, narrowings)
@@ -154,6 +174,32 @@ def _original(plan: Plan, outcomes: Sequence[ScanOutcome], reason: SkipReason) -
 
 
 def _outcome(
+    plan: Plan,
+    scan: PlannedScan,
+    answers: Mapping[KeyQuery, KeyAnswer],
+    limits: RewriteLimits,
+    layout: TableLayout,
+) -> ScanOutcome:
+    found = _narrowed(plan, scan, answers, limits, layout)
+    return found if found.predicate is not None else _grouped(found, layout, limits)
+
+
+def _grouped(outcome: ScanOutcome, layout: TableLayout, limits: RewriteLimits) -> ScanOutcome:
+    """Let a scan that is not narrowed be read in fewer splits, if it may be."""
+    within, facts = outcome.scan.grouped_within, outcome.scan.facts
+    if within is None or facts is None or layout.index is None or layout.packing is None:
+        return outcome
+    if not layout.packing.has_fixed_slots:
+        return outcome
+    if Rule.SPLITS in limits.rules_off or has_outgrown(facts.size_bytes, layout.index.files):
+        return outcome
+    kept = layout.index.misses(Cover.all(), within)
+    splits = grouping(kept.kept_sizes, layout.packing, layout.group_limits, kept.kept_rows)
+    parts = frozenset({Rule.SPLITS}) if splits is not None and splits.hint is not None else frozenset[Rule]()
+    return replace(outcome, splits=splits, parts=parts)
+
+
+def _narrowed(
     plan: Plan,
     scan: PlannedScan,
     answers: Mapping[KeyQuery, KeyAnswer],
@@ -205,7 +251,7 @@ def _splits(inserted: ScanPredicate, layout: TableLayout, limits: RewriteLimits)
     """The number of splits for the files that are left of the scan."""
     if layout.packing is None or inserted.files is None or Rule.SPLITS in limits.rules_off:
         return None
-    return grouping(inserted.files.kept_sizes, layout.packing, layout.group_limits)
+    return grouping(inserted.files.kept_sizes, layout.packing, layout.group_limits, inserted.files.kept_rows)
 
 
 def _checks(reducers: Sequence[tuple[Reducer, Keys | None]]) -> tuple[str, ...]:
@@ -274,5 +320,5 @@ def _narrowing(statement: Statement, outcome: ScanOutcome) -> Insertion:
     alias = None if reference.has_alias else reference.alias_text(statement)
     splits = outcome.splits.hint if outcome.splits is not None else None
     return Narrowing(
-        reference.start, reference.stop, alias, outcome.predicate or "", checks=outcome.checks, splits=splits
+        reference.start, reference.stop, alias, outcome.predicate, checks=outcome.checks, splits=splits
     )

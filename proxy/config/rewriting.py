@@ -193,16 +193,23 @@ class FilesSection(Section, frozen=True):
 
 
 class SplitsSection(Section, frozen=True):
-    """Narrowed scans of many small files, read in fewer tasks. Needs the file index, which knows their sizes."""
+    """Scans of many small files, read in fewer tasks. Needs the file index, which knows their sizes."""
 
     # Narrowed scans get a COALESCE hint (docs/decisions/0026).
     enabled: bool = True
+    # Scans that nothing narrows get the hint too (docs/decisions/0040). Off, because the number of tasks is fixed
+    # by what is known before the statement runs: it is too small where a cluster has grown since
+    # (`spark.dynamicAllocation.enabled`, with which these scans keep their tasks), or where the index is old.
+    unnarrowed_scans: bool = False
     # Expert. Splits, as Spark packs them, that one task is to read at most. A hundred tasks become ten; with many
     # more the last task to end may take as long as the others saved.
     max_small_splits_grouped: Annotated[int, Meta(ge=1, le=1_000)] = 10
-    # Expert. Tasks that a hint has to save. Fewer are not worth it: each takes some milliseconds of a core before
-    # it reads anything.
-    saved_min: Count = 32
+    # Expert. Tasks that a hint has to save: each takes some milliseconds of a core before it reads anything. To
+    # save 28 of 32 was measured to pay with 1, 8 and 32 clients (docs/decisions/0040); fewer are not worth it.
+    saved_min: Count = 28
+    # Expert. Rows of a scan for each task that a hint saves. The hint ends the code that Spark generates for a
+    # scan, and each row that passes it is copied once.
+    rows_per_saved_max: Count = 100_000
     # Expert. How long an answer is believed to the questions how many tasks run at once, by which settings files
     # are packed, and which tables are cached in memory. To ask takes some hundredths of a second; what has changed
     # since costs time, never rows.

@@ -138,18 +138,23 @@ class Decision:
 
     def run(self, listings: SessionListings) -> Run | None:
         """The run that the cost gate learns from once the statement has ended; None without a lesson."""
-        if self.key is None or self.plan is None:
-            # It was left alone: by the gate itself, or for a while.
-            return Run(self.key, Way.ORIGINAL, listings) if self.key is not None else None
-        if has_own_filters_alone(self.plan):
+        # The gate left it alone, and it has fewer splits all the same.
+        is_left = self.rewrite is not None and self.gate_report is not None and self.gate_report.leaves
+        if self.key is None or self.plan is None or is_left:
+            # It was left alone: by the gate itself, whatever the number of its splits, or for a while.
+            return Run(self.key, Way.ORIGINAL, listings, facts=self.facts) if self.key is not None else None
+        is_narrowed = self.is_narrowed and self.rewrite is not None and self.rewrite.is_narrowed
+        has_splits_alone = self.is_narrowed and not is_narrowed and not self.plan.key_queries
+        if has_splits_alone or has_own_filters_alone(self.plan):
+            # It has no keys that were worth their time or not.
             return None
         if self.skip is SkipReason.DESCRIPTION_LATE:
             # A late description says nothing of the statement, and its facts are not known.
             return None
         asked_s = self.timings.catalog_s + self.timings.key_queries_s
-        if not self.is_narrowed and (asked_s == 0.0 or self._was_spared):
+        if not is_narrowed and (asked_s == 0.0 or self._was_spared):
             # No keys were asked for: its facts are too small, or a small side is being written.
             return Run(self.key, Way.ORIGINAL, listings, facts=self.facts) if self.facts else None
-        way = Way.REWRITTEN if self.is_narrowed else Way.ASKED_ONLY
+        way = Way.REWRITTEN if is_narrowed else Way.ASKED_ONLY
         # Files that are fetched once for all statements are no cost of this one.
         return Run(self.key, way, listings, self.timings.total_s - self.timings.files_s, self.facts)

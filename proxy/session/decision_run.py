@@ -40,6 +40,8 @@ from rewriter import (
     apply,
     parse,
 )
+from rewriter.files.file_index import FileIndex
+from rewriter.files.splits import SplitHints
 from rewriter.partitions.index import PartitionIndex
 from rewriter.sql.fingerprint import fingerprint
 
@@ -133,7 +135,7 @@ class DecisionRun:
 
     def _stages(self) -> Queries[None]:
         key = self._known_key()
-        if key is not None and self._is_left(key):
+        if key is not None and self._is_left(key) and not self._may_be_grouped():
             return
         statement = yield from self._classify()
         if statement is None:
@@ -141,9 +143,10 @@ class DecisionRun:
             return
         if key is None:
             key = self._key_of(statement)
-            if self._is_left(key):
+            if self._is_left(key) and not self._may_be_grouped():
                 return
-        limits = limits_of(self._shared, self._terms)
+        has_small_files = may_read_small_files(self._statement, self._shared.config, self._catalog)
+        limits = limits_of(self._shared, self._terms, has_small_files=has_small_files)
         # The fence sees every write from here on: descriptions and keys are read after it is opened.
         fence = self._shared.writes.open()
         planned = yield from self._make_plan(statement, limits)
@@ -152,11 +155,20 @@ class DecisionRun:
             planned = yield from self._make_plan(statement, limits)
         if planned is None:
             return
-        yield from self._weigh(planned, key)
+        if not self._is_over():
+            yield from self._weigh(planned, key)
+        if self._skip is SkipReason.NOT_WORTH_IT and (yield from self._group(planned, limits, fence)):
+            return
         if self._is_over():
             return
         planned, answers = yield from self._ask(planned, limits, fence)
         yield from self._apply(planned, answers, limits, fence)
+
+    def _may_be_grouped(self) -> bool:
+        """Whether a statement that is not worth its keys may be read in fewer splits all the same."""
+        config, catalog = self._shared.config, self._catalog
+        is_known = self._skip is SkipReason.NOT_WORTH_IT and catalog.may_name_small_files(self._statement)
+        return bool(is_known) and may_read_small_files(self._statement, config, catalog)
 
     def _is_over(self) -> bool:
         return self._skip is not None and not self._terms.is_explained
@@ -177,9 +189,10 @@ class DecisionRun:
             may_be_narrowed = may_narrow(statement, config, self._catalog)
         has_file_index = bool(config.files.index) and may_be_narrowed
         has_views = may_read_views(statement, config, self._catalog)
+        has_small_files = may_read_small_files(statement, config, self._catalog)
         chars_max = config.rewrite.statement_chars_max
         is_read = len(statement.text) <= chars_max and statement.may_be_rewritten(
-            has_file_index=has_file_index, has_views=has_views
+            has_file_index=has_file_index, has_views=has_views, has_small_files=has_small_files
         )
         if is_read and statement.depends_on_quoting and not (yield from self._catalog.quoting_is_default()):
             self._skip_for(SkipReason.QUOTING_SETTINGS)
@@ -187,7 +200,13 @@ class DecisionRun:
         if is_read and not self._takes_room():
             self._skip_for(SkipReason.NO_MEMORY)
             return None
-        parsed = parse(statement.text, chars_max=chars_max, has_file_index=has_file_index, has_views=has_views)
+        parsed = parse(
+            statement.text,
+            chars_max=chars_max,
+            has_file_index=has_file_index,
+            has_views=has_views,
+            has_small_files=has_small_files,
+        )
         refused = parsed if isinstance(parsed, SkipReason) else _refusal(statement, self._terms)
         self._skip_for(refused)
         return None if refused is not None or isinstance(parsed, SkipReason) else parsed
@@ -329,19 +348,46 @@ class DecisionRun:
     def _apply(self, planned: Plan, answers: KeyAnswers, limits: RewriteLimits, fence: Fence) -> Queries[None]:
         """Insert predicates and hints for the keys, if nothing has changed since the fence was opened."""
         listed = yield from self._timed_lookup(self._catalog.partitions(planned.wants_partitions(answers)))
+        files, hints = yield from self._files(planned, answers, limits)
+        result = apply(planned, answers, limits, self._catalog.costs(listed), files, split_hints=hints)
+        too_few = self._terms.settings.cost_gate and has_own_filters_alone(planned) and spares_too_little(result)
+        if too_few and limits.has_small_files:
+            grouped = apply(planned, {}, _of_splits_alone(limits), files=files, split_hints=hints)
+            too_few, result = (False, grouped) if grouped.is_changed else (True, result)
+        self._keep(planned, answers, result, fence)
+        self._partitions = _indexes(listed)
+        self._skip_for(result.skip or SkipReason.FEW_FILES if too_few else None)
+        self._skip_for(result.skip or _hindrance(planned, answers, result))
+
+    def _group(self, planned: Plan, limits: RewriteLimits, fence: Fence) -> Queries[bool]:
+        """Insert hints for fewer splits where keys are not worth asking for. False if there are none."""
+        if not limits.has_small_files:
+            return False
+        limits = _of_splits_alone(limits)
+        files, hints = yield from self._files(planned, {}, limits)
+        result = apply(planned, {}, limits, files=files, split_hints=hints)
+        if not result.is_changed:
+            return False
+        self._skip = None
+        self._keep(planned, {}, result, fence)
+        return True
+
+    def _files(
+        self, planned: Plan, answers: KeyAnswers, limits: RewriteLimits
+    ) -> Queries[tuple[Mapping[TableName, FileIndex], SplitHints | None]]:
+        """The files of the tables whose files are wanted, and the way in which Spark makes splits of them."""
         start = self._shared.clock()
         files = yield from self._catalog.files(planned, answers, limits)
         self._timings.files_s += self._shared.clock() - start
         asking = self._catalog.split_packing.hints(planned, answers, files, limits)
-        hints = yield from self._timings.of_catalog(asking)
-        result = apply(planned, answers, limits, self._catalog.costs(listed), files, split_hints=hints)
+        return files, (yield from self._timings.of_catalog(asking))
+
+    def _keep(self, planned: Plan, answers: KeyAnswers, result: Rewrite, fence: Fence) -> None:
+        """Keep the rewrite, unless something has changed since the fence was opened."""
         asked = frozenset(_tables_read(answers))
-        self._rewrite, self._partitions = result, _indexes(listed)
+        self._rewrite = result
         self._read_set = ReadSet(fence, asked, frozenset(self._snapshots), planned.names)
         self._skip_for(self._read_set.skip())
-        if self._terms.settings.cost_gate and has_own_filters_alone(planned) and spares_too_little(result):
-            self._skip_for(result.skip or SkipReason.FEW_FILES)
-        self._skip_for(result.skip or _hindrance(planned, answers, result))
 
     def _timed_lookup(self, asking: Generator[Query, QueryResult, T]) -> Queries[T]:
         """The same queries, which count as lookups together with the reading of their answers."""
@@ -385,11 +431,14 @@ class DecisionRun:
 def may_narrow(statement: StatementClass, config: Config, catalog: SessionCatalog) -> bool:
     """Whether a statement may be rewritten, by its class: most have nothing to narrow.
 
-    Without a join there may be a filter that skips files, of a table that the file index has.
+    Without a join there may be a filter that skips files, of a table that the file index has, or small files that
+    are read in fewer splits.
     """
     if len(statement.text) > config.rewrite.statement_chars_max:
         return False
     if statement.may_have_a_join or may_read_views(statement, config, catalog):
+        return True
+    if may_read_small_files(statement, config, catalog):
         return True
     if not config.files.index or not statement.may_be_rewritten(has_file_index=True):
         return False
@@ -404,7 +453,20 @@ def may_read_views(statement: StatementClass, config: Config, catalog: SessionCa
     return is_read and catalog.may_read_views(statement)
 
 
-def limits_of(shared: SharedState, terms: DecisionTerms) -> RewriteLimits:
+def may_read_small_files(statement: StatementClass, config: Config, catalog: SessionCatalog) -> bool:
+    """Whether a statement may read a table of many small files, as far as the index said when it was asked last.
+
+    For this alone it is asked once for all sessions of a state, and again by statements that name such a table.
+    """
+    if not config.files.index or Rule.SPLITS in config.rewrite.rules_off:
+        return False
+    if len(statement.text) > config.rewrite.statement_chars_max:
+        return False
+    names = catalog.may_name_small_files(statement)
+    return not catalog.is_like_no_other if names is None else names
+
+
+def limits_of(shared: SharedState, terms: DecisionTerms, *, has_small_files: bool = False) -> RewriteLimits:
     """The limits of a rewrite: the configuration, less the rules that are quarantined."""
     settings = shared.config.rewrite
     tables_off = (TableName(tuple(pattern.split("."))) for pattern in settings.tables_off)
@@ -424,7 +486,13 @@ def limits_of(shared: SharedState, terms: DecisionTerms) -> RewriteLimits:
         has_variables=terms.has_variables,
         file_hint_chars_max=shared.config.files.hint_chars_max,
         has_file_index=bool(shared.config.files.index),
+        has_small_files=has_small_files,
     )
+
+
+def _of_splits_alone(limits: RewriteLimits) -> RewriteLimits:
+    """The limits of a rewrite that names no files: without keys, it inserts hints for fewer splits alone."""
+    return replace(limits, rules_off=limits.rules_off | {Rule.FILE_HINTS, Rule.RANGE_IN})
 
 
 def _tables_read(answers: KeyAnswers) -> set[TableName]:

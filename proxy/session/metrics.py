@@ -88,7 +88,8 @@ class Metrics:
         )
         self._scans = Counter(
             "starpruner_scans",
-            "Table references seen, by whether they were narrowed or left unchanged.",
+            "Table references seen, by whether they were narrowed, read in fewer splits alone (grouped), or left"
+            " unchanged.",
             ["outcome"],
             registry=registry,
         )
@@ -159,19 +160,22 @@ class Metrics:
         """A statement was decided about: it is rewritten, or stays original."""
         scans = rewrite.scans if rewrite is not None else ()
         narrowed = sum(scan.predicate is not None for scan in scans) if skip is None else 0
-        self._statements.labels("rewritten" if narrowed else "original").inc()
+        grouped = sum(scan.is_grouped for scan in scans) if skip is None else 0
+        self._statements.labels("rewritten" if narrowed or grouped else "original").inc()
         self._decisions.observe(seconds)
         self._scans.labels("narrowed").inc(narrowed)
-        self._scans.labels("unchanged").inc(len(scans) - narrowed)
+        self._scans.labels("grouped").inc(grouped)
+        self._scans.labels("unchanged").inc(len(scans) - narrowed - grouped)
         for files in (scan.files for scan in scans if skip is None and scan.files is not None):
             self._files.inc(files.total - files.kept)
             self._bytes.inc(files.total_bytes - files.kept_bytes)
         tried = {rule for scan in scans for rule in _rules_tried(scan)}
         self._count_rules(tried, "tried")
-        self._count_rules(rewrite.rules if rewrite is not None and narrowed else (), "applied")
+        self._count_rules(rewrite.rules if rewrite is not None and (narrowed or grouped) else (), "applied")
         for rule in tried:
             self._rules_s.labels(rule.value).inc(seconds)
-        for reason in (skip, *(scan.skip for scan in scans)):
+        left = (scan.skip for scan in scans if skip is not None or not scan.is_grouped)
+        for reason in (skip, *left):
             if reason is not None:
                 self._skips.labels(_label(reason)).inc()
 

@@ -406,12 +406,32 @@ class SessionCatalog:
     ) -> Queries[dict[TableName, FileIndex]]:
         """The files of the tables whose files a plan wants to know, of those that are listed anywhere."""
         found = {}
-        for_splits = self.split_packing.is_on(limits)
+        packing = self.split_packing
+        for_splits = packing.is_on(limits)
+        alone = planned.grouped_alone(answers)
         for name in sorted(planned.wants_files(answers, for_splits=for_splits), key=str):
+            facts = self.facts(name)
+            if name in alone and facts is not None:
+                # The rows of the index are fetched for their sizes alone, which takes a query.
+                _ = yield from self.indexed()
+                if not self._shared.files.has_small_files(facts, self._metadata, packing.files_min):
+                    continue
             index = yield from self._files(name, planned)
             if index is not None:
                 found[name] = index
         return found
+
+    def may_name_small_files(self, statement: StatementClass) -> bool | None:
+        """Whether a statement may read a table of many small files; None where that was not asked yet."""
+        settings = self._shared.config.splits
+        if not (settings.enabled and settings.unnarrowed_scans and statement.names_read):
+            return False
+        return self._shared.files.may_name_small_files(statement.text, self._metadata, settings.saved_min)
+
+    @property
+    def is_like_no_other(self) -> bool:
+        """Whether the session's state is like that of no other, so that no other has use of its answers."""
+        return self._metadata is self._own
 
     @property
     def split_packing(self) -> SplitPacking:

@@ -91,9 +91,14 @@ class StatementClass:
         """The names that it may read without a join, in lower case and without quotes."""
         return names_read(self.text)
 
-    def may_be_rewritten(self, *, has_file_index: bool, has_views: bool = False) -> bool:
-        """Whether the text could hold a query that reads less: by a join, a filter on indexed files, or a view."""
-        if self.may_have_a_join or (has_views and self.names_read):
+    def may_be_rewritten(
+        self, *, has_file_index: bool, has_views: bool = False, has_small_files: bool = False
+    ) -> bool:
+        """Whether the text could hold a query that reads less: by a join, a filter on indexed files, or a view.
+
+        Or one that reads small files in fewer splits.
+        """
+        if self.may_have_a_join or ((has_views or has_small_files) and self.names_read):
             return True
         return has_file_index and may_be_rewritten(self.text, has_file_index=True)
 

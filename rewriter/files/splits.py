@@ -2,20 +2,21 @@
 
 Each split is a task, and a task takes some milliseconds before it reads anything. Spark packs small files, but
 counts each as four megabytes more than it is (`spark.sql.files.openCostInBytes`): four thousand of 5 KB are 125
-splits. openLooKeng merges small splits before it schedules them; in the same way a narrowed scan can ask for fewer
-by a hint: `COALESCE(n)` reads runs of splits that follow one another, as even in number as can be, in one task
-each.
+splits. openLooKeng merges small splits before it schedules them; in the same way a scan can ask for fewer by a
+hint: `COALESCE(n)` reads runs of splits that follow one another, as even in number as can be, in one task each.
 
 The known sizes of files may be old. So the number of splits never decides which rows are read, but only how.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
+from rewriter.files.file_facts import FileFacts
 from rewriter.vocabulary.identifiers import TableName
 
 _MEBIBYTE = 1 << 20
@@ -28,6 +29,9 @@ _GROUPS_MIN = 2
 
 # The least factor of fewer splits. A smaller one changes little, and the known sizes may be as far off.
 _FEWER_MIN = 2
+
+# The factor by which a table may have outgrown its index: its further splits would be read by no more tasks.
+_OUTGROWN = 2
 
 # `TableScanUtil.MIN_SPLIT_SIZE`.
 _ICEBERG_SPLIT_BYTES_MIN = 16 * _MEBIBYTE
@@ -43,6 +47,8 @@ class Packing:
     split_bytes_max: int = 128 * _MEBIBYTE
     # spark.sql.files.openCostInBytes
     open_cost_bytes: int = 4 * _MEBIBYTE
+    # False if executors may be added while a statement runs, or if that was not asked.
+    has_fixed_slots: bool = False
 
     def bytes_max(self, sizes: Sequence[int]) -> int:
         """The size up to which files are packed: less than the setting if slots would have no work otherwise.
@@ -149,33 +155,51 @@ class GroupLimits:
     """Limits of grouping. The configuration states the reasons where it sets them."""
 
     splits_grouped_max: int = 10
-    splits_saved_min: int = 32
+    splits_saved_min: int = 28
+    # Rows of the scan for each split that is saved.
+    rows_per_saved_max: int = 100_000
 
 
 @dataclass(frozen=True)
 class SplitHints:
-    """The packing of files into splits by Spark, for tables whose narrowed scans may be read in fewer splits."""
+    """The packing of files into splits by Spark, for tables whose scans may be read in fewer splits."""
 
     packings: Mapping[TableName, Packing]
     limits: GroupLimits = field(default_factory=GroupLimits)
 
 
-def grouping(sizes: Sequence[int], packing: Packing, limits: GroupLimits) -> Grouping | None:
+def grouping(sizes: Sequence[int], packing: Packing, limits: GroupLimits, rows: int = 0) -> Grouping | None:
     """The grouping of the splits of files of these sizes; None if they are too many to compute.
 
     No group is larger than a split may be, so a split of that size is a group of its own, and no group has more
-    splits than the limit. Every slot still has work, if it had before.
+    splits than the limit. Every slot still has work, if it had before, and all have equally many groups: one more
+    group than slots would take a second round of tasks, with slots that wait. `rows` are those in the files, as
+    far as they are known: each is copied where the hint ends the code that Spark generates for the scan.
     """
     if sum(sizes) // packing.bytes_max(sizes) + len(sizes) > _SPLITS_MAX:
         return None
+    return _grouping(tuple(sizes), packing, limits, rows)
+
+
+# A dashboard's statements read the same files over and over: to pack 50,000 takes a tenth of a second. Each entry
+# has no more sizes than `_SPLITS_MAX`, of some 40 bytes.
+@lru_cache(maxsize=4)
+def _grouping(sizes: tuple[int, ...], packing: Packing, limits: GroupLimits, rows: int) -> Grouping:
     splits = packed(sizes, packing)
     before = len(splits)
-    after = max(packing.slots, _GROUPS_MIN, -(-before // max(1, limits.splits_grouped_max)))
-    while after * _FEWER_MIN <= before and before - after >= limits.splits_saved_min:
+    groups_min = max(_GROUPS_MIN, -(-before // max(1, limits.splits_grouped_max)))
+    after = -(-groups_min // packing.slots) * packing.slots
+    saved_min = max(limits.splits_saved_min, -(-rows // limits.rows_per_saved_max))
+    while after * _FEWER_MIN <= before and before - after >= saved_min:
         if all(_fits(run, packing.split_bytes_max) for run in runs(splits, after)):
             return Grouping(before, after)
         after *= 2
     return Grouping(before, before)
+
+
+def has_outgrown(size_bytes: int | None, indexed: Iterable[FileFacts]) -> bool:
+    """True if a table is known to be much larger than the files of its index are together."""
+    return size_bytes is not None and size_bytes > _OUTGROWN * sum(file.size_bytes for file in indexed)
 
 
 def _fits(run: Sequence[Split], bytes_max: int) -> bool:

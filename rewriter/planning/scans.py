@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from rewriter.catalog.prunable import can_be_checked, fact_refusal
 from rewriter.catalog.table_facts import TableFacts
 from rewriter.domains.cover import Cover
+from rewriter.planning.grouped_scans import grouped_scans
 from rewriter.planning.unused_conditions import UnusedConditions
 from rewriter.planning.view_joins import view_findings
 from rewriter.scopes.blocks import Block, Scope
@@ -72,6 +73,8 @@ class _Findings:
 
     results: dict[TableReference, list[Reducer | Refusal]] = field(default_factory=lambda: defaultdict(list))
     own: dict[TableReference, Cover] = field(default_factory=dict)
+    # The scans that may be read in fewer splits without being narrowed, and the partitions that they read.
+    grouped: dict[TableReference, Cover] = field(default_factory=dict)
     # The conditions that led to no finding; None if they were not looked at.
     unused: UnusedConditions | None = None
 
@@ -86,6 +89,7 @@ def _findings(scopes: Scopes, limits: RewriteLimits, partitions: PartitionIndexe
     filter_finder = OuterFilterFinder(scopes)
     asks_lists = Rule.PARTITION_LIST not in limits.rules_off
     found = replace(found, unused=UnusedConditions(scopes, filter_finder, asks_lists=asks_lists))
+    found.grouped.update(grouped_scans(scopes, filter_finder, limits))
     sides = FilteredSides(scopes, filter_finder, tiny, limits.rules_off)
     for block in scopes.blocks:
         scope = scopes.scope_of(block.select)
@@ -150,11 +154,20 @@ def _scan(scopes: Scopes, block: Block, leaf: Leaf, reference: TableReference, n
             facts=facts,
             own_cover=own or Cover.all(),
             wants_list=wants_list,
+            grouped_within=noted.grouped.get(reference),
             conjunct_start=found_place,
         )
     refusal = _refusal(scopes, block, leaf, reference, noted)
-    wants_list = wants_list and reference.refusal is None
-    return PlannedScan(reference, leaf.alias, skip=refusal.reason, cause=refusal.cause, wants_list=wants_list)
+    grouped = noted.grouped.get(reference)
+    return PlannedScan(
+        reference,
+        leaf.alias,
+        skip=refusal.reason,
+        cause=refusal.cause,
+        facts=scopes.catalog.get(reference.name) if grouped is not None else None,
+        wants_list=wants_list and reference.refusal is None,
+        grouped_within=grouped,
+    )
 
 
 def _hides_metadata(statement: Statement, facts: TableFacts) -> bool:

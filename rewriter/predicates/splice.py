@@ -2,6 +2,8 @@
 
 A predicate goes into a scan, or before a conjunct of an ON or WHERE where the scan must stay in view.
 
+A hint alone may go into a scan too: then nothing is filtered, and there is no predicate to prove.
+
 The proof has two parts. With a placeholder for each predicate the text must parse to the original's tree plus the
 narrowed scans and the further conjuncts. And each predicate must be one condition by its tokens, whatever stands
 around it: so a text that parses with the placeholder parses with the predicate in its place. Parsing thousands of
@@ -24,6 +26,8 @@ from rewriter.sql.statement import Statement, parse_tree, tokenize
 # The placeholder for any condition in a scan, and the one before a conjunct, which is found again by its place.
 _PLACEHOLDER = "TRUE"
 _PLACEHOLDER_BEFORE_CONJUNCT = "`placeholder`"
+
+_SCAN = frozenset({"expressions", "from_"})
 
 # All tokens of predicates. None of them ends a statement, a clause or a parenthesis around the predicate.
 _PREDICATE_TOKENS = frozenset(
@@ -55,7 +59,8 @@ class Narrowing:
     start: int
     stop: int
     alias: str | None
-    predicate: str
+    # None for a hint alone.
+    predicate: str | None
     # Checks that must hold too, each an expression in parentheses that runs a query
     # (`rewriter.predicates.strict_check`).
     checks: tuple[str, ...] = ()
@@ -72,12 +77,13 @@ class Narrowing:
     def after(self) -> str:
         """The text that is inserted behind the table's name."""
         alias = f" AS {self.alias}" if self.alias is not None else ""
-        return f" WHERE {self._condition}){alias}"
+        where = f" WHERE {self._condition}" if self.predicate is not None else ""
+        return f"{where}){alias}"
 
     @property
     def _condition(self) -> str:
         if not self.checks:
-            return self.predicate
+            return self.predicate or ""
         return " AND ".join([f"({self.predicate} OR {NEVER_TRUE})", *self.checks])
 
 
@@ -131,7 +137,8 @@ def rewritten_text(statement: Statement, narrowings: Sequence[Insertion]) -> str
     ordered = sorted(narrowings, key=lambda narrowing: narrowing.start)
     if any(left.stop > right.start for left, right in pairwise(ordered)):
         return None
-    if not all(map(is_one_condition, {narrowing.predicate for narrowing in ordered})):
+    predicates = {narrowing.predicate for narrowing in ordered if narrowing.predicate is not None}
+    if not all(map(is_one_condition, predicates)):
         return None
     if not all(map(is_enclosed, {check for narrowing in ordered for check in narrowing.checks})):
         return None
@@ -141,6 +148,8 @@ def rewritten_text(statement: Statement, narrowings: Sequence[Insertion]) -> str
 
 
 def _outline(narrowing: Insertion) -> Insertion:
+    if narrowing.predicate is None:
+        return narrowing
     is_scan = isinstance(narrowing, Narrowing)
     return replace(narrowing, predicate=_PLACEHOLDER if is_scan else _PLACEHOLDER_BEFORE_CONJUNCT, checks=())
 
@@ -252,6 +261,11 @@ def _is_hint(hint: exp.Expr | None, splits: int | None) -> bool:
     return hint == exp.Hint(expressions=[exp.Coalesce(this=exp.Literal.number(splits))])
 
 
+def _clauses(narrowing: Narrowing) -> frozenset[str]:
+    """The clauses of an inserted scan, beside a hint."""
+    return _SCAN if narrowing.predicate is None else _SCAN | {"where"}
+
+
 def _unwrap(table: exp.Table, narrowing: Narrowing) -> bool:
     """Replace `(SELECT * FROM t WHERE p) AS a` by the plain reference, if the reference is in one."""
     select = table.parent.parent if table.parent else None
@@ -260,7 +274,7 @@ def _unwrap(table: exp.Table, narrowing: Narrowing) -> bool:
         return False
     kept = {name for name, value in select.args.items() if value}
     is_star = len(select.expressions) == 1 and isinstance(select.expressions[0], exp.Star)
-    if kept - {"hint"} != {"expressions", "from_", "where"} or not is_star or table.args.get("alias"):
+    if kept - {"hint"} != _clauses(narrowing) or not is_star or table.args.get("alias"):
         return False
     if not _is_hint(select.args.get("hint"), narrowing.splits):
         return False

@@ -33,6 +33,9 @@ class RewriteLimits:
     file_hint_chars_max: int = 512 * 1024
     # True if there is a file index: without one, statements without a join need no plan.
     has_file_index: bool = False
+    # True if the statement may read a table of many small files, whose scans are read in fewer splits also where
+    # they are not narrowed: then it needs a plan whatever its conditions are.
+    has_small_files: bool = False
     # Rules and tables that are switched off: a table by its own name, or with its database and catalog before it;
     # * names all tables of a database.
     rules_off: frozenset[Rule] = frozenset()

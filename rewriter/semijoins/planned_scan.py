@@ -29,6 +29,9 @@ class PlannedScan:
     own_cover: Cover = field(default_factory=Cover.all)
     # True if a condition could reduce it if the partitions were known.
     wants_list: bool = False
+    # The partitions that the statement's own filters let through, by lower-case columns, if the scan may be read
+    # in fewer splits without being narrowed; None if its splits are then left to Spark.
+    grouped_within: Cover | None = None
     # The offset of a conjunct before which the predicate is inserted; None for a filter around the reference.
     conjunct_start: int | None = None
 

@@ -36,15 +36,18 @@ def may_have_a_join(text: str) -> bool:
     return first_word(text) in QUERY_FIRST_WORDS and _SEVERAL_SOURCES.search(text) is not None
 
 
-def may_be_rewritten(text: str, *, has_file_index: bool, has_views: bool = False) -> bool:
-    """True if the text could hold a query that reads less.
+def may_be_rewritten(
+    text: str, *, has_file_index: bool, has_views: bool = False, has_small_files: bool = False
+) -> bool:
+    """True if the text could hold a query that reads less, or in fewer splits.
 
-    By a join, by a filter where files are indexed, or by a join in a view if any name may be that of a view.
+    By a join, by a filter where files are indexed, by a join in a view if any name may be that of a view, or from
+    a table of small files if any name may be that of one.
     """
     return (
         may_have_a_join(text)
         or (has_file_index and first_word(text) in QUERY_FIRST_WORDS and _WHERE.search(text) is not None)
-        or (has_views and bool(names_read(text)))
+        or ((has_views or has_small_files) and bool(names_read(text)))
     )
 
 

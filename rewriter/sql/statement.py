@@ -98,12 +98,15 @@ class Statement:
 
     @cached_property
     def database_qualifiers(self) -> frozenset[str]:
-        """Lower-case names before the column in `a.b.c`, as database or as table.
+        """Lower-case names before the column in `a.b.c`, as database or as table, and b in a hint's `a.b`.
 
-        `db.t.x` names table t by database; `a.t.x` looks the same and may be a field of column t.
+        `db.t.x` names table t by database; `a.t.x` looks the same and may be a field of column t. The hint
+        `BROADCAST(db.t)` finds no table behind an alias.
         """
         columns = [column for column in self.tree.find_all(exp.Column) if column.args.get("db")]
-        return frozenset(name.lower() for column in columns for name in (column.table, column.args["db"].name))
+        names = frozenset(name.lower() for column in columns for name in (column.table, column.args["db"].name))
+        hinted = (node for hint in self.tree.find_all(exp.Hint) for node in hint.find_all(exp.Table, exp.Column))
+        return names.union(node.name.lower() for node in hinted if node.args.get("db") or node.args.get("table"))
 
     @cached_property
     def target(self) -> str | None:
@@ -151,7 +154,12 @@ class Statement:
 
 
 def parse(
-    text: str, *, chars_max: int, has_file_index: bool = False, has_views: bool = False
+    text: str,
+    *,
+    chars_max: int,
+    has_file_index: bool = False,
+    has_views: bool = False,
+    has_small_files: bool = False,
 ) -> Statement | SkipReason:
     """Parse a statement, or answer the reason why it cannot be rewritten. Never raises for any text.
 
@@ -161,7 +169,9 @@ def parse(
         return SkipReason.NOT_A_QUERY
     if len(text) > chars_max:
         return SkipReason.TOO_LARGE
-    if not may_be_rewritten(text, has_file_index=has_file_index, has_views=has_views):
+    if not may_be_rewritten(
+        text, has_file_index=has_file_index, has_views=has_views, has_small_files=has_small_files
+    ):
         return SkipReason.NO_JOIN_IN_TEXT
     if "${" in text:
         return SkipReason.SUBSTITUTION

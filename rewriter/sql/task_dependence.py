@@ -18,6 +18,7 @@ from itertools import pairwise
 
 from sqlglot import TokenType, exp
 
+from rewriter.sql.deterministic_functions import QUERY_FUNCTIONS, WORDS_BEFORE_PARENTHESIS
 from rewriter.sql.statement import Statement
 
 # The first two count tasks and rows in them. The blocks of a file depend on how much there is to read.
@@ -63,6 +64,20 @@ _BY_ORDER = frozenset(
     """.split()
 )
 
+# Functions that answer the same in any task, and words that a parenthesis may follow. A user's function may count
+# the rows of its task, and an aggregate of a user's may depend on their order.
+_KNOWN = (QUERY_FUNCTIONS | WORDS_BEFORE_PARENTHESIS).union(
+    """
+    approx_count_distinct avg bit_and bit_or bit_xor bool_and bool_or corr count_if covar_pop covar_samp
+    current_timestamp every filter grouping grouping_id kurtosis max mean median min now percentile skewness some
+    std stddev stddev_pop stddev_samp sum try_avg try_sum var_pop var_samp variance
+    cube except intersect minus rollup sets values varchar
+    """.split()
+)
+
+# Hints by which a statement says how many tasks it wants, and of which rows.
+_CHOOSING = frozenset({"coalesce", "repartition", "repartition_by_range", "rebalance"})
+
 
 def word_of_tasks(statement: Statement) -> str | None:
     """A word by which values of the statement depend on which rows each task reads; None if none does."""
@@ -86,6 +101,29 @@ def depends_on_row_order(statement: Statement) -> bool:
         return True
     is_sampled = any(token.token_type is TokenType.TABLE_SAMPLE for token in statement.tokens)
     return is_sampled or any(_takes_any_rows(query) for query in statement.tree.find_all(exp.Query))
+
+
+def chooses_tasks(statement: Statement) -> bool:
+    """True if the statement says by a hint how many tasks it wants, or sorts the rows of each by SORT BY."""
+    if any(query.args.get("sort") for query in statement.tree.find_all(exp.Query)):
+        return True
+    hints = (hint for hints in statement.tree.find_all(exp.Hint) for hint in hints.expressions)
+    return any(_name_of_hint(hint) in _CHOOSING for hint in hints)
+
+
+def calls_unknown_functions(statement: Statement) -> bool:
+    """True if a function may be a user's. Names of hints, and of columns behind an alias, count as functions."""
+    tokens = statement.tokens
+    is_qualified = any(
+        dot.token_type is TokenType.DOT and parenthesis.token_type is TokenType.L_PAREN
+        for dot, parenthesis in zip(tokens, tokens[2:], strict=False)
+    )
+    return is_qualified or any(name not in _KNOWN and any(map(str.isalnum, name)) for name, _ in _calls(statement))
+
+
+def _name_of_hint(hint: exp.Expr) -> str:
+    name = hint.sql_name() if isinstance(hint, exp.Func) and not isinstance(hint, exp.Anonymous) else hint.name
+    return name.lower()
 
 
 def _may_be_user_function(name: str) -> bool:

@@ -66,5 +66,8 @@ class Rule(Enum):
     BUCKETS = "buckets", "Keys of the bucket column are said one by one, by which buckets are skipped."
     ICEBERG = "iceberg", "Keys of an Iceberg table's column are said, by which Iceberg skips manifests and files."
 
-    # Number of tasks that read a narrowed scan.
-    SPLITS = "splits", "A narrowed scan of many small files is read in fewer tasks than Spark would make of them."
+    # Number of tasks that read a scan.
+    SPLITS = (
+        "splits",
+        "A scan of many small files is read in fewer tasks; one that is not narrowed if `unnarrowed_scans` is on.",
+    )

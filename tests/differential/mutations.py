@@ -50,6 +50,7 @@ from switches import (
     parts_of_any_and,
     probed_on_both_sides,
     rows_by_order_and_chance,
+    scans_have_any_clauses,
     some_branches_of_a_disjunction,
     statements_of_any_kind,
     subqueries_see_rows_of_the_whole_from,
@@ -783,6 +784,26 @@ _SPLITS = (
         "a hint in a narrowed scan says the number of splits and nothing else",
         answers("rewriter.predicates.splice._is_hint", answer=True),
         f"{_SPLIT_HINTS}a_hint_that_is_not_the_number_of_splits_is_not_taken",
+    ),
+    Mutation(
+        "a hint stands alone only in a scan that could be narrowed",
+        answers("rewriter.planning.grouped_scans._is_plain_table", answer=True),
+        f"{_SPLIT_HINTS}a_scan_that_cannot_stand_in_a_select_of_its_own_keeps_its_splits",
+    ),
+    Mutation(
+        "a hint that stands alone brings no filter",
+        scans_have_any_clauses,
+        f"{_SPLIT_HINTS}a_hint_alone_that_brings_a_filter_is_not_taken",
+    ),
+    Mutation(
+        "a statement that says how many tasks it wants keeps them",
+        becomes("rewriter.sql.task_dependence._CHOOSING", frozenset()),
+        f"{_SPLIT_HINTS}a_statement_that_shows_or_chooses_its_tasks_keeps_them",
+    ),
+    Mutation(
+        "a statement that calls a user's function keeps its tasks where nothing narrows it",
+        answers("rewriter.planning.grouped_scans.calls_unknown_functions", answer=False),
+        f"{_SPLIT_HINTS}a_statement_that_shows_or_chooses_its_tasks_keeps_them",
     ),
 )
 

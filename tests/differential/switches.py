@@ -63,6 +63,11 @@ def outputs_have_the_types_shown(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("rewriter.planning.views._ViewQuery._type_of", lambda *_: _Anything())
 
 
+def scans_have_any_clauses(patch: pytest.MonkeyPatch) -> None:
+    """An inserted scan is proven whatever clauses it has."""
+    patch.setattr("rewriter.predicates.splice._clauses", lambda _: _Anything())
+
+
 def becomes(target: str, value: object) -> Switch:
     """A table, a limit or a property with another value."""
     return lambda patch: patch.setattr(target, value)

@@ -19,6 +19,12 @@ TABLES = f"""
 DROP DATABASE IF EXISTS small_files CASCADE;
 CREATE DATABASE small_files;
 CREATE TABLE small_files.many USING parquet AS SELECT int(id) AS x, 'v' AS v FROM range(0, {FILES}, 1, {FILES});
+CREATE TABLE small_files.of_orc USING orc AS
+  SELECT int(id) AS x, 'v' AS v FROM range(0, {FILES}, 1, {FILES});
+ANALYZE TABLE small_files.many COMPUTE STATISTICS NOSCAN;
+ANALYZE TABLE small_files.of_orc COMPUTE STATISTICS NOSCAN;
+CREATE TABLE small_files.names USING parquet AS
+  SELECT int(id) AS x, string(id) AS name FROM range(0, {FILES}, 1, 1);
 CREATE TABLE small_files.file_index (path STRING, size_bytes BIGINT, modified_ms BIGINT, rows BIGINT,
   columns MAP<STRING, STRUCT<type: STRING, low: STRING, high: STRING, nulls: BIGINT>>,
   lacks ARRAY<STRUCT<columns: ARRAY<STRING>, tuples: ARRAY<ARRAY<STRING>>>>,
@@ -27,12 +33,22 @@ INSERT INTO small_files.file_index PARTITION (table_name = 'spark_catalog.small_
   SELECT _metadata.file_path, _metadata.file_size, unix_millis(_metadata.file_modification_time), 1,
     map('x', named_struct('type', 'int', 'low', string(x), 'high', string(x), 'nulls', 0L)), NULL,
     current_timestamp()
-  FROM small_files.many
+  FROM small_files.many;
+INSERT INTO small_files.file_index PARTITION (table_name = 'spark_catalog.small_files.of_orc')
+  SELECT _metadata.file_path, _metadata.file_size, unix_millis(_metadata.file_modification_time), 1,
+    map('x', named_struct('type', 'int', 'low', string(x), 'high', string(x), 'nulls', 0L)), NULL,
+    current_timestamp()
+  FROM small_files.of_orc
 """
 # With room for one small file in each split, the tables of a test need not be large.
 ONE_FILE_A_SPLIT = "SET spark.sql.files.maxPartitionBytes=4194304"
 SQL = "SELECT sum(m.x) AS total, count(m.v) AS rows FROM small_files.many m WHERE m.x < 80"
 KEPT, GROUPED = 80, 8
+# Nothing narrows these: all files are read, ten in a task.
+PLAIN = "SELECT sum(m.x) AS total, count(m.v) AS rows FROM small_files.many m WHERE m.v = 'v'"
+# Of the preserved side no keys are asked for.
+JOINED = "SELECT count(n.name) AS n FROM small_files.many m LEFT JOIN small_files.names n ON m.x = n.x"
+PLAIN_GROUPED = 10
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +64,7 @@ def indexing(
     tables: None, spark: ThriftServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ProxyProcess]:
     _ = tables
-    options = patient("files.index=small_files.file_index", files=True)
+    options = patient("files.index=small_files.file_index", "splits.unnarrowed_scans=true", files=True)
     with proxy_process(spark.endpoint, tmp_path_factory.mktemp("small_files"), options=options) as process:
         yield process
 
@@ -76,6 +92,65 @@ def test_explain_rewrite_shows_the_splits(grouped: hive.Connection) -> None:
     lines = [line for (line,) in run(grouped, f"EXPLAIN REWRITE {SQL}")]
     assert f"  splits       {KEPT} before, {GROUPED} after" in lines
     assert any(f"/*+ COALESCE({GROUPED}) */" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        PLAIN,
+        PLAIN.replace("many m", "of_orc m"),
+        JOINED,
+        # The scan of a CTE is one like others.
+        "WITH a AS (SELECT x FROM small_files.many) SELECT max(x) AS most FROM a",
+    ],
+    ids=["plain", "of ORC", "joined", "in a CTE"],
+)
+def test_a_scan_that_nothing_narrows_takes_fewer_tasks(
+    grouped: hive.Connection, spark: ThriftServer, spark_ui: SparkUi, sql: str
+) -> None:
+    with closing(connect(spark.endpoint)) as direct:
+        run(direct, ONE_FILE_A_SPLIT)
+        answer = run(direct, sql)
+        # What the proxy asks is asked once.
+        assert same_answer(run(grouped, sql), answer)
+        before = spark_ui.last_execution()
+        run(direct, sql)
+        between = spark_ui.last_execution()
+        run(grouped, sql)
+        fewer = spark_ui.tasks(after=before) - 2 * spark_ui.tasks(after=between)
+    assert fewer == FILES - PLAIN_GROUPED
+
+
+def test_all_rows_come_through_fewer_tasks(grouped: hive.Connection, direct: hive.Connection) -> None:
+    sql = "SELECT * FROM small_files.many"
+    assert any("COALESCE(10)" in line for (line,) in run(grouped, f"EXPLAIN REWRITE {sql}"))
+    assert same_answer(run(grouped, sql), run(direct, sql))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT x FROM small_files.many LIMIT 3",
+        "SELECT first(x) FROM small_files.many",
+        "SELECT spark_partition_id() AS p, count(*) AS n FROM small_files.many GROUP BY 1",
+        "SELECT /*+ COALESCE(7) */ x FROM small_files.many",
+        "SELECT _metadata.file_name, x FROM small_files.many",
+        "SELECT (SELECT max(x) FROM small_files.many) AS a, (SELECT min(x) FROM small_files.many) AS b",
+    ],
+)
+def test_a_statement_that_shows_its_tasks_or_gains_nothing_keeps_them(grouped: hive.Connection, sql: str) -> None:
+    lines = [line for (line,) in run(grouped, f"EXPLAIN REWRITE {sql}")]
+    assert "Left as it is:" in lines
+    assert not any("COALESCE" in line for line in lines if line.strip() != sql)
+
+
+def test_filters_and_columns_are_pushed_through_the_hint(grouped: hive.Connection) -> None:
+    lines = [line for (line,) in run(grouped, f"EXPLAIN REWRITE {PLAIN}")]
+    assert f"  splits       {FILES} before, {PLAIN_GROUPED} after" in lines
+    rewritten = lines[lines.index("Rewritten:") + 1].strip()
+    (plan,) = (row[0] for row in run(grouped, f"EXPLAIN {rewritten}"))
+    assert "Coalesce 10" in plan
+    assert "PushedFilters: [IsNotNull(v), EqualTo(v,v)], ReadSchema: struct<x:int,v:string>" in plan
 
 
 def test_splits_of_a_cached_table_are_left_alone(grouped: hive.Connection) -> None:

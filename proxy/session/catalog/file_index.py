@@ -17,6 +17,10 @@ _log = logging.getLogger(__name__)
 
 _WORD = re.compile(r"\w+")
 
+# The average of files of which Spark reads several in one split, and could read several splits in one task: a file
+# counts four megabytes more than it is (`rewriter.files.splits`), and there may be larger ones among them.
+_SMALL_FILE_BYTES = 16 * 1024 * 1024
+
 # A name and three numbers for each table.
 _TABLE_BYTES_MAX = 1_000
 
@@ -29,6 +33,10 @@ class IndexedTable:
     size_bytes: int
     # When a file of the table was indexed last, in microseconds.
     indexed_at: int
+
+    def has_small_files(self, files_min: int) -> bool:
+        """Whether it has more files than that, and small ones by their average."""
+        return self.files > files_min and self.size_bytes <= self.files * _SMALL_FILE_BYTES
 
 
 @dataclass(frozen=True)
@@ -45,11 +53,28 @@ class IndexOverview:
         """Whether a statement may name one of the tables."""
         return not self._words.isdisjoint(words(statement))
 
+    def names_small_files_in(self, statement: str, files_min: int) -> bool:
+        """Whether a statement may name one of the tables with more small files than that."""
+        if files_min not in self._words_of_small_files:
+            small = (name for name, table in self.tables.items() if table.has_small_files(files_min))
+            self._words_of_small_files[files_min] = _last_words(small)
+        found = self._words_of_small_files[files_min]
+        return bool(found) and not found.isdisjoint(words(statement))
+
+    @cached_property
+    def _words_of_small_files(self) -> dict[int, frozenset[str]]:
+        """The words of the tables with more small files than a number, which a new configuration may change."""
+        return {}
+
     @cached_property
     def _words(self) -> frozenset[str]:
-        """A word of each table's own name: a statement cannot name the table without it."""
-        names = (_WORD.findall(name.rpartition(".")[2]) for name in self.tables)
-        return frozenset(found[-1] for found in names if found)
+        return _last_words(self.tables)
+
+
+def _last_words(tables: Iterable[str]) -> frozenset[str]:
+    """A word of each table's own name: a statement cannot name the table without it."""
+    names = (_WORD.findall(name.rpartition(".")[2]) for name in tables)
+    return frozenset(found[-1] for found in names if found)
 
 
 def words(text: str) -> Iterable[str]:

@@ -39,6 +39,8 @@ _SPLIT_BYTES, _OPEN_COST = "maxPartitionBytes", "openCostInBytes"
 # A user who sets one of these has chosen the number of splits.
 _CHOSEN = ("minPartitionNum", "maxPartitionNum")
 _UNSET = "<undefined>"
+# With true, the tasks that run at once are those of a cluster that grows only as tasks wait for it.
+_GROWS_SQL = "SET spark.dynamicAllocation.enabled"
 
 # As Spark reads sizes (`JavaUtils.byteStringAs`): 134217728b, 128MB, 128m, and plain bytes.
 _SIZE = re.compile(r"([0-9]{1,18})\s*([kmgtp]?)b?", re.IGNORECASE)
@@ -127,6 +129,11 @@ class SplitPacking:
         """Whether scans may be read in fewer splits at all: the sizes of their files are then worth asking for."""
         return self._settings.enabled and Rule.SPLITS not in limits.rules_off
 
+    @property
+    def files_min(self) -> int:
+        """The number of files up to which nothing is worth asking."""
+        return self._settings.saved_min
+
     def hints(
         self,
         planned: Plan,
@@ -139,8 +146,14 @@ class SplitPacking:
             return None
         settings = self._settings
         names = worth_asking(files, planned.wants_packings(answers), settings.saved_min)
-        found = yield from packings(names, self._known, settings.asked_every_s, self._deadline_s)
-        return SplitHints(found, GroupLimits(settings.max_small_splits_grouped, settings.saved_min))
+        asks_growth = settings.unnarrowed_scans
+        found = yield from packings(
+            names, self._known, settings.asked_every_s, self._deadline_s, asks_growth=asks_growth
+        )
+        limits_of_groups = GroupLimits(
+            settings.max_small_splits_grouped, settings.saved_min, settings.rows_per_saved_max
+        )
+        return SplitHints(found, limits_of_groups)
 
 
 def worth_asking(
@@ -151,14 +164,19 @@ def worth_asking(
 
 
 def packings(
-    names: Collection[TableName], known: KnownPackings, believed_s: float, deadline_s: float
+    names: Collection[TableName],
+    known: KnownPackings,
+    believed_s: float,
+    deadline_s: float,
+    *,
+    asks_growth: bool = False,
 ) -> _Asking[dict[TableName, Packing]]:
     """The packing of those tables whose files the session's Spark packs itself."""
     if not names:
         return {}
     generation, told = known.generation, known.packing()
     if told is None:
-        told = ((yield from _ask_packing(deadline_s)),)
+        told = ((yield from _ask_packing(deadline_s, asks_growth=asks_growth)),)
         # Without an answer now, a busy server may give one soon.
         told_s = believed_s if told[0] is not None else min(believed_s, late_answers.UNANSWERED_S)
         known.keep_packing(told[0], generation, told_s)
@@ -177,7 +195,7 @@ def packings(
     return found
 
 
-def _ask_packing(deadline_s: float) -> _Asking[Packing | None]:
+def _ask_packing(deadline_s: float, *, asks_growth: bool) -> _Asking[Packing | None]:
     slots = read_slots((yield _query(_SLOTS_SQL, deadline_s)))
     if slots is None:
         return None
@@ -186,7 +204,10 @@ def _ask_packing(deadline_s: float) -> _Asking[Packing | None]:
             return None
     split_bytes = read_size(_setting((yield _query(f"SET {_SETTINGS}{_SPLIT_BYTES}", deadline_s))))
     open_cost = read_size(_setting((yield _query(f"SET {_SETTINGS}{_OPEN_COST}", deadline_s))))
-    return Packing(slots, split_bytes, open_cost) if split_bytes and open_cost is not None else None
+    if not split_bytes or open_cost is None:
+        return None
+    grows = _setting((yield _query(_GROWS_SQL, deadline_s))) if asks_growth else ""
+    return Packing(slots, split_bytes, open_cost, has_fixed_slots=grows.lower() in {"false", _UNSET})
 
 
 def _query(sql: str, deadline_s: float) -> Query:

@@ -1,6 +1,7 @@
-"""The result of a decision, a line for each narrowed scan: the first lines of every explanation.
+"""The result of a decision, a line for each scan that is changed: the first lines of every explanation.
 
 `Scan of sales: 124 of 2,924 partitions kept, keys of dates, 31 keys, 72 ms`
+`Scan of clicks: read in 13 tasks instead of 125`
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ _QUALIFIER: Final = re.compile(r"([\w`]+)\.")
 
 
 def summary(explained: ExplainView) -> list[str]:
-    """A line for each narrowed scan, or the reason why none is, and the narrowing that the statement misses."""
+    """A line for each scan that is changed, or the reason why none is, and what the statement misses."""
     if not explained.changed:
         would = [_line(scan, scan.would, explained) for scan in explained.scans if scan.would is not None]
         return [*_reasons(explained), *would]
-    lines = [_line(scan, scan, explained) for scan in explained.scans if scan.predicate is not None]
+    changed = (scan for scan in explained.scans if scan.predicate is not None or scan.splits.is_fewer)
+    lines = [_line(scan, scan, explained) for scan in changed]
     key_queries_ms = explained.timings_ms["key_queries"]
     if not key_queries_ms:
         return lines
@@ -56,6 +58,9 @@ def _reasons(explained: ExplainView) -> list[str]:
 
 def _line(scan: ScanView, found: ScanView | NarrowingView, explained: ExplainView) -> str:
     would_be = "" if found is scan else "would be "
+    if found.predicate is None:
+        tasks = f"{found.splits.after:,} tasks instead of {found.splits.before:,}"
+        return f"Scan of {scan_name(scan)}: {would_be}read in {tasks}"
     counts = [
         f"{count.kept:,} of {count.total:,} {name}"
         for name, count in (

@@ -50,7 +50,8 @@ def _scan_lines(scan: ScanView) -> list[str]:
         lines += _narrowing_lines(scan, "predicate", "kept")
     lines += _iceberg_lines(scan.iceberg) if scan.iceberg is not None else []
     if scan.skip_sentence is not None:
-        lines.append(f"  left alone   {scan.skip_sentence}")
+        # Of a scan with fewer splits alone, it is the reason why it has no predicate.
+        lines.append(f"  {'not narrowed' if scan.splits.is_fewer else 'left alone  '} {scan.skip_sentence}")
     if scan.cause is not None:
         lines.append(f"  cause        {scan.cause}")
     if scan.would is not None:

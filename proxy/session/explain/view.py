@@ -51,6 +51,11 @@ class SplitsView(msgspec.Struct):
     before: int | None = None
     after: int | None = None
 
+    @property
+    def is_fewer(self) -> bool:
+        """Whether fewer splits are asked for than Spark makes."""
+        return self.before is not None and self.after is not None and self.after < self.before
+
 
 class NarrowingView(msgspec.Struct):
     """The predicate inserted for a scan, and the data left to be read; null for none, or unknown."""
@@ -163,7 +168,7 @@ def _snapshots(decision: Decision) -> list[SnapshotView]:
 
 def _scan(outcome: ScanOutcome, decision: Decision) -> ScanView:
     reference, found = outcome.scan.reference, _narrowing(outcome, decision)
-    is_left = outcome.predicate is not None and not decision.is_narrowed
+    is_left = outcome.is_changed and not decision.is_narrowed
     skip, cause = (decision.skip, decision.cause) if is_left else (outcome.skip, outcome.cause)
     return ScanView(
         table=str(reference.name),

@@ -95,6 +95,23 @@ class FileLists:
             return None
         return overview
 
+    def has_small_files(self, facts: TableFacts, known: SessionMetadata, files_min: int) -> bool:
+        """Whether a table has more small files than that, as far as the index said when it was asked last."""
+        table = known.indexed.tables.get(name_in_index(facts) or "") if known.indexed is not None else None
+        return table is not None and table.has_small_files(files_min)
+
+    def may_name_small_files(self, statement: str, known: SessionMetadata, files_min: int) -> bool | None:
+        """Whether a statement may name a table of more small files than that; None until the index was asked.
+
+        An answer that has expired will do: it says nothing of rows, and most statements name no such table.
+        """
+        overview = known.indexed
+        if not self._settings.index:
+            return False
+        if overview is None or overview.index != self._settings.index:
+            return None
+        return overview.names_small_files_in(statement, files_min)
+
     def is_named_by(self, words: Collection[str]) -> bool:
         """Whether the file index itself may be among the tables that these words name, in lower case."""
         return self._settings.index.rpartition(".")[2].lower() in words

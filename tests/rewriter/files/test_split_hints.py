@@ -1,4 +1,4 @@
-"""Which narrowed scans ask for fewer splits, and which are left to Spark."""
+"""Which scans ask for fewer splits, narrowed or not, and which are left to Spark."""
 
 import json
 from dataclasses import replace
@@ -7,6 +7,7 @@ import pytest
 
 from rewriter import (
     Column,
+    IcebergFacts,
     Rewrite,
     RewriteLimits,
     Rule,
@@ -24,8 +25,9 @@ from rewriter.files.splits import Grouping, Packing, SplitHints
 from rewriter.predicates.splice import Narrowing, rewritten_text
 
 FILES = 96
-T, NAME = TableFacts((Column("x", "int"), Column("v", "string")), indexed_columns=("x",)), TableName(("t",))
-PACKING = Packing(slots=2, split_bytes_max=1 << 20, open_cost_bytes=1 << 20)
+COLUMNS = Column("x", "int"), Column("v", "string")
+T, NAME = TableFacts(COLUMNS, indexed_columns=("x",), size_bytes=1_000 * FILES), TableName(("t",))
+PACKING = Packing(slots=2, split_bytes_max=1 << 20, open_cost_bytes=1 << 20, has_fixed_slots=True)
 LIMITS = RewriteLimits(has_file_index=True)
 SQL = "SELECT v FROM t WHERE x < 80"
 
@@ -55,7 +57,7 @@ INDEX = FileIndex.of_rows(map(a_file, range(FILES)), {"x": "int", "v": "string"}
 def rewritten(
     sql: str = SQL, facts: TableFacts = T, limits: RewriteLimits = LIMITS, packing: Packing | None = PACKING
 ) -> Rewrite:
-    statement = parse(sql, chars_max=1_000, has_file_index=True)
+    statement = parse(sql, chars_max=1_000, has_file_index=True, has_small_files=True)
     assert not isinstance(statement, SkipReason)
     found = plan(statement, {NAME: facts, **OTHERS}, limits)
     hints = SplitHints({NAME: packing}) if packing is not None else None
@@ -112,6 +114,174 @@ def test_a_bucketed_table_keeps_its_splits() -> None:
     assert "COALESCE" not in rewritten(facts=replace(T, bucket_columns=("v",), bucket_count=8)).text
 
 
+PLAIN = replace(LIMITS, has_small_files=True)
+
+
+@pytest.mark.parametrize(
+    ("sql", "text"),
+    [
+        ("SELECT v FROM t", "SELECT v FROM (SELECT /*+ COALESCE(10) */ * FROM t) AS t"),
+        ("SELECT a.v FROM t a", "SELECT a.v FROM (SELECT /*+ COALESCE(10) */ * FROM t) a"),
+        ("FROM t SELECT v", "FROM (SELECT /*+ COALESCE(10) */ * FROM t) AS t SELECT v"),
+        # The filter is on no indexed column.
+        (
+            "SELECT sum(x) FROM t WHERE v = 'a' GROUP BY v",
+            "SELECT sum(x) FROM (SELECT /*+ COALESCE(10) */ * FROM t) AS t WHERE v = 'a' GROUP BY v",
+        ),
+        # Nothing says which keys of w there are.
+        (
+            "SELECT max(w.v) FROM t JOIN w ON t.x = w.x",
+            "SELECT max(w.v) FROM (SELECT /*+ COALESCE(10) */ * FROM t) AS t JOIN w ON t.x = w.x",
+        ),
+        (
+            "SELECT v FROM w WHERE x = (SELECT max(x) FROM t)",
+            "SELECT v FROM w WHERE x = (SELECT max(x) FROM (SELECT /*+ COALESCE(10) */ * FROM t) AS t)",
+        ),
+    ],
+)
+def test_a_scan_that_nothing_narrows_is_read_in_fewer_splits(sql: str, text: str) -> None:
+    result = rewritten(sql, limits=PLAIN)
+    assert result.text == text
+    assert result.rules == {Rule.SPLITS}
+    assert not result.is_narrowed
+    (outcome,) = (outcome for outcome in result.scans if outcome.is_grouped)
+    assert outcome.splits == Grouping(before=96, after=10)
+    assert outcome.skip is not None
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        # What it shows depends on splits, or on the order of rows.
+        "SELECT first(v) FROM t",
+        "SELECT v FROM t LIMIT 3",
+        "SELECT rand(3), v FROM t",
+        "SELECT spark_partition_id(), v FROM t",
+        "SELECT input_file_name() FROM t",
+        "INSERT INTO w SELECT x, v FROM t",
+        "SELECT t.v FROM t UNION ALL SELECT v FROM firsts",
+        "SELECT t.v FROM t UNION ALL SELECT v FROM dark",
+        # It says how many tasks it wants.
+        "SELECT /*+ REPARTITION(3) */ v FROM t",
+        "SELECT v FROM (SELECT /*+ coalesce(90), BROADCAST(t) */ * FROM t) a",
+        "SELECT /*+ REBALANCE */ v FROM t",
+        # It sorts the rows of each task.
+        "SELECT v FROM t SORT BY v",
+        # A user's function may count the rows of its task.
+        "SELECT my_sequence(x) FROM t",
+        "SELECT d.sum(x) FROM t",
+    ],
+)
+def test_a_statement_that_shows_or_chooses_its_tasks_keeps_them(sql: str) -> None:
+    assert rewritten(sql, limits=PLAIN).text == sql
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT v, _metadata.file_path FROM t",
+        "SELECT v FROM t TABLESAMPLE (3 PERCENT)",
+        "SELECT q.a FROM t AS q (a, b)",
+        "WITH t AS (SELECT * FROM w) SELECT v FROM t",
+        "SELECT v FROM plain",
+    ],
+)
+def test_a_scan_that_cannot_stand_in_a_select_of_its_own_keeps_its_splits(sql: str) -> None:
+    assert rewritten(sql, limits=PLAIN).text == sql
+
+
+def test_columns_that_are_named_by_database_stay_in_view() -> None:
+    name, sql = TableName(("d", "t")), "SELECT d.t.v FROM d.t"
+    statement = parse(sql, chars_max=1_000, has_small_files=True)
+    assert not isinstance(statement, SkipReason)
+    hints = SplitHints({name: PACKING})
+    assert apply(plan(statement, {name: T}, PLAIN), {}, PLAIN, files={name: INDEX}, split_hints=hints).text == sql
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT a.v FROM t a JOIN t b ON a.x = b.x",
+        "SELECT * FROM (SELECT sum(x) AS s FROM t) a JOIN (SELECT max(x) AS m FROM t) b",
+        "WITH a AS (SELECT x FROM t) SELECT * FROM (SELECT sum(x) FROM a) b JOIN (SELECT max(x) FROM a) c",
+        "SELECT t.v FROM t JOIN plain ON t.v = plain.v",
+    ],
+)
+def test_a_table_that_is_read_twice_keeps_its_splits(sql: str) -> None:
+    assert rewritten(sql, limits=PLAIN).text == sql
+
+
+def test_where_executors_may_be_added_a_scan_that_nothing_narrows_keeps_its_splits() -> None:
+    growing = replace(PACKING, has_fixed_slots=False)
+    assert rewritten("SELECT v FROM t", limits=PLAIN, packing=growing).text == "SELECT v FROM t"
+
+
+def test_a_hint_that_names_its_table_by_database_finds_it() -> None:
+    name, sql = TableName(("d", "t")), "SELECT /*+ BROADCAST(d.t) */ v FROM d.t WHERE x < 80"
+    statement = parse(sql, chars_max=1_000, has_file_index=True)
+    assert not isinstance(statement, SkipReason)
+    hints = SplitHints({name: PACKING})
+    text = apply(plan(statement, {name: T}, PLAIN), {}, PLAIN, files={name: INDEX}, split_hints=hints).text
+    assert "(SELECT" not in text
+
+
+def test_scalar_subqueries_that_spark_would_answer_by_one_scan_keep_their_splits() -> None:
+    sql = "SELECT (SELECT max(x) FROM t), (SELECT min(v) FROM t)"
+    assert rewritten(sql, limits=PLAIN).text == sql
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        replace(T, bucket_columns=("v",), bucket_count=8),
+        replace(T, provider="hive"),
+        replace(T, provider="csv"),
+        replace(T, iceberg=IcebergFacts(7), provider="iceberg"),
+        replace(T, is_off=True),
+        replace(T, columns=(*T.columns, Column("V", "string"))),
+        # It has been written since it was indexed.
+        replace(T, size_bytes=3 * 1_000 * FILES),
+        replace(T, size_bytes=None),
+        replace(T, columns=(*T.columns, Column("j", "struct<a:variant>"))),
+    ],
+    ids=[
+        "in buckets",
+        "of Hive",
+        "without an index",
+        "of Iceberg",
+        "off",
+        "alike by case",
+        "outgrown",
+        "of unknown size",
+        "variants",
+    ],
+)
+def test_a_table_whose_splits_are_not_those_of_its_indexed_files_keeps_them(facts: TableFacts) -> None:
+    assert rewritten("SELECT v FROM t", facts, PLAIN).text == "SELECT v FROM t"
+
+
+def test_a_table_that_is_about_as_large_as_its_index_says_is_read_in_fewer_splits() -> None:
+    assert "COALESCE" in rewritten("SELECT v FROM t", replace(T, size_bytes=1_100 * FILES), PLAIN).text
+
+
+def test_the_partitions_of_the_statements_own_filter_are_counted_alone() -> None:
+    facts = replace(T, partition_columns=("x",))
+    outcome = rewritten("SELECT v FROM t WHERE x < 70", facts, PLAIN).scans[0]
+    assert outcome.splits == Grouping(before=70, after=8)
+    assert outcome.is_grouped
+    assert rewritten("SELECT v FROM t WHERE x < 10", facts, PLAIN).text == "SELECT v FROM t WHERE x < 10"
+
+
+def test_a_statement_that_names_no_table_of_small_files_is_not_planned_for_its_splits() -> None:
+    assert rewritten("SELECT v FROM t").text == "SELECT v FROM t"
+
+
+def test_a_scan_that_nothing_narrows_keeps_its_splits_without_the_rule() -> None:
+    off = replace(PLAIN, rules_off=frozenset({Rule.SPLITS}))
+    assert rewritten("SELECT v FROM t", limits=off).text == "SELECT v FROM t"
+    assert rewritten("SELECT v FROM t", limits=PLAIN, packing=None).text == "SELECT v FROM t"
+
+
 def test_where_it_is_not_known_how_spark_packs_files_it_is_left_to_spark() -> None:
     result = rewritten(packing=None)
     assert "COALESCE" not in result.text
@@ -130,11 +300,26 @@ def test_a_hint_that_is_not_the_number_of_splits_is_not_taken(hint: str) -> None
     statement = parse("SELECT v FROM t a WHERE x < 80", chars_max=1_000, has_file_index=True)
     assert not isinstance(statement, SkipReason)
     start = statement.text.index("t a")
-    assert rewritten_text(statement, [Narrowing(start, start + 1, None, "(x < 80)", splits=8)]) is not None
+    for predicate in ("(x < 80)", None):
+        assert rewritten_text(statement, [Narrowing(start, start + 1, None, predicate, splits=8)]) is not None
 
     class Forged(Narrowing):
         @property
         def before(self) -> str:
             return f"(SELECT /*+ {hint} */ * FROM "
 
-    assert rewritten_text(statement, [Forged(start, start + 1, None, "(x < 80)", splits=8)]) is None
+    for predicate in ("(x < 80)", None):
+        assert rewritten_text(statement, [Forged(start, start + 1, None, predicate, splits=8)]) is None
+
+
+def test_a_hint_alone_that_brings_a_filter_is_not_taken() -> None:
+    statement = parse("SELECT v FROM t a WHERE x < 80", chars_max=1_000, has_file_index=True)
+    assert not isinstance(statement, SkipReason)
+    start = statement.text.index("t a")
+
+    class Forged(Narrowing):
+        @property
+        def after(self) -> str:
+            return " WHERE x < 70)"
+
+    assert rewritten_text(statement, [Forged(start, start + 1, None, None, splits=8)]) is None

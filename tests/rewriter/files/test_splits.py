@@ -43,11 +43,17 @@ def test_what_is_little_is_split_so_that_every_slot_has_some() -> None:
 
 
 def test_small_splits_are_grouped_ten_at_a_time() -> None:
-    assert grouping([5_000] * 4_000, DEFAULT, LIMITS) == Grouping(before=125, after=13)
+    assert grouping([5_000] * 4_000, DEFAULT, LIMITS) == Grouping(before=125, after=14)
 
 
 def test_slots_are_never_left_without_work() -> None:
     assert grouping([5_000] * 4_000, Packing(slots=40), LIMITS) == Grouping(before=125, after=40)
+
+
+def test_all_slots_have_equally_many_groups() -> None:
+    assert grouping([5_000] * 4_000, Packing(slots=12), LIMITS) == Grouping(before=125, after=24)
+    # A hundred groups would be 25 saved.
+    assert grouping([5_000] * 4_000, Packing(slots=100), LIMITS) == Grouping(before=125, after=125)
 
 
 def test_files_that_are_large_are_left_to_spark() -> None:
@@ -58,6 +64,13 @@ def test_files_that_are_large_are_left_to_spark() -> None:
 
 def test_few_splits_are_left_to_spark() -> None:
     assert grouping([5_000] * 900, DEFAULT, LIMITS) == Grouping(before=29, after=29)
+    assert grouping([5_000] * 1_000, DEFAULT, LIMITS) == Grouping(before=32, after=4)
+
+
+def test_splits_of_many_rows_are_left_to_spark() -> None:
+    sizes, few = [5_000] * 4_000, 111 * LIMITS.rows_per_saved_max
+    assert grouping(sizes, DEFAULT, LIMITS, rows=few) == Grouping(before=125, after=14)
+    assert grouping(sizes, DEFAULT, LIMITS, rows=few + 1) == Grouping(before=125, after=125)
 
 
 def test_one_split_for_everything_is_never_asked_for() -> None:
@@ -98,6 +111,7 @@ def test_groups_lose_no_split_and_keep_their_bounds(
     groups = list(runs(splits, found.hint))
     assert [split for group in groups for split in group] == splits
     assert len(groups) == found.hint >= packing.slots
+    assert found.hint % packing.slots == 0
     assert found.before - found.hint >= limits.splits_saved_min
     for group in groups:
         assert 1 <= len(group) <= limits.splits_grouped_max

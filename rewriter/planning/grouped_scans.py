@@ -1,0 +1,99 @@
+"""Scans that may be read in fewer splits although nothing narrows them.
+
+`SELECT a FROM t` -> `SELECT a FROM (SELECT /*+ COALESCE(8) */ * FROM t) AS t`
+
+The hint changes no row wherever it stands (`rewriter.plan` keeps splits where a result shows them). A narrowed
+scan has a SELECT of its own anyway; here it is put in for the hint alone, so nothing else of Spark's plan may get
+worse by it:
+
+* Scalar subqueries over one table are merged into one scan (`MergeScalarSubqueries`) where their plans differ in
+  aggregates and columns alone. Columns are pruned below a hint, so that the plans differ there too.
+* Iceberg answers `count(*)`, `min` and `max` from its metadata (`V2ScanRelationPushDown`) where nothing stands
+  between the aggregate and the scan. Its files are listed only for columns that keys are asked of, too.
+* Tables in buckets have a split for each bucket, by which Spark spares shuffles (`TableFacts.packs_files`).
+* Aggregates over one table in FROM are merged likewise (`MergeSubplans`), and fields of variants are read alone
+  where nothing stands between.
+
+A table whose size is not known may have grown since it was indexed, and a user's function may count the rows of
+its task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from rewriter.catalog.prunable import fact_refusal
+from rewriter.catalog.table_facts import TableKind
+from rewriter.domains.cover import Cover
+from rewriter.scopes.blocks import Block
+from rewriter.scopes.join_tree import Leaf, TableReference
+from rewriter.scopes.scopes import Scopes
+from rewriter.semijoins.limits import RewriteLimits
+from rewriter.semijoins.literal_filters import partition_cover
+from rewriter.semijoins.outer_filters import OuterFilterFinder
+from rewriter.sql.statement import Statement
+from rewriter.sql.task_dependence import calls_unknown_functions
+from rewriter.vocabulary.rule import Rule
+
+# Subqueries of which Spark merges some.
+_MERGED_MIN = 2
+
+# The parents of a query in parentheses that is a FROM item, or a part of a larger query.
+_OF_ROWS = (exp.From, exp.Join, exp.SetOperation, exp.Subquery, exp.CTE, exp.DDL, exp.Lateral, exp.In)
+
+
+def may_be_grouped(limits: RewriteLimits) -> bool:
+    """True if scans are read in fewer splits without being narrowed, so that any statement needs a plan."""
+    return limits.has_small_files and Rule.SPLITS not in limits.rules_off
+
+
+def grouped_scans(
+    scopes: Scopes, filter_finder: OuterFilterFinder, limits: RewriteLimits
+) -> Iterator[tuple[TableReference, Cover]]:
+    """The scans of the statement, each with the partitions that its own filters let through, or more."""
+    if not may_be_grouped(limits) or _may_be_merged(scopes.statement) or _reads_twice(scopes):
+        return
+    if calls_unknown_functions(scopes.statement):
+        return
+    for block in scopes.blocks:
+        for leaf in block.tree.leaves if block.refusal is None else ():
+            if leaf.reference is not None and _is_plain_table(scopes, leaf, leaf.reference):
+                yield leaf.reference, _partitions(scopes, filter_finder, block, leaf)
+
+
+def _is_plain_table(scopes: Scopes, leaf: Leaf, reference: TableReference) -> bool:
+    if reference.refusal is not None or reference.is_named_by_database or scopes.is_cte_name(leaf):
+        return False
+    facts = scopes.catalog.get(reference.name)
+    if facts is None or facts.size_bytes is None or any("variant" in one.type_name for one in facts.columns):
+        return False
+    return facts.iceberg is None and facts.packs_files and fact_refusal(facts) is None
+
+
+def _partitions(scopes: Scopes, filter_finder: OuterFilterFinder, block: Block, leaf: Leaf) -> Cover:
+    """The partitions that the block's own filters let through: Spark packs the files of these alone."""
+    scope = scopes.scope_of(block.select)
+    facts = scopes.catalog.get(leaf.reference.name) if leaf.reference is not None else None
+    if scope is None or facts is None or not facts.partition_columns or not block.has_conditions:
+        return Cover.all()
+    return partition_cover(scopes.statement, scope, filter_finder.filters_of(scope), leaf, facts)
+
+
+def _reads_twice(scopes: Scopes) -> bool:
+    """True if the statement names a table or a CTE twice, or a view, which may read any table."""
+    references = [leaf.reference for block in scopes.blocks for leaf in block.tree.leaves if leaf.reference]
+    names = {str(reference.name.parts[-1]).lower() for reference in references}
+    facts = (scopes.catalog.get(reference.name) for reference in references)
+    return len(names) < len(references) or any(one is not None and one.kind is TableKind.VIEW for one in facts)
+
+
+def _may_be_merged(statement: Statement) -> bool:
+    """True if the statement has several scalar subqueries."""
+    found = (node for node in statement.tree.find_all(exp.Subquery) if _is_scalar(node))
+    return sum(1 for _ in found) >= _MERGED_MIN
+
+
+def _is_scalar(node: exp.Subquery) -> bool:
+    return node.parent is not None and not isinstance(node.parent, _OF_ROWS)

@@ -1,0 +1,198 @@
+"""A session's decisions about tables of many small files: fewer splits, though nothing narrows their scans."""
+
+import json
+
+import pytest
+from support.packing_answers import SETTINGS as PACKING
+from support.packing_answers import plan
+from support.played_sessions import DETAILS, Script, failed, of, played, rows, sent
+from support.text_session import TextSession
+
+from proxy.config.config import Config
+from proxy.config.rewriting import FilesSection, RewriteSection, SplitsSection
+from proxy.operations.dispatch import Outcome, OutcomeKind
+from proxy.operations.query import FailureKind, QueryResult
+from proxy.session.explain.text import text
+from proxy.session.explain.view import view
+from proxy.session.feedback.cost_gate import CostGate, GateReport, StatementKey
+from proxy.session.feedback.cost_model import GateVerdict
+from proxy.session.feedback.spark_listings import SessionListings
+from proxy.session.metrics import Metrics
+from proxy.session.shared_state import SharedState
+from rewriter import Rule
+
+FILES = 4_000
+PLAIN = "SELECT v FROM t"
+GROUPED = "(SELECT /*+ COALESCE(14) */ * FROM t) AS t"
+JOINED = "SELECT v FROM t JOIN d ON t.x = d.x WHERE d.g = 1"
+FILTERED = "SELECT v FROM t WHERE x = 5"
+TABLES = (
+    "SELECT table_name, count(*), sum(size_bytes), unix_micros(CAST(max(indexed_at) AS TIMESTAMP))"
+    " FROM `s`.`files` GROUP BY table_name"
+)
+OWNER = ("SELECT current_user()", rows(("ann",)))
+NAMED = tuple((name, value, "") for name, value in (("Catalog", "c"), ("Database", "d"), ("Table", "t")))
+
+
+def described(size_bytes: int) -> tuple[str, QueryResult]:
+    size = ("Statistics", f"{size_bytes} bytes", "")
+    return "DESCRIBE TABLE EXTENDED `t`", rows(("x", "int", ""), ("v", "string", ""), *DETAILS, *NAMED, size)
+
+
+T = described(FILES * 5_000)
+D = ("DESCRIBE TABLE EXTENDED `d`", rows(("x", "int", ""), ("g", "int", ""), *DETAILS))
+FILES_SQL = (
+    "SELECT path, size_bytes, modified_ms, `rows`, to_json(columns), to_json(lacks) FROM `s`.`files`"
+    " WHERE table_name = 'c.d.t'"
+)
+KEYS = "SELECT d.`x` AS key, typeof(d.`x`) AS type FROM d WHERE (d.g = 1) LIMIT 5001"
+TWO_SLOTS = ("EXPLAIN SELECT * FROM range(1)", plan("*(1) Range (0, 1, step=1, splits=2)"))
+EXPLAIN = ("EXPLAIN SELECT * FROM `t`", plan("FileScan parquet c.d.t[v#1L]"))
+FIXED = ("SET spark.dynamicAllocation.enabled", rows(("spark.dynamicAllocation.enabled", "false")))
+PACKED: Script = [TWO_SLOTS, *PACKING[1:], FIXED, EXPLAIN]
+ON = SplitsSection(unnarrowed_scans=True)
+
+
+def indexed(files: int = FILES, size_bytes: int = FILES * 5_000) -> tuple[str, QueryResult]:
+    return TABLES, rows(("c.d.t", files, size_bytes, 5))
+
+
+def listed(files: int = FILES) -> tuple[str, QueryResult]:
+    bounds = json.dumps({"x": {"type": "int", "low": "1", "high": "9", "nulls": 0}})
+    return FILES_SQL, rows(*((f"file:/t/{number}", 5_000, 7, 10, bounds, None) for number in range(files)))
+
+
+ASKED: Script = [indexed(), T, OWNER, listed(), *PACKED]
+
+
+def session(*, rewrite: RewriteSection | None = None, splits: SplitsSection | None = None) -> TextSession:
+    files = FilesSection(index="s.files")
+    return of(Config(files=files, rewrite=rewrite or RewriteSection(), splits=splits or ON))
+
+
+def test_a_plain_scan_of_a_table_of_small_files_is_read_in_fewer_splits() -> None:
+    one = session()
+    assert sent(one.rewrite(PLAIN), ASKED) == f"SELECT v FROM {GROUPED}"
+    assert sent(one.rewrite(f"{PLAIN} a"), []) == f"SELECT v FROM {GROUPED.removesuffix(' AS t')} a"
+
+
+@pytest.mark.parametrize("index", [indexed(28), indexed(40, 40 << 30)], ids=["few", "large"])
+def test_a_table_of_few_or_large_files_is_left_alone_by_a_look_at_the_text(index: tuple[str, QueryResult]) -> None:
+    one = session()
+    assert sent(one.rewrite(PLAIN), [index, T, OWNER]) == PLAIN
+    assert one.is_quick(PLAIN)
+    assert sent(one.rewrite(PLAIN), []) == PLAIN
+
+
+def test_where_executors_may_be_added_a_plain_scan_is_left_alone() -> None:
+    grows = FIXED[0], rows((FIXED[0].split()[1], "true"))
+    asked: Script = [indexed(), T, OWNER, listed(), *PACKED[:-2], grows, EXPLAIN]
+    assert sent(session().rewrite(PLAIN), asked) == PLAIN
+
+
+def test_of_the_sizes_of_few_files_nothing_is_fetched() -> None:
+    one = session()
+    unusable = (KEYS, failed(FailureKind.REJECTED))
+    assert sent(one.rewrite(JOINED), [D, T, indexed(28), OWNER, unusable]) == JOINED
+
+
+def test_that_the_index_has_expired_is_no_reason_to_ask_for_statements_that_name_no_small_files() -> None:
+    now = 0.0
+    shared = SharedState.of(Config(files=FilesSection(index="s.files"), splits=ON), lambda: now)
+    one = TextSession(shared)
+    assert sent(one.rewrite(PLAIN), ASKED) == f"SELECT v FROM {GROUPED}"
+    assert sent(one.rewrite("SELECT g FROM d"), [D]) == "SELECT g FROM d"
+    now = 1_000.0
+    assert one.is_quick("SELECT g FROM d")
+    assert not one.is_quick(PLAIN)
+    assert GROUPED in sent(one.rewrite(PLAIN), [indexed(), T, *PACKED])
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        session(splits=SplitsSection(enabled=False, unnarrowed_scans=True)),
+        session(rewrite=RewriteSection(rules_off=(Rule.SPLITS,))),
+        session(splits=SplitsSection()),
+    ],
+    ids=["by the section", "by the rule", "by its setting, from the start"],
+)
+def test_where_it_is_off_a_plain_scan_is_left_alone_by_a_look_at_the_text(one: TextSession) -> None:
+    assert sent(one.rewrite(PLAIN), [indexed(), T, OWNER]) == PLAIN
+    assert one.is_quick(PLAIN)
+    assert sent(one.rewrite(PLAIN), []) == PLAIN
+
+
+def test_where_keys_are_of_no_use_the_fact_is_read_in_fewer_splits() -> None:
+    found = sent(session().rewrite(JOINED), _joined((KEYS, failed(FailureKind.REJECTED))))
+    assert found == JOINED.replace("FROM t JOIN", f"FROM {GROUPED} JOIN")
+
+
+def _joined(*keys: tuple[str, QueryResult]) -> Script:
+    return [D, T, indexed(), OWNER, *keys, listed(), *PACKED]
+
+
+def test_where_keys_are_not_worth_asking_for_the_fact_is_read_in_fewer_splits_and_nothing_is_asked() -> None:
+    one, tiny = session(), indexed(size_bytes=FILES * 100)
+    for number in range(20):
+        sql = JOINED.replace("= 1", f"= {number}")
+        dispatch = played(
+            one.rewrite(sql), [D, described(FILES * 100), tiny, OWNER, listed(), *PACKED] if number == 0 else []
+        )
+        assert GROUPED in dispatch.text
+        dispatch.on_outcome(Outcome(OutcomeKind.FINISHED, 0.1))
+
+
+class LeavingGate(CostGate):
+    """A gate that has seen that a rewrite of any statement is not worth it."""
+
+    def report(self, subject: StatementKey, listings: SessionListings) -> GateReport:
+        _ = subject, listings
+        return GateReport(GateVerdict.ORIGINAL, "it was seen before")
+
+
+@pytest.mark.parametrize("is_explained", [False, True])
+def test_what_the_gate_leaves_alone_is_read_in_fewer_splits_by_no_keys(*, is_explained: bool) -> None:
+    clock = lambda: 0.0  # noqa: E731
+    shared = SharedState.of(Config(files=FilesSection(index="s.files"), splits=ON), clock)
+    shared.gate = LeavingGate(clock)
+    one = TextSession(shared)
+    # Until the index was asked, nothing is known of small files, and that is no reason to ask.
+    assert sent(one.rewrite(JOINED), []) == JOINED
+    assert GROUPED in sent(one.rewrite(PLAIN), ASKED)
+    if is_explained:
+        decision = played(one.explain(JOINED, run_key_queries=True), [D])
+        assert decision.gate_report is not None
+        assert GROUPED in decision.text
+    else:
+        assert GROUPED in sent(one.rewrite(JOINED), [D])
+
+
+def test_a_filter_that_skips_too_few_files_leaves_the_hint_for_splits_alone() -> None:
+    assert sent(session().rewrite(FILTERED), ASKED) == f"SELECT v FROM {GROUPED} WHERE x = 5"
+
+
+def test_explain_tells_splits_before_and_after_and_why_nothing_is_narrowed() -> None:
+    found = view(played(session().explain(PLAIN, run_key_queries=True), ASKED))
+    (scan,) = found.scans
+    assert (scan.splits.before, scan.splits.after, scan.predicate) == (125, 14, None)
+    lines = text(found).splitlines()
+    assert lines[0] == "Scan of t: read in 14 tasks instead of 125"
+    assert "  splits       125 before, 14 after" in lines
+    assert any(line.startswith("  not narrowed ") for line in lines)
+
+
+def test_the_gate_learns_nothing_from_a_statement_that_has_fewer_splits_alone() -> None:
+    one = session()
+    for _ in range(20):
+        dispatch = played(one.rewrite(PLAIN), ASKED if _ == 0 else [])
+        assert GROUPED in dispatch.text
+        dispatch.on_outcome(Outcome(OutcomeKind.FINISHED, 30.0))
+
+
+def test_a_scan_with_fewer_splits_alone_counts_as_grouped_and_not_as_left_alone() -> None:
+    metrics = Metrics()
+    metrics.decided(played(session().explain(PLAIN, run_key_queries=True), ASKED).rewrite, None, 0.1)
+    counts = metrics.exposition().decode()
+    assert 'starpruner_scans_total{outcome="grouped"} 1.0' in counts
+    assert "starpruner_skips_total{" not in counts
