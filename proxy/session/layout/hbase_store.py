@@ -113,7 +113,8 @@ class HBasePartitionStore:
         self._steady_clock = steady_clock
         self._lock = Lock()
         self._headers: dict[ListKey, tuple[ReadHeader, float]] = {}
-        self._reads: dict[ListKey, Task[ReadHeader]] = {}
+        # Each with the moment up to which it is waited for, by whoever wants it.
+        self._reads: dict[ListKey, tuple[Task[ReadHeader], float]] = {}
         self._loads: dict[ListKey, Task[None]] = {}
         # Versions that are not what their headers say: they are not loaded again.
         self._broken: set[bytes] = set()
@@ -208,16 +209,16 @@ class HBasePartitionStore:
             known = self._headers.get(key)
             if known is not None and self._steady_clock() - known[1] < _HEADER_BELIEVED_S:
                 return known[0]
-            read = self._reads.get(key)
+            read, waited_until = self._reads.get(key, (None, 0.0))
             is_asked = read is None or read.is_over
             if is_asked:
-                read = self._threads.read(lambda table: self._read_header(table, key))
+                read, waited_until = self._threads.read(lambda table: self._read_header(table, key)), until
                 _make_room(self._reads)
                 if read is not None:
-                    self._reads[key] = read
+                    self._reads[key] = read, until
         if read is None:
             return None
-        if not read.wait(max(0.0, until - self._steady_clock())):
+        if not read.wait(max(0.0, min(until, waited_until) - self._steady_clock())):
             if is_asked:
                 self._threads.reads.missed()
             return None

@@ -270,9 +270,19 @@ def test_a_gateway_that_is_slow_delays_a_statement_by_the_deadline_and_then_not_
         for _ in range(100):
             assert one.names() == DAYS
         assert (time.monotonic() - begun) / 100 < 0.05
-    assert one.store.is_away
+        eventually(lambda: one.names() == DAYS and one.store.is_away)
     assert "left alone for now (reads): it answers too late for statements" in caplog.text
     assert one.count("late") >= 103
+
+
+def test_an_answer_that_hangs_is_waited_for_once_and_not_by_each_statement(shared: Shared) -> None:
+    one = shared.replica(deadline_s=0.5)
+    one.put(DAYS)
+    shared.gateway.delay_s[""] = 3.0
+    assert one.names() == DAYS
+    begun = time.monotonic()
+    assert [one.names() for _ in range(3)] == [DAYS] * 3
+    assert time.monotonic() - begun < 0.5
 
 
 def test_a_replica_whose_gateway_is_away_goes_on_alone_and_joins_the_others_later(
