@@ -99,8 +99,8 @@ def drop(table: HBaseTable, names: frozenset[str] | None) -> int:
     """
     marks = (Cell(shared_rows.mark_row(name), shared_rows.MARK_COLUMN, _mark()) for name in names or ())
     table.put(marks, _MARK_TTL_S)
-    headers = [row.key for row in table.scan(*shared_rows.ALL_HEADERS)]
-    dropped = [row for row in headers if names is None or shared_rows.table_of_header(row) in names]
+    ranges = [shared_rows.ALL_HEADERS] if names is None else map(shared_rows.headers_of_table, sorted(names))
+    dropped = [row.key for rows in ranges for row in table.scan(*rows)]
     table.delete(dropped, shared_rows.HEADER_COLUMN)
     return len(dropped)
 

@@ -85,9 +85,9 @@ def header_row(key: ListKey) -> bytes:
     return _HEADERS + _table(key.name) + b"\x00" + key.digest
 
 
-def table_of_header(row: bytes) -> str:
-    """The name of the table in the key of a header's row, in lower case."""
-    return row[len(_HEADERS) :].split(b"\x00", 1)[0].decode("utf-8", "replace")
+def headers_of_table(table: str) -> ByteRange:
+    """The rows of the headers of everyone's lists of a table's name."""
+    return ByteRange.of_prefix(_HEADERS + _table(table) + b"\x00")
 
 
 def mark_row(table: str) -> bytes:

@@ -93,7 +93,13 @@ def test_rows_of_lists_and_versions_are_apart() -> None:
     assert len(set(prefixes)) == 4
     assert len({len(prefix) for prefix in prefixes}) == 1, "no one is the start of another"
     assert shared_rows.header_row(ANN) != shared_rows.header_row(BOB)
-    assert shared_rows.table_of_header(shared_rows.header_row(ANN)) == "sales"
+
+
+def test_the_headers_of_a_table_are_one_range() -> None:
+    ranges = [shared_rows.headers_of_table(name) for name in ("sale", "sales", "sales2")]
+    for key in (ANN, BOB):
+        row = shared_rows.header_row(key)
+        assert [start <= row < stop for start, stop in ranges] == [False, True, False]
 
 
 @pytest.mark.parametrize(
