@@ -43,7 +43,13 @@ def test_the_index_says_what_each_file_holds_and_what_the_others_lack(two_days: 
     alone = {key for key, row in said.items() if not row.lacks}
     assert alone == {("a", "10"), ("a", "20"), ("b", "20"), ("b", "30")}
     others = said["a", "1006"]
-    assert others.columns["x"].asDict() == {"type": "int", "low": "1006", "high": "1098", "nulls": 10}
+    assert others.columns["x"].asDict() == {
+        "type": "int",
+        "low": "1006",
+        "high": "1098",
+        "nulls": 10,
+        "row_groups": None,
+    }
     assert [entry.asDict() for entry in others.lacks] == [{"columns": ["x"], "tuples": [["10"], ["20"]]}]
     assert said["b", "1106"].lacks[0].tuples == [["20"], ["30"]]
 
