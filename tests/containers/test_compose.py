@@ -29,6 +29,7 @@ from support.container_engine import (
     engine,
     network_namespace,
 )
+from support.groups import SPARK_ANSWERS
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILES = ROOT / "deploy" / "docker"
@@ -54,9 +55,9 @@ NO_GATE = "SET starpruner.cost_gate=false"
 SLEEP = """SELECT count(*) FROM range(0, {seconds}, 1, 1)
 WHERE coalesce(reflect('java.lang.Thread', 'sleep', 1000L), '') <> 'awake'"""
 
-# Beside the tests that need the one Thrift Server, test_proxy_image.py among them: two engines never build at
-# once, and no second process starts that server.
-pytestmark = pytest.mark.xdist_group("spark")
+# With test_proxy_image.py, so that two engines never build at once; and in the shorter one of the two groups that
+# have a Thrift Server, since that module asks one.
+pytestmark = pytest.mark.xdist_group(SPARK_ANSWERS)
 
 Rows = list[list[Any]]
 

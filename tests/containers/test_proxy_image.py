@@ -16,6 +16,7 @@ import pytest
 from async_client import AsyncClient
 from canned_backend import canned_backend
 from support.container_engine import ROOT, Built, Engine, debian_mirror, engine, package_index
+from support.groups import SPARK_ANSWERS
 from support.profile import only_deep
 from testcontainers.core.container import DockerContainer
 
@@ -27,6 +28,10 @@ PATIENCE_S = 60.0
 OWN_BYTES_MAX = 30_000_000
 STAR_JOIN = """SELECT count(*) FROM small_star.visits v JOIN small_star.days d ON v.ds = d.ds
 WHERE d.weekday = 'Sunday'"""
+
+
+# See test_compose.py.
+pytestmark = pytest.mark.xdist_group(SPARK_ANSWERS)
 
 
 @pytest.fixture(scope="module")

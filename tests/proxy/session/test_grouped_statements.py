@@ -12,6 +12,7 @@ from proxy.config.config import Config
 from proxy.config.rewriting import FilesSection, RewriteSection, SplitsSection
 from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.operations.query import FailureKind, QueryResult
+from proxy.session.catalog.file_index import FILES_WITH_ROW_GROUPS_MAX, files_query
 from proxy.session.explain.text import text
 from proxy.session.explain.view import view
 from proxy.session.feedback.cost_gate import CostGate, GateReport, StatementKey
@@ -41,10 +42,6 @@ def described(size_bytes: int) -> tuple[str, QueryResult]:
 
 T = described(FILES * 5_000)
 D = ("DESCRIBE TABLE EXTENDED `d`", rows(("x", "int", ""), ("g", "int", ""), *DETAILS))
-FILES_SQL = (
-    "SELECT path, size_bytes, modified_ms, `rows`, to_json(columns), to_json(lacks) FROM `s`.`files`"
-    " WHERE table_name = 'c.d.t'"
-)
 KEYS = "SELECT d.`x` AS key, typeof(d.`x`) AS type FROM d WHERE (d.g = 1) LIMIT 5001"
 TWO_SLOTS = ("EXPLAIN SELECT * FROM range(1)", plan("*(1) Range (0, 1, step=1, splits=2)"))
 EXPLAIN = ("EXPLAIN SELECT * FROM `t`", plan("FileScan parquet c.d.t[v#1L]"))
@@ -59,7 +56,9 @@ def indexed(files: int = FILES, size_bytes: int = FILES * 5_000) -> tuple[str, Q
 
 def listed(files: int = FILES) -> tuple[str, QueryResult]:
     bounds = json.dumps({"x": {"type": "int", "low": "1", "high": "9", "nulls": 0}})
-    return FILES_SQL, rows(*((f"file:/t/{number}", 5_000, 7, 10, bounds, None) for number in range(files)))
+    settings, with_row_groups = FilesSection(index="s.files"), files <= FILES_WITH_ROW_GROUPS_MAX
+    sql = files_query("c.d.t", settings, with_row_groups=with_row_groups).sql
+    return sql, rows(*((f"file:/t/{number}", 5_000, 7, 10, bounds, None) for number in range(files)))
 
 
 ASKED: Script = [indexed(), T, OWNER, listed(), *PACKED]

@@ -3,7 +3,7 @@
 from contextlib import suppress
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.partition_strategies import filters
 
@@ -81,6 +81,8 @@ def test_a_filter_of_many_terms_needs_no_depth() -> None:
 @given(READ_AGAIN)
 def test_a_filter_that_is_written_is_read_as_itself(condition: PartitionFilter) -> None:
     written = filter_sql(condition)
+    # Without their sign these digits are no bigint.
+    assume(str(-(1 << 63)) not in written)
     assert filter_sql(read_filter(written, KEYS)) == filter_sql(read_filter(f"NOT NOT ({written})", KEYS))
 
 
