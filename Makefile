@@ -1,7 +1,7 @@
 # make setup   an environment in .venv, with a Java runtime from PyPI where the machine has none
 # make demo    Spark Thrift Server, a sample star schema and the proxy; the same queries with and without it,
 #              RUNS=3 for medians
-# make test    every part of it, in a quarter of an hour; with LANDING=1 all that a landing is held to, in twenty minutes
+# make test    every part of it, in a quarter of an hour; with LANDING=1 all that a landing is held to, in half an hour
 # make test-deep   the same with many more examples, every golden case and Spark's own settings, and the fuzzer on the
 #              wire; hours
 # make test-spark-3.5   what meets a server, with Spark 3.5 as the server

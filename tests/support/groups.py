@@ -28,9 +28,12 @@ LONGEST_FIRST = (
     "iceberg_server",
     "pipeline_spark",
     "local_spark",
-    "test_mutations.py",
-    "test_recorded_faults.py",
+    "test_standalone_cluster.py",
+    "test_pages_in_a_browser.py",
+    "test_sieve.py",
+    "test_kerberized_spark.py",
     "test_demo.py",
+    "test_recorded_faults.py",
 )
 
 _CONFTEST = "tests"
