@@ -51,6 +51,12 @@ def _skew_options(command: Callable[..., None]) -> Callable[..., None]:
         "unless they are the table's.",
     )
     @click.option(
+        "--skewed-nulls",
+        "nulls",
+        is_flag=True,
+        help="Rows with a null in the skewed column get files of their own too.",
+    )
+    @click.option(
         "--top", type=click.IntRange(min=1), help="The number of values to find in each partition, at most."
     )
     @click.option(
@@ -62,10 +68,11 @@ def _skew_options(command: Callable[..., None]) -> Callable[..., None]:
     )
     @click.option("--skewed-values-max", type=click.IntRange(min=1), default=1000, show_default=True)
     @functools.wraps(command)
-    def with_skew(
+    def with_skew(  # noqa: PLR0913 - one parameter per option
         *,
         skewed_by: str | None,
         values: tuple[str, ...],
+        nulls: bool,
         top: int | None,
         min_share: float,
         skewed_values_max: int,
@@ -78,7 +85,7 @@ def _skew_options(command: Callable[..., None]) -> Callable[..., None]:
             raise click.UsageError(
                 "expected one of --skewed-value, which names the values, and --top, to find them"
             )
-        command(skew=Skew(columns, values, top, min_share, skewed_values_max), **others)
+        command(skew=Skew(columns, values, top, min_share, skewed_values_max, nulls), **others)
 
     return with_skew
 

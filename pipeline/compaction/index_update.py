@@ -79,12 +79,11 @@ def update_index(
     return index_files(spark, table.sql_name, index, columns, progress)
 
 
-def _only(file: IndexedFile, names: Sequence[str]) -> tuple[str, ...]:
-    """The only value of each column; () if any column has several, or a null."""
-    known = [file.columns.get(name) for name in names]
-    values = [one.low for one in known if one is not None and one.low == one.high and one.nulls == 0]
-    texts = tuple(text for text in values if text is not None)
-    return texts if len(texts) == len(names) else ()
+def _only(file: IndexedFile, names: Sequence[str]) -> tuple[str | None, ...]:
+    """The only value of each column, None for null; () if any column has several, or it is not known."""
+    known = [one for name in names if (one := file.columns.get(name)) is not None and one.low == one.high]
+    values = tuple(one.low for one in known if one.nulls == (file.rows if one.low is None else 0))
+    return values if len(values) == len(names) else ()
 
 
 def _indexed_columns(spark: SparkSession, table: Table, index: str) -> list[str]:

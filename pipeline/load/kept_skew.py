@@ -33,10 +33,19 @@ def completed(skew: Skew, table: Table | None, name: str) -> Skew:
         )
     if skew.values or skew.top is not None:
         return replace(skew, columns=kept.columns)
-    if any(value is None for values in kept.tuples for value in values):
-        raise PipelineError(f"{name} has a null among its skewed values, and nulls get no files of their own")
-    texts = [[value or "" for value in values] for values in kept.tuples]
-    return replace(skew, columns=kept.columns, values=tuple(map(_option_text, texts)))
+    tuples = [known for values in kept.tuples if len(known := _without_nulls(values)) == len(values)]
+    has_null = len(tuples) < len(kept.tuples)
+    if has_null and len(kept.columns) > 1:
+        raise PipelineError(
+            f"{name} has a null in a skewed tuple, and nulls get files of their own where one column is skewed"
+        )
+    found = replace(skew, columns=kept.columns, values=tuple(map(_option_text, tuples)))
+    # Null alone is the list: no other value is looked for.
+    return replace(found, nulls=True, top=None if tuples else 0) if has_null else found
+
+
+def _without_nulls(values: Sequence[str | None]) -> list[str]:
+    return [value for value in values if value is not None]
 
 
 def _option_text(values: Sequence[str]) -> str:

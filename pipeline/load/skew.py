@@ -1,7 +1,7 @@
 """Skewed values, given by the user or found in each partition, and the rows that have one of them.
 
-A frame of skewed values has the partition columns and the skewed columns, one row per tuple. Nulls are never
-skewed: a row with a null in any skewed column counts among the other rows.
+A frame of skewed values has the partition columns and the skewed columns, one row per tuple. Null is skewed in a
+single skewed column where that is asked for; else a row with a null in any skewed column counts among the others.
 """
 
 from __future__ import annotations
@@ -40,23 +40,34 @@ class Skew:
 
     columns: tuple[str, ...]
     values: tuple[str, ...]
+    # None is no limit, and 0 finds none.
     top: int | None
     share_min: float
     values_max: int
+    # True if rows with a null have files of their own too.
+    nulls: bool = False
 
 
 def skewed_values(spark: SparkSession, source: DataFrame, table: Table, skew: Skew) -> DataFrame:
     """The skewed tuples of each partition of the source."""
     if skew.values:
-        given = _given_values(spark, table, skew)
-        if not table.partition_columns:
-            return given
-        return source.select(*_named(table.partition_columns)).distinct().crossJoin(f.broadcast(given))
-    return _found_values(source, table, skew)
+        skewed = _in_each_partition(source, table, _given_values(spark, table, skew))
+    else:
+        skewed = _found_values(source, table, skew)
+    if not skew.nulls:
+        return skewed
+    (column,) = skew.columns
+    null = spark.sql(f"SELECT CAST(NULL AS {table.columns[column]}) AS {quoted(column)}")
+    return skewed.unionByName(_in_each_partition(source, table, null))
 
 
 def check_given(table: Table, skew: Skew) -> None:
     """Raises PipelineError for given tuples that are too many, or not of the columns' types."""
+    if skew.nulls and len(skew.columns) > 1:
+        raise PipelineError(
+            f"nulls can have files of their own where one column is skewed, and not a tuple "
+            f"({', '.join(skew.columns)}): leave --skewed-nulls out"
+        )
     if (count := len(_given_literals(table, skew))) > skew.values_max:
         raise PipelineError(too_many(count, "skewed values are given", skew.values_max))
 
@@ -79,8 +90,8 @@ def labelled(
         f.lit(True).alias(IS_SKEWED),  # noqa: FBT003 - a value in a column
     )
     same = [_equal_or_null(source, renamed, name) for name in partition_columns]
-    # Plain equality: null equals nothing, so a null is never skewed.
-    same += [source[quoted(name)] == renamed[quoted(f"{GROUP}_in_{name}")] for name in columns]
+    # Null is equal to null, so a null is skewed where the frame has one.
+    same += [_equal_or_null(source, renamed, name) for name in columns]
     joined = source.join(f.broadcast(renamed), functools.reduce(Column.__and__, same), "left")
     groups = [f.col(quoted(f"{GROUP}_in_{name}")).alias(f"{GROUP}_{name}") for name in columns]
     is_skewed = f.coalesce(f.col(IS_SKEWED), f.lit(False)).alias(IS_SKEWED)  # noqa: FBT003 - a value in a column
@@ -90,6 +101,13 @@ def labelled(
 def group_columns(columns: Sequence[str]) -> list[str]:
     """The columns that `labelled` adds, which together name a row's group within its partition."""
     return [*(f"{GROUP}_{name}" for name in columns), IS_SKEWED]
+
+
+def _in_each_partition(source: DataFrame, table: Table, values: DataFrame) -> DataFrame:
+    """The same skewed values for each partition of the source."""
+    if not table.partition_columns:
+        return values
+    return source.select(*_named(table.partition_columns)).distinct().crossJoin(f.broadcast(values))
 
 
 def _given_literals(table: Table, skew: Skew) -> set[str]:

@@ -69,7 +69,9 @@ def _file(row: Row, table: Table, indexed: Sequence[str], columns: Sequence[str]
         for position, name in enumerate(indexed)
     }
     # The skewed columns come first in `indexed`.
-    is_one_tuple = all(row[f"low{i}"] == row[f"high{i}"] and row[f"nulls{i}"] == 0 for i in range(len(columns)))
+    is_one_tuple = all(
+        row[f"low{i}"] == row[f"high{i}"] and row[f"nulls{i}"] in {0, row.rows} for i in range(len(columns))
+    )
     if row.skewed not in {0, row.rows} or (row.skewed and not is_one_tuple):
         raise PipelineError(
             f"staged file {row[_FILE]} holds rows of more than one group: {row.skewed} of {row.rows} are skewed. "

@@ -76,6 +76,11 @@ class SkewClause:
                     f" expected {count}, one of each column"
                 )
             for name, value in zip(self.columns, values, strict=True):
+                if value is None and count > 1:
+                    raise SkewRefusedError(
+                        f"SKEWED BY ({', '.join(self.columns)}): NULL can have files of its own where one column"
+                        " is skewed; leave the tuples with a NULL out"
+                    )
                 _check_value(name, value, (types or {}).get(name.lower(), ""))
         try:
             return SkewedBy(self.columns, self.tuples).properties()
@@ -124,11 +129,7 @@ def _value(items: Sequence[Item]) -> str | _Unread | None:
 
 def _check_value(name: str, value: str | None, written_type: str) -> None:
     type_name = _type_name(written_type)
-    if value is None:
-        raise SkewRefusedError(
-            f"SKEWED BY ({name}): NULL can have no files of its own, since nulls are never skewed; leave it out"
-        )
-    if not is_key_type(type_name):
+    if value is None or not is_key_type(type_name):
         return
     try:
         _ = key_of_text(type_name, value)

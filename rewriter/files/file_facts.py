@@ -64,6 +64,8 @@ class Bounds:
     # Empty where they are not known, or where each may hold any of the file's values. They only tell if a
     # condition is worth its cost: no row group is left out because of them.
     row_groups: tuple[RowGroups, ...] = ()
+    # True if the file has a null in each row, so neither bound.
+    only_nulls: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +121,7 @@ class _RowReader:
         path, size_bytes, modified_ms, count, columns, lacks = row
         if not (_is_path(path) and _is_count(size_bytes) and _is_count(modified_ms)):
             return None
-        bounds = dict(self._bounds(_parsed(columns)))
+        bounds = dict(self._bounds(_parsed(columns), count))
         return FileFacts(
             path,
             size_bytes,
@@ -129,7 +131,7 @@ class _RowReader:
             lacks=self._lacking(lacks, bounds),
         )
 
-    def _bounds(self, parsed: object) -> Iterator[tuple[str, Bounds]]:
+    def _bounds(self, parsed: object, rows: object) -> Iterator[tuple[str, Bounds]]:
         for name, value in parsed.items() if isinstance(parsed, dict) else ():
             type_name, read = self._columns.get(name, (None, None))
             if read is None or not isinstance(value, dict) or value.get("type") != type_name:
@@ -141,7 +143,10 @@ class _RowReader:
                 # Their number alone: in the file's own bounds.
                 known = [{**value, "count": known}]
             row_groups = tuple(self._row_groups(known, read))
-            yield name, Bounds(low, high, nulls if _is_count(nulls) else None, row_groups)
+            # A count of nulls says that the file has the column by its very name, and not something in its place.
+            has_no_ends = value.get("low") is None and value.get("high") is None
+            only_nulls = has_no_ends and _is_count(nulls) and _is_count(rows) and nulls == rows > 0
+            yield name, Bounds(low, high, nulls if _is_count(nulls) else None, row_groups, only_nulls)
 
     def _row_groups(self, parsed: object, read: ValueReader) -> Iterator[RowGroups]:
         """The runs of row groups that are understood; none once an index has too many of them."""

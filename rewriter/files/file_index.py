@@ -62,6 +62,9 @@ class FileIndex:
     # Both are computed when a column is used first, which takes a while. Two threads compute the same.
     _bounds: dict[str, ColumnBounds] = field(default_factory=dict, init=False, repr=False, compare=False)
     _costs: dict[str, FileCosts] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _with_nulls_alone: dict[str, frozenset[int]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @classmethod
     def of_rows(cls, rows: Iterable[Sequence[object]], type_names: Mapping[str, str]) -> FileIndex:
@@ -203,10 +206,21 @@ class FileIndex:
         for column, domain in box.domains:
             bounds = self.bounds(column)
             numbers = numbers if bounds is None else bounds.holding(numbers, domain)
+            if not domain.nullable and (nulls_alone := self._nulls_alone(column)):
+                numbers = [number for number in numbers if number not in nulls_alone]
         domains = {column.lower(): domain for column, domain in box.domains}
         # Thousands of files have the same lists, each of which is looked through once.
         is_lacked = cache(partial(self._lacks_all, domains=domains))
         return [number for number in numbers if not any(map(is_lacked, self.files[number].lacks))]
+
+    def _nulls_alone(self, column: str) -> frozenset[int]:
+        """The files that hold nothing but nulls in a column."""
+        name = column.lower()
+        if name not in self._with_nulls_alone:
+            known = ((number, facts.bounds.get(name)) for number, facts in enumerate(self.files))
+            found = frozenset(number for number, bounds in known if bounds is not None and bounds.only_nulls)
+            self._with_nulls_alone[name] = found
+        return self._with_nulls_alone[name]
 
     def _lacks_all(self, lack: Lack, domains: Mapping[str, Domain]) -> bool:
         """True if all tuples that the domains allow in the columns are known to be missing."""

@@ -1,17 +1,22 @@
 """Filters with literals of the statement itself, as covers that leave out files: Spark filters the rows.
 
-`x = 10`, `x IN (10, 20)`, `x BETWEEN 10 AND 20` and `<>`, `<`, `<=`, `>`, `>=` count, each with NOT too, `x IS
-NULL`, and disjunctions of them: by `(x = 10 AND y = 'a') OR (x = 20 AND y = 'c')` the two columns stay paired. Any
-other condition is ignored: more files are read.
+`x = 10`, `x IN (10, 20)`, `x BETWEEN 10 AND 20` and `<>`, `<`, `<=`, `>`, `>=` count, `x IS NULL`, tuples `(x, y)
+IN ((10, 'a'), (20, 'c'))`, and AND, OR and NOT over all of these: by `(x = 10 AND y = 'a') OR (x = 20 AND y =
+'c')` the two columns stay paired. Any other condition is ignored: more files are read.
 
-`x <> 10` and `NOT x = 10` are not true of null; `x IS DISTINCT FROM 10` is.
+A file may go where the filter is true for none of its values, so null counts by SQL's three values: `x <> 10` and
+`NOT x = 10` are not true of null; `x IS DISTINCT FROM 10` is. `NOT (x = 10 AND y = 1)` is `x <> 10 OR y <> 1`,
+also where one of the two is null. `(x, y) IN (..)` compares structs, in which null equals null: it is true or
+false, so its NOT is true of nulls.
 
-A literal must be of the column's own type, or Spark casts one of the two: it compares a date column and '2026-1-1'
-as days or as strings, as a setting decides.
+A literal must be of the column's own type, or Spark casts one of the two. Casts are followed where all of them
+give the same answer: `x = '30'` is `x = cast('30' as bigint)`, or `as int` with ANSI off, and `x IN ('30')` is
+`cast(x as string) = '30'` there. That is `x = 30` each time, since 30 is written so; of '030' it is not.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -22,18 +27,28 @@ from rewriter.catalog.table_facts import TableFacts
 from rewriter.domains.cover import Box, Cover
 from rewriter.domains.domain import Domain
 from rewriter.domains.literals import Key, UnreadableKeyError, integers_of, is_key_type, literal
+from rewriter.domains.widen import column_by_column
 from rewriter.domains.written_literals import decimal_of, integer_of, is_date_literal
 from rewriter.scopes.blocks import Scope
 from rewriter.scopes.join_tree import Join, Leaf
 from rewriter.semijoins.side_filters import BlockFilters
 from rewriter.sql.classify import depends_on_quoting
-from rewriter.sql.conditions import ALTERNATIVES_MAX, conjuncts
+from rewriter.sql.conditions import ALTERNATIVES_MAX
+from rewriter.sql.negations import Joined, SignedCondition
 from rewriter.sql.statement import Statement
+from rewriter.vocabulary.identifiers import Column
 
 # Boxes of the filters together: each disjunction multiplies them, and one that makes too many is ignored.
 _BOXES_MAX = 1_000
 
-_EVERYTHING = Box(())
+# Parts of one condition that are looked at: each may cost the comparison of as many boxes.
+_PARTS_MAX = 1_000
+
+# An integer as Spark writes it, so that the text equals it as a number and as a text.
+_INTEGER_TEXT = re.compile(r"0|-?[1-9][0-9]{0,18}")
+# Spark writes days of the years 1 to 9999 so, and no other days.
+_DATE_TEXT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
 _EQUALS = (exp.EQ, exp.NullSafeEQ)
 _UNEQUALS = (exp.NEQ, exp.NullSafeNEQ)
 # Comparisons that are true or false of null.
@@ -72,12 +87,7 @@ def partition_cover(
 
 def _cover(reading: _ConditionReader, filters: BlockFilters) -> Cover:
     """The rows of a table that the block's own filters let through, or more."""
-    intersected = Cover.all()
-    for term, join in filters.passed_by_rows(reading.leaf):
-        cover = reading.cover_of(term, join)
-        if len(intersected.boxes) * len(cover.boxes) <= _BOXES_MAX:
-            intersected = intersected.intersection(cover)
-    return intersected
+    return _intersection([reading.cover_of(term, join) for term, join in filters.passed_by_rows(reading.leaf)])
 
 
 @dataclass(frozen=True)
@@ -91,38 +101,109 @@ class _ConditionReader:
     columns: frozenset[str]
 
     def cover_of(self, term: exp.Expr, at: Join) -> Cover:
-        """The rows that a term of a condition lets through, or more."""
-        branches = _alternatives(term)
-        boxes = [self._box(branch, at) for branch in branches]
-        if not boxes or _EVERYTHING in boxes:
+        """The rows of which a condition is true, or more. Parts that are not understood are true of all rows."""
+        covers: list[Cover] = []
+        steps: list[SignedCondition | Joined] = [SignedCondition.of(term)]
+        for _ in range(_PARTS_MAX):
+            step = steps.pop()
+            if isinstance(step, Joined):
+                joined = _intersection if step.is_conjunction else _union
+                covers[-step.count :] = [joined(covers[-step.count :])]
+            elif len(parts := step.parts()) > 1:
+                is_conjunction = step.is_conjunction
+                if not is_conjunction and len(parts) > ALTERNATIVES_MAX:
+                    covers.append(Cover.all())
+                else:
+                    steps += [Joined(len(parts), is_conjunction=is_conjunction), *reversed(parts)]
+            else:
+                covers.append(self._compared(step, at))
+            if not steps:
+                return covers.pop()
+        return Cover.all()
+
+    def _compared(self, comparison: SignedCondition, at: Join) -> Cover:
+        """The rows of which a comparison, or its NOT, is true."""
+        tuples = _tuples(comparison.tree)
+        if tuples is not None:
+            return self._in_tuples(*tuples, at, is_negated=comparison.is_negated)
+        side, domain_of = _comparison(comparison)
+        column = self._column(side, at)
+        if column is None:
             return Cover.all()
-        return Cover.of(box for box in boxes if box is not None)
+        try:
+            domain = domain_of(_Literals(self.statement, column.type_name))
+        except UnreadableKeyError:
+            return Cover.all()
+        return Cover.of_domain(column.name, domain)
 
-    def _box(self, branch: exp.Expr, at: Join) -> Box | None:
-        """The rows that a conjunction lets through, or None for no row. Terms not understood are ignored."""
-        domains: dict[str, Domain] = {}
-        for term in conjuncts(branch):
-            found = self._compared(term, at)
-            if found is not None:
-                column, domain = found
-                domains[column] = domains[column].intersection(domain) if column in domains else domain
-        return Box.of(domains)
+    def _in_tuples(
+        self, sides: Sequence[exp.Expr], tuples: Sequence[Sequence[exp.Expr]], at: Join, *, is_negated: bool
+    ) -> Cover:
+        """The rows whose tuple is, or is not, among those of literals."""
+        found: dict[Column, list[Key]] = {}
+        for place, side in enumerate(sides):
+            column = self._column(side, at)
+            values = self._values([row[place] for row in tuples], column)
+            if column is not None and column not in found and values is not None:
+                found[column] = values
+        if not found or (is_negated and len(found) < len(sides)):
+            return Cover.all()
+        cover = Cover.of_rows(tuple(found), list(zip(*found.values(), strict=True)))
+        if is_negated:
+            return _outside(cover)
+        return cover if len(cover.boxes) <= _BOXES_MAX else _around(cover)
 
-    def _compared(self, term: exp.Expr, at: Join) -> tuple[str, Domain] | None:
-        """The column that a comparison restricts, and the values that it lets through."""
-        side, domain_of = _comparison(term)
+    def _values(self, nodes: Sequence[exp.Expr], column: Column | None) -> list[Key] | None:
+        """The literals as values of a column; None where one of them is not certain to be."""
+        if column is None:
+            return None
+        literals = _Literals(self.statement, column.type_name)
+        try:
+            values = [literals.value(node) for node in nodes]
+            _ = Domain.of(column.type_name, values)
+        except UnreadableKeyError:
+            return None
+        return values
+
+    def _column(self, side: exp.Expr | None, at: Join) -> Column | None:
+        """The table's column that an expression is, in lower case, if it is one of those to read."""
         operand = self.scope.resolve(side, at) if side is not None else None
         if operand is None or operand.leaf is not self.leaf or operand.name.lower() not in self.columns:
             return None
         column = self.facts.column(operand.name)
         if column is None or not is_key_type(column.type_name):
             return None
-        try:
-            domain = domain_of(_Literals(self.statement, column.type_name))
-        except UnreadableKeyError:
-            return None
-        # IS NOT NULL and the like: no file is known to hold nulls alone.
-        return None if replace(domain, nullable=True).is_all else (column.name.lower(), domain)
+        return Column(column.name.lower(), column.type_name)
+
+
+def _intersection(covers: Sequence[Cover]) -> Cover:
+    """The rows of all covers, or more: one that would make too many boxes is left out."""
+    found = Cover.all()
+    for cover in covers:
+        if len(found.boxes) * len(cover.boxes) <= _BOXES_MAX:
+            found = found.intersection(cover)
+    return found
+
+
+def _union(covers: Sequence[Cover]) -> Cover:
+    boxes = [box for cover in covers for box in cover.boxes]
+    return Cover.of(boxes) if len(boxes) <= _BOXES_MAX else Cover.all()
+
+
+def _outside(cover: Cover) -> Cover:
+    """The rows that are not in the cover, those with nulls among them; all if that takes too many boxes."""
+    left = [Box(())]
+    for box in cover.boxes:
+        left = [piece for part in left for piece in (part.without_rows_of(box) if part.meets(box) else (part,))]
+        if len(left) > ALTERNATIVES_MAX:
+            return Cover.all()
+    return Cover.of(left)
+
+
+def _around(cover: Cover) -> Cover:
+    """One box around those of a cover."""
+    box = Box.of(column_by_column(cover.boxes))
+    return Cover.all() if box is None else Cover((box,))
 
 
 @dataclass(frozen=True)
@@ -133,7 +214,7 @@ class _Literals:
     type_name: str
 
     def value(self, node: exp.Expr) -> Key:
-        """The value of a literal, as a key of the type."""
+        """The value of a literal, as a key of the type: Spark casts neither the literal nor the column."""
         node = node.unnest()
         if integers_of(self.type_name) is not None:
             return integer_of(node)
@@ -141,15 +222,34 @@ class _Literals:
             return bool(node.this)
         if self.type_name == "date" and is_date_literal(node) and not _calls_date(self.statement):
             return str(node.this.this)
-        if self.type_name == "string" and _is_plain_text(node) and not depends_on_quoting(self.statement.text):
-            return str(node.this)
+        if self.type_name == "string":
+            return self._text(node)
         if self.type_name.startswith("decimal"):
             return decimal_of(node, self.type_name)
         raise UnreadableKeyError(f"no literal that is a {self.type_name} for certain")
 
+    def compared(self, node: exp.Expr, *, is_ordered: bool = False) -> Key:
+        """The value that a literal is equal to, whichever side Spark casts; or that it is ordered by."""
+        node = node.unnest()
+        held = integers_of(self.type_name)
+        if not isinstance(node, exp.Literal) or not node.is_string or self.type_name == "string":
+            return self.value(node)
+        text = self._text(node)
+        if held is not None and _INTEGER_TEXT.fullmatch(text) and int(text) in held:
+            return int(text)
+        # As texts, days of the year 10000 come before all others.
+        if self.type_name == "date" and _DATE_TEXT.fullmatch(text) and not is_ordered:
+            return text
+        raise UnreadableKeyError(f"no text that is a {self.type_name} in each session")
+
+    def _text(self, node: exp.Expr) -> str:
+        if not _is_plain_text(node) or depends_on_quoting(self.statement.text):
+            raise UnreadableKeyError("no text that is the same under every setting")
+        return str(node.this)
+
     def points(self, nodes: Sequence[exp.Expr]) -> Domain:
         """The values of literals."""
-        return Domain.of(self.type_name, [self.value(node) for node in nodes])
+        return Domain.of(self.type_name, [self.compared(node) for node in nodes])
 
     def null(self) -> Domain:
         """Null alone."""
@@ -157,7 +257,7 @@ class _Literals:
 
     def range(self, low: exp.Expr | None, high: exp.Expr | None) -> Domain:
         """The values between two literals, both included."""
-        ends = (None if node is None else self.value(node) for node in (low, high))
+        ends = (None if node is None else self.compared(node, is_ordered=True) for node in (low, high))
         return Domain.between(self.type_name, *ends)
 
     def outside(self, low: exp.Expr | None, high: exp.Expr | None) -> Domain:
@@ -169,13 +269,29 @@ class _Literals:
 _DomainOf = Callable[[_Literals], Domain]
 
 
-def _comparison(term: exp.Expr) -> tuple[exp.Expr | None, _DomainOf]:
-    """The expression that a term compares with literals, and the domain they leave; None for any other term."""
-    is_negated = False
-    while isinstance(term, exp.Not):
-        is_negated, term = not is_negated, term.this.unnest()
+def _tuples(term: exp.Expr) -> tuple[Sequence[exp.Expr], list[Sequence[exp.Expr]]] | None:
+    """The expressions of `(a, b) IN ((1, 2), (3, 4))`, and the tuples; None for any other comparison."""
+    if isinstance(term, exp.In) and _has_only(term, "this", "expressions"):
+        sides, rows = term.this.unnest(), [row.unnest() for row in term.expressions]
+    elif isinstance(term, _EQUALS):
+        sides, rows = term.this.unnest(), [term.expression.unnest()]
+    else:
+        return None
+    if not isinstance(sides, exp.Tuple) or not rows:
+        return None
+    count = len(sides.expressions)
+    if not all(isinstance(row, exp.Tuple) and len(row.expressions) == count for row in rows):
+        return None
+    return [side.unnest() for side in sides.expressions], [row.expressions for row in rows]
+
+
+def _comparison(comparison: SignedCondition) -> tuple[exp.Expr | None, _DomainOf]:
+    """The expression that is compared with literals, and the domain they leave; None for any other condition."""
+    term = comparison.tree
     side, domain_of = _unnegated(term)
-    return side, _complement(domain_of, of_null=isinstance(term, _OF_NULL)) if is_negated else domain_of
+    if comparison.is_negated:
+        return side, _complement(domain_of, of_null=isinstance(term, _OF_NULL))
+    return side, domain_of
 
 
 def _unnegated(term: exp.Expr) -> tuple[exp.Expr | None, _DomainOf]:
@@ -215,19 +331,6 @@ def _ordered(comparison: type[exp.Expr], bound: exp.Expr) -> _DomainOf:
     if comparison is exp.LT:
         return lambda literals: literals.outside(bound, None)
     return lambda literals: literals.outside(None, bound)
-
-
-def _alternatives(term: exp.Expr) -> list[exp.Expr]:
-    """The branches of a disjunction, or the term by itself; none if there are too many."""
-    found: list[exp.Expr] = []
-    pending = [term]
-    while pending and len(found) <= ALTERNATIVES_MAX:
-        part = pending.pop().unnest()
-        if isinstance(part, exp.Or):
-            pending += [part.expression, part.this]
-        else:
-            found.append(part)
-    return found if len(found) <= ALTERNATIVES_MAX else []
 
 
 def _has_only(node: exp.Expr, *names: str) -> bool:

@@ -17,14 +17,19 @@ from switches import (
     any_number_of_readers,
     any_reader_drops_padded_rows,
     any_reader_of_a_cte,
+    any_text_of_digits_is_its_number,
     becomes,
     bounds_of_any_type,
+    conditions_without_not,
+    days_are_ordered_as_texts,
     every_condition_holds_in_a_snowflake,
     every_filter_drops_rows,
     every_name_is_defined_once,
     failed_key_query_found_no_keys,
     files_end_where_they_begin,
+    files_of_nulls_hold_nothing,
     files_stay_in_their_partitions,
+    files_without_bounds_hold_nulls_alone,
     first_branch_alone,
     first_key_lost,
     first_keys_are_all,
@@ -38,6 +43,8 @@ from switches import (
     lacks_are_of_any_column,
     main_query_alone_is_repeatable,
     never_pads,
+    no_null_is_outside_of_tuples,
+    not_leaves_and_as_it_is,
     null_safe_equality_is_equality,
     null_tests_are_never_true,
     nulls_wherever_padding_is_read,
@@ -635,6 +642,7 @@ _VERSIONS = (
 )
 _SCAN_TESTS = "rewriter/predicates/test_scan_predicate.py::test_"
 _FILE_SIEVE = "differential/test_file_sieve.py::test_small_cases_that_skip_files_answer_as_they_do_in_full"
+_OWN_FILTER_TESTS = "rewriter/semijoins/test_own_filters.py::test_"
 _OWN_FILTERS = (
     Mutation(
         "a filter chooses files only where a row that fails it counts nowhere",
@@ -644,8 +652,20 @@ _OWN_FILTERS = (
     Mutation("a disjunction chooses the files of all its branches", first_branch_alone, _FILE_SIEVE),
     Mutation(
         "a filter under NOT is not the filter",
-        terms_taken_apart("semijoins.literal_filters", exp.Not),
+        conditions_without_not,
         _FILE_SIEVE,
+    ),
+    Mutation("NOT turns AND into OR, and OR into AND", not_leaves_and_as_it_is, _FILE_SIEVE),
+    Mutation("a tuple with a null is outside of a list", no_null_is_outside_of_tuples, _FILE_SIEVE),
+    Mutation(
+        "a text is a number where it is how Spark writes it",
+        any_text_of_digits_is_its_number,
+        f"{_OWN_FILTER_TESTS}what_is_not_certain_says_nothing[x NOT IN ('01')]",
+    ),
+    Mutation(
+        "a text is a day where they are equal, not in an order",
+        days_are_ordered_as_texts,
+        f"{_OWN_FILTER_TESTS}what_is_not_certain_says_nothing[d < '2026-01-01']",
     ),
     Mutation(
         "a filter's literal is of its column's own type",
@@ -670,6 +690,12 @@ _FILES = (
         answers("rewriter.files.bounds._may_hold_null", answer=False),
         "rewriter/files/test_files.py::test_null_is_in_a_file_unless_the_index_counted_none_beside_its_bounds",
     ),
+    Mutation(
+        "a file of nulls alone is one of which all rows were counted",
+        files_without_bounds_hold_nulls_alone,
+        "rewriter/files/test_files.py::test_null_is_in_a_file_unless_the_index_counted_none_beside_its_bounds",
+    ),
+    Mutation("a file of nulls alone is read where null is asked for", files_of_nulls_hold_nothing, _FILE_SIEVE),
     Mutation(
         "a list of lacked tuples is of all its columns",
         lacks_are_of_any_column,

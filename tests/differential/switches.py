@@ -1,5 +1,6 @@
 """The switches behind `mutations`: each undoes one clause of one rule, in place, for the length of a test."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
@@ -12,11 +13,12 @@ from sqlglot import exp
 from rewriter import KeySet, SkipReason, rewrite
 from rewriter.catalog.prunable import key_refusal
 from rewriter.domains.consumers import ACCEPTS_NOTHING
+from rewriter.domains.cover import Box, Cover
 from rewriter.domains.literals import _WRITERS
 from rewriter.domains.partition_matches import PartitionMatches
 from rewriter.files import bounds, file_facts
 from rewriter.files.bounds import ColumnBounds
-from rewriter.files.file_index import FileIndex, Lack
+from rewriter.files.file_index import Bounds, FileIndex, Lack
 from rewriter.predicates import scan_predicate
 from rewriter.predicates.partition_predicate import Budget
 from rewriter.predicates.predicate import Restriction, cover_sql
@@ -35,6 +37,7 @@ from rewriter.semijoins.partition_query import PartitionList, PartitionsQuery, p
 from rewriter.semijoins.side_filters import BlockFilters
 from rewriter.sql import deterministic_functions, null_logic, repeatable, statement
 from rewriter.sql.conditions import alternatives, conjuncts
+from rewriter.sql.negations import SignedCondition
 from rewriter.sql.null_logic import Possible
 from rewriter.vocabulary.skip_reason import Refusal
 
@@ -395,13 +398,78 @@ def writers_of_what_they_read(patch: pytest.MonkeyPatch) -> None:
 
 def first_branch_alone(patch: pytest.MonkeyPatch) -> None:
     """A disjunction counts as its first branch."""
-    sound = literal_filters._alternatives  # noqa: SLF001 - the rule that is switched off
-    patch.setattr(literal_filters, "_alternatives", lambda term: sound(term)[:1])
+    patch.setattr(literal_filters, "_union", lambda covers: covers[0])
+
+
+def conditions_without_not(patch: pytest.MonkeyPatch) -> None:
+    """A condition under NOT counts as the condition."""
+    sound = SignedCondition.of
+
+    def unsound(tree: exp.Expr, *, is_negated: bool = False) -> SignedCondition:  # noqa: ARG001 - as it is called
+        return sound(sound(tree).tree)
+
+    patch.setattr(SignedCondition, "of", unsound)
+
+
+def not_leaves_and_as_it_is(patch: pytest.MonkeyPatch) -> None:
+    """`NOT (a AND b)` counts as `NOT a AND NOT b`."""
+    patch.setattr(SignedCondition, "is_conjunction", property(lambda self: isinstance(self.tree, exp.And)))
+
+
+def no_null_is_outside_of_tuples(patch: pytest.MonkeyPatch) -> None:
+    """`(a, b) NOT IN (..)` counts as null where a or b is."""
+    sound = literal_filters._outside  # noqa: SLF001 - the rule that is switched off
+
+    def unsound(cover: Cover) -> Cover:
+        boxes = (
+            Box.of({column: replace(domain, nullable=False) for column, domain in box.domains})
+            for box in sound(cover).boxes
+        )
+        return Cover.of(box for box in boxes if box is not None)
+
+    patch.setattr(literal_filters, "_outside", unsound)
+
+
+def any_text_of_digits_is_its_number(patch: pytest.MonkeyPatch) -> None:
+    """'030' counts as 30."""
+    patch.setattr(literal_filters, "_INTEGER_TEXT", re.compile("-?[0-9]+"))
+
+
+def days_are_ordered_as_texts(patch: pytest.MonkeyPatch) -> None:
+    """A date is ordered by a text as by the day that it names."""
+    sound = literal_filters._Literals.compared  # noqa: SLF001 - the rule that is switched off
+
+    def unsound(literals: Any, node: exp.Expr, *, is_ordered: bool = False) -> Any:  # noqa: ARG001 - as it is called
+        return sound(literals, node)
+
+    patch.setattr(literal_filters._Literals, "compared", unsound)  # noqa: SLF001 - the rule that is switched off
 
 
 def any_literal_is_an_integer(patch: pytest.MonkeyPatch) -> None:
     """What an integer column is compared with counts as an integer."""
-    patch.setattr(literal_filters, "integer_of", lambda node: int(node.name))
+    patch.setattr(literal_filters._Literals, "compared", lambda *arguments, **_: int(arguments[1].name))  # noqa: SLF001 - the rule that is switched off
+
+
+def files_without_bounds_hold_nulls_alone(patch: pytest.MonkeyPatch) -> None:
+    """A file of which no bound is known counts as one of nulls alone."""
+    sound = file_facts._RowReader._bounds  # noqa: SLF001 - the rule that is switched off
+
+    def unsound(reader: Any, *arguments: Any) -> Iterator[tuple[str, Bounds]]:
+        for name, known in sound(reader, *arguments):
+            yield name, replace(known, only_nulls=known.low is None and known.high is None)
+
+    patch.setattr(file_facts._RowReader, "_bounds", unsound)  # noqa: SLF001 - the rule that is switched off
+
+
+def files_of_nulls_hold_nothing(patch: pytest.MonkeyPatch) -> None:
+    """A file of nulls alone counts as one without rows, also where null is asked for."""
+    sound = FileIndex._holding_box  # noqa: SLF001 - the rule that is switched off
+
+    def unsound(index: FileIndex, box: Box, numbers: Sequence[int]) -> list[int]:
+        nulls = {number for column, _ in box.domains for number in index._nulls_alone(column)}  # noqa: SLF001
+        return [number for number in sound(index, box, numbers) if number not in nulls]
+
+    patch.setattr(FileIndex, "_holding_box", unsound)
 
 
 def files_end_where_they_begin(patch: pytest.MonkeyPatch) -> None:
@@ -445,9 +513,9 @@ def bounds_of_any_type(patch: pytest.MonkeyPatch) -> None:
     """Bounds count as of the type that the column has now."""
     sound = file_facts._RowReader._bounds  # noqa: SLF001 - the rule that is switched off
 
-    def unsound(reader: Any, said: Any) -> Any:
+    def unsound(reader: Any, said: Any, rows: Any) -> Any:
         known = {name: type_name for name, (type_name, _) in reader._columns.items()}  # noqa: SLF001
-        return sound(reader, {name: {**value, "type": known.get(name)} for name, value in said.items()})
+        return sound(reader, {name: {**value, "type": known.get(name)} for name, value in said.items()}, rows)
 
     patch.setattr(file_facts._RowReader, "_bounds", unsound)  # noqa: SLF001
 

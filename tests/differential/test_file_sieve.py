@@ -16,6 +16,23 @@ STATEMENTS_PER_SEED = 40
 # Filters of the fact alone, wherever a statement of two tables has room for one.
 OWN = [
     *("f.m = 1", "f.m > 1", "f.k = 2", "f.k IN (1, 3)", "f.m = 1 OR f.k = 3", "f.m = 1 OR d.g = 5", "NOT f.m = 1"),
+    *(
+        "NOT (f.m = 1 AND f.k = 2)",
+        "NOT (f.m = 1 OR f.k = 3)",
+        "NOT (f.m = 1 AND d.g = 5)",
+        "NOT (f.k IS NULL OR f.m = 2)",
+    ),
+    *(
+        "(f.m, f.k) IN ((1, 1), (2, 3))",
+        "(f.m, f.k) NOT IN ((1, 1), (2, 2))",
+        "NOT ((f.m, f.k) = (1, 2) AND f.k = 2)",
+    ),
+    *(
+        "f.k IS NOT NULL",
+        "f.k = '2'",
+        "f.k NOT IN ('1', '3')",
+        "f.m = 1 AND (f.k = 3 OR NOT (f.k = 1 OR f.k IS NULL))",
+    ),
     *("f.k BETWEEN 2 AND 3", "(f.m = 1 AND f.k = 2) OR (f.m = 2 AND f.k = 3)", "f.m = 2 AND f.k IS NULL"),
 ]
 KINDS = ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"]

@@ -61,6 +61,39 @@ def test_a_list_that_is_said_once_is_followed_by_each_load_and_its_file_alone_is
         run(hived, "SET starpruner.enabled=true")
 
 
+def test_nulls_among_the_skewed_values_have_a_file_that_other_filters_skip(
+    hived: hive.Connection, pipeline_spark: PipelineServer
+) -> None:
+    run(hived, "CREATE TABLE holes (id INT, x INT, y STRING, ds STRING) USING parquet SKEWED BY (x) ON (30, NULL)")
+    assert kept(hived, "holes") == {"by": '["x"]', "on": '[["30"], [null]]', "own-files": "true"}
+    rows = ROWS.replace("30 + 10 * (id % 2)", "IF(id % 2 = 0, 30, NULL)")
+    assert "300 rows in 3 files, 2 of them" in load(pipeline_spark, "holes", rows)
+    run(hived, "REFRESH TABLE holes")
+    # The last three as they are written by hand: NOT over OR, a text for a number, and a tuple.
+    expected = {
+        "x = 30": 1,
+        "x IS NULL": 1,
+        "x = 53": 1,
+        "x IS NOT NULL": 2,
+        "x IS NULL OR x = 30": 2,
+        "x <> 30": 1,
+    }
+    expected |= {
+        "NOT (x = 30 OR x IS NULL)": 1,
+        "x = '30'": 1,
+        "(x, y) IN ((30, 'a'), (53, 'b'))": 2,
+        "NOT x <=> 30": 2,
+    }
+    for condition, files in expected.items():
+        before = pipeline_spark.ui.last_execution()
+        sql = f"SELECT id, x FROM holes WHERE {condition}"
+        answer = run(hived, sql)
+        assert pipeline_spark.ui.scans_of("holes", after=before).files_read == files, condition
+        run(hived, "SET starpruner.enabled=false")
+        assert same_answer(answer, run(hived, sql))
+        run(hived, "SET starpruner.enabled=true")
+
+
 def test_an_alteration_is_for_the_loads_to_come(hived: hive.Connection, pipeline_spark: PipelineServer) -> None:
     run(hived, "CREATE TABLE altered (id INT, x INT, y STRING, ds STRING) USING parquet")
     with pytest.raises(CommandError, match="has no skewed columns"):
@@ -109,6 +142,10 @@ def test_tables_of_hive_s_own_formats_are_made_as_hive_s_scripts_write_them(hive
             "SKEWED BY (y): the table has no such column; it has x",
         ),
         ("CREATE TABLE wrong USING parquet SKEWED BY (x) ON (1) AS SELECT 1 AS x", "a query makes"),
+        (
+            "CREATE TABLE wrong (x INT, y INT) USING parquet SKEWED BY (x, y) ON ((1, NULL))",
+            "NULL can have files of its own where one column is skewed",
+        ),
         ("ALTER TABLE clicks SET SKEWED LOCATION (30 = '/x')", "SET SKEWED LOCATION cannot be kept"),
         # Of which Spark has the last word.
         ("CREATE TABLE wrong (x INT) SKEWED BY (x) ON (1e5)", "SKEWED BY"),

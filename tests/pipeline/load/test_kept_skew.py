@@ -56,6 +56,13 @@ def test_an_option_that_is_given_wins(given: Skew, expected: Skew) -> None:
     assert completed(given, table(KEPT), "t") == expected
 
 
+def test_null_among_the_values_of_one_column_is_one_of_them() -> None:
+    kept = SkewedBy(("x",), (("30",), (None,)))
+    assert completed(UNSAID, table(kept), "t") == replace(UNSAID, columns=("x",), values=("30",), nulls=True)
+    alone = completed(UNSAID, table(SkewedBy(("x",), ((None,),))), "t")
+    assert alone == replace(UNSAID, columns=("x",), top=0, nulls=True)
+
+
 def test_columns_without_values_have_their_values_found() -> None:
     assert completed(UNSAID, table(SkewedBy(("x",), ())), "t") == replace(UNSAID, columns=("x",))
 
@@ -67,6 +74,7 @@ def test_columns_without_values_have_their_values_found() -> None:
         (table(None), "t has no skewed columns .*: name them with --skewed-by"),
         (table(None, **{COLUMNS_PROPERTY: "x"}), "cannot be read: starpruner.skewed.by is no JSON"),
         (table(KEPT, **{OWN_FILES_PROPERTY: "false"}), "t is NOT STORED AS DIRECTORIES"),
+        (table(SkewedBy(("x", "y"), (("1", None),))), "t has a null in a skewed tuple"),
     ],
 )
 def test_a_load_that_cannot_know_its_skewed_columns_is_refused(kept: Table | None, message: str) -> None:

@@ -101,6 +101,40 @@ def test_tuples_given_by_the_user_have_files_of_their_own_in_an_orc_table(local_
     )
 
 
+WITH_NULLS = """
+SELECT CAST(id AS INT) AS id, IF(id % 2 = 0, NULL, IF(id % 3 = 0, 30, CAST(1000 + id AS INT))) AS x,
+    IF(id < 100, 'a', 'b') AS ds FROM range(200)"""
+
+
+@pytest.mark.parametrize(
+    ("name", "skew", "files"),
+    [
+        ("nulls_and_one", Skew(("x",), ("30",), None, 0.05, 10, nulls=True), 6),
+        ("nulls_and_found", Skew(("x",), (), 1, 0.05, 10, nulls=True), 6),
+        ("nulls_alone", Skew(("x",), (), 0, 0.05, 10, nulls=True), 4),
+    ],
+)
+def test_nulls_have_files_of_their_own_where_that_is_asked_for(
+    local_spark: SparkSession, name: str, skew: Skew, files: int
+) -> None:
+    done = load_query(local_spark, name, WITH_NULLS, skew, partition_by=("ds",))
+    assert (done.rows, done.files, done.skewed_files) == (200, files, files - 2)
+    for values in held(local_spark, name, "x", "ds").values():
+        assert {(None,)} in values
+        assert sum((None,) in held_together for held_together in values) == 1
+    assert answers(local_spark, f"SELECT id, x, ds FROM {name}") == answers(local_spark, WITH_NULLS)
+    rows = known_rows(local_spark, f"{name}_index", f"spark_catalog.default.{name}").collect()
+    known = [(row.columns["x"].low, row.columns["x"].nulls, row.rows) for row in rows]
+    assert sorted(nulls for _, nulls, _ in known) == [0] * (files - 2) + [50, 50]
+    assert [(low, rows) for low, nulls, rows in known if nulls] == [(None, 50), (None, 50)]
+
+
+def test_nulls_of_tuples_have_no_files_of_their_own(local_spark: SparkSession) -> None:
+    skew = Skew(("x", "id"), (), 1, 0.05, 10, nulls=True)
+    with pytest.raises(PipelineError, match="nulls can have files of their own where one column is skewed"):
+        load_query(local_spark, "null_tuples", WITH_NULLS, skew)
+
+
 ODD_VALUES = (
     "'%41'",
     "'a/b'",

@@ -168,7 +168,10 @@ def test_decimals_are_kept_as_they_are_written() -> None:
         ("CREATE TABLE t (x MAP<INT,INT>) SKEWED BY (x) ON (1)", "its type, map, has no equality"),
         ("CREATE TABLE t (x INT) SKEWED BY (x) ON ('ten')", "'ten' cannot be read as a value of x int"),
         ("CREATE TABLE t (x TINYINT) SKEWED BY (x) ON (200)", "'200' cannot be read as a value of x tinyint"),
-        ("CREATE TABLE t (x INT) SKEWED BY (x) ON (NULL, 1)", "NULL can have no files of its own"),
+        (
+            "CREATE TABLE t (x INT, y INT) SKEWED BY (x, y) ON ((NULL, 1))",
+            "NULL can have files of its own where one",
+        ),
         ("CREATE TABLE t (x INT, y INT) SKEWED BY (x, y) ON (1, 2)", "value of 1 parts; expected 2"),
         ("ALTER TABLE t SKEWED BY (x) ON ((1, 2))", "value of 2 parts; expected 1"),
         ("CREATE TABLE t (x STRING) SKEWED BY (x) ON ('it\\'s')", "cannot be kept in a table property"),

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -114,12 +115,24 @@ def test_null_is_in_a_file_unless_the_index_counted_none_beside_its_bounds() -> 
         {"nulls": 3},
         {"nulls": 0},
         {},
+        {"nulls": 4},
+        {"low": "5", "nulls": 4},
+        {"low": "no number", "nulls": 4},
     ]
-    rows = [(str(n), 1, 1, 3, json.dumps({"a": {"type": "int", **s}}), None) for n, s in enumerate(said)]
+    rows = [(str(n), 1, 1, 4, json.dumps({"a": {"type": "int", **s}}), None) for n, s in enumerate(said)]
     index = FileIndex.of_rows(rows, {"a": "int"})
     assert missed(index, Cover.of_domain("a", Domain("int", (), nullable=True))) == ["0"]
     assert missed(index, keys(7, None)) == ["0"]
-    assert missed(index, keys(7)) == ["0", "1", "2"]
+    # Four nulls in four rows leave no value.
+    assert missed(index, keys(7)) == ["0", "1", "2", "6"]
+    assert missed(index, Cover.of_domain("a", replace(Domain.all("int"), nullable=False))) == ["6"]
+
+
+@pytest.mark.parametrize("count", [None, 0, 3, "4", True])
+def test_nulls_alone_are_known_by_the_number_of_rows(count: object) -> None:
+    row = ("0", 1, 1, count, json.dumps({"a": {"type": "int", "nulls": 4}}), None)
+    assert missed(FileIndex.of_rows([row], {"a": "int"}), keys(7)) == []
+    assert missed(FileIndex.of_rows([(*row[:3], 4, *row[4:])], {"a": "bigint"}), keys(7)) == []
 
 
 def test_a_bound_on_one_side_counts_by_itself() -> None:
@@ -311,7 +324,7 @@ def test_a_file_is_missed_just_if_no_value_between_its_bounds_is_asked_for(
     expected = []
     for number, facts in enumerate(found):
         values = [value for row in facts.rows if isinstance(value := row["a"], int)]
-        asked = any(map(domain.holds, range(min(values), max(values) + 1))) if values else True
+        asked = any(map(domain.holds, range(min(values), max(values) + 1))) if values else not facts.rows
         has_null = domain.nullable and len(values) < len(facts.rows)
         expected += [] if asked or has_null else [str(number)]
     box = Box.of({"a": domain})

@@ -31,9 +31,24 @@ VALUES: dict[str, tuple[Key | None, ...]] = {
 }
 LITERALS = {
     "id": ("1", "2"),
-    "x": ("-128", "-1", "0", "1", "2", "127", "200", "1.5", "NULL", "id", "CAST(1 AS BIGINT)"),
+    "x": (
+        "-128",
+        "-1",
+        "0",
+        "1",
+        "2",
+        "127",
+        "200",
+        "1.5",
+        "NULL",
+        "id",
+        "CAST(1 AS BIGINT)",
+        "'1'",
+        "'-1'",
+        "'02'",
+    ),
     "y": ("''", "'a'", "'B'", "'b c'", "'zz'", "NULL", "p"),
-    "d": ("DATE'2025-12-31'", "DATE'2026-01-01'", "DATE'2027-01-01'", "NULL"),
+    "d": ("DATE'2025-12-31'", "DATE'2026-01-01'", "DATE'2027-01-01'", "NULL", "'2026-01-01'"),
     "b": ("TRUE", "FALSE", "NULL"),
     "c": ("-1.5", "0", "0.5", "0.25", "100.0", "1000", "NULL"),
     "p": ("'p'", "'q'", "''"),
@@ -42,7 +57,7 @@ LITERALS = {
 
 def own(sql: str, limits: RewriteLimits = LIMITS) -> Cover:
     """What the filters of a statement leave of the table t."""
-    statement = parse(sql, chars_max=10_000, has_file_index=True)
+    statement = parse(sql, chars_max=100_000, has_file_index=True)
     assert isinstance(statement, Statement), statement
     found = plan(statement, {TableName(("t",)): FACT, TableName(("o",)): OTHER}, limits)
     (cover,) = {scan.own_cover for scan in found.scans if scan.reference.name == TableName(("t",))}
@@ -68,8 +83,19 @@ def comparisons(draw: st.DrawFn) -> str:
     return f"{left} {operator} {right}"
 
 
+@st.composite
+def tuples(draw: st.DrawFn) -> str:
+    """Columns that are compared with tuples, as DuckDB and Spark compare structs."""
+    columns = draw(st.lists(st.sampled_from(["id", "x", "y", "p"]), min_size=2, max_size=3, unique=True))
+    literals = {"id": ("1", "2"), "x": ("-1", "1", "2"), "y": ("'a'", "'B'"), "p": ("'p'", "'q'")}
+    row = st.tuples(*(st.sampled_from(literals[column]) for column in columns)).map(", ".join)
+    rows = draw(st.lists(row, min_size=1, max_size=3))
+    operator = draw(st.sampled_from(["IN", "NOT IN"]))
+    return f"({', '.join(columns)}) {operator} ({', '.join(f'({row})' for row in rows)})"
+
+
 conditions = st.recursive(
-    comparisons(),
+    st.one_of(comparisons(), comparisons(), tuples()),
     lambda inner: st.one_of(
         st.builds("({} AND {})".format, inner, inner),
         st.builds("({} OR {})".format, inner, inner),
@@ -108,6 +134,14 @@ def test_a_row_that_passes_the_filters_is_never_outside_of_what_they_leave(
     [
         *("x = 1", "1 = t.x", "x = 1Y", "x = 1L", "x <=> 1", "(x) = (1)", "x >= 1 AND x < 2", "x BETWEEN 1 AND 1"),
         *("x IN (1)", "X = 1 AND id = 7", "x = 1 OR x = 1", "x = 1 AND rand() < 2", "x = 1 AND x <> 5"),
+        *("x = '1'", "'1' = x", "x IN ('1')", "x IN (1, '1')", "x <=> '1'", "x BETWEEN '1' AND 1"),
+        *(
+            "NOT (x <> 1 OR id = 7)",
+            "NOT (NOT (x = 1 AND id = 7))",
+            "(x, id) IN ((1, 7), (1, 8))",
+            "(x, id) = (1, 7)",
+        ),
+        *("x = 1 AND (id = 7 OR (x = 1 AND id = 8))", "(x, x) IN ((1, 1))"),
     ],
 )
 def test_a_value_is_said_in_many_ways(condition: str) -> None:
@@ -117,7 +151,38 @@ def test_a_value_is_said_in_many_ways(condition: str) -> None:
 @pytest.mark.parametrize(
     "condition",
     [
-        *("x = '1'", "x = 1.0", "x = 1D", "x IN (1, '2')", "x IN (1, NULL)", "x IN (SELECT k FROM o)", "x = 300Y"),
+        *(
+            "x = '01'",
+            "x = 1.0",
+            "x = 1D",
+            "x IN (1, '2.0')",
+            "x IN (1, NULL)",
+            "x IN (SELECT k FROM o)",
+            "x = 300Y",
+        ),
+        *(
+            "x = '300'",
+            "x = '-0'",
+            "x = '+1'",
+            "x = ' 1'",
+            "x = '1e0'",
+            "x = 'one'",
+            "x NOT IN ('01')",
+            "c = '0.5'",
+        ),
+        *("b = 'true'", "y = 1", "d < '2026-01-01'", "d = '2026-1-1'", "d BETWEEN '2026-01-01' AND '2026-01-02'"),
+        *(
+            "(x, id) NOT IN ((1, 7))",
+            "(x, y) IN ((NULL, 'a'), (1, NULL))",
+            "(x, x) NOT IN ((1, 2))",
+            "(x, y) IN ((1, 'a', 2))",
+        ),
+        *(
+            "NOT (x = 1 AND id = 2)",
+            "NOT (x = 1 AND rand() < 2)",
+            "(x, id) <> (1, 7)",
+            "(x, (SELECT 1)) NOT IN ((1, 1))",
+        ),
         *(
             "x = CAST(300 AS TINYINT)",
             "x + 1 = 2",
@@ -135,7 +200,6 @@ def test_a_value_is_said_in_many_ways(condition: str) -> None:
         ),
         *(
             "lower(y) = 'a'",
-            "d = '2026-01-01'",
             "d = date('2026-01-01')",
             "d = DATE'2026-1-1'",
             "c = 0.25",
@@ -143,14 +207,20 @@ def test_a_value_is_said_in_many_ways(condition: str) -> None:
         ),
         *("id = 1", "x = id", "-(-x) = 1", "x = - - 1"),
         *(
-            "x <> '1'",
+            "x <> '1.0'",
             "x <> 1.0",
             "x <> NULL",
             "x NOT IN (1, NULL)",
-            "NOT (x = 1 AND id = 2)",
-            "NOT (x = 1 OR id = 2)",
+            "NOT (NOT (x = 1 OR id = 2))",
         ),
-        *("x IS NOT NULL", "NOT x IS NULL", "x NOT BETWEEN 2 AND 1", "id IS NULL", "(x = 1) IS NULL", "b IS TRUE"),
+        *(
+            "id IS NOT NULL",
+            "x IS NULL OR x IS NOT NULL",
+            "x NOT BETWEEN 2 AND 1",
+            "id IS NULL",
+            "(x = 1) IS NULL",
+            "b IS TRUE",
+        ),
     ],
 )
 def test_what_is_not_certain_says_nothing(condition: str) -> None:
@@ -176,7 +246,18 @@ def test_what_is_not_certain_says_nothing(condition: str) -> None:
         ("NOT (x <=> 1)", (0, None), (1,)),
         ("x IS NOT DISTINCT FROM 1", (1,), (0, None)),
         ("x IS NULL OR x = 1", (1, None), (0,)),
+        ("x IS NOT NULL", (0, 127), (None,)),
+        ("NOT (x IS NULL AND id = 2)", (0, None), ()),
         ("x <> 1 AND x <> 2", (0,), (1, 2, None)),
+        ("NOT (x = 1 OR x IS NULL)", (0, 2), (1, None)),
+        ("NOT (x = 1 OR id = 2)", (0, 2), (1, None)),
+        ("NOT (x <> 1 AND x <> 2)", (1, 2), (0, None)),
+        ("NOT (x >= 1 AND NOT (x > 2 OR x <=> 2))", (0, 2, 127), (1, None)),
+        ("NOT (x <=> 1 OR x IN (2, '127'))", (0,), (1, 2, 127, None)),
+        ("x <> '1'", (0, 2), (1, None)),
+        ("x NOT IN ('1', 2)", (0,), (1, 2, None)),
+        ("x > '0'", (1, 2), (0, None)),
+        ("x IS DISTINCT FROM '1'", (0, None), (1,)),
     ],
 )
 def test_a_negation_leaves_out_the_values_that_fail_it(
@@ -185,6 +266,48 @@ def test_a_negation_leaves_out_the_values_that_fail_it(
     said = own(f"SELECT id FROM t WHERE {condition}")
     assert [said.holds({"x": value}) for value in held] == [True] * len(held)
     assert [said.holds({"x": value}) for value in missed] == [False] * len(missed)
+
+
+@pytest.mark.parametrize(
+    ("condition", "held", "missed"),
+    [
+        ("(x, y) IN ((1, 'a'), (2, 'b'))", [(1, "a"), (2, "b")], [(1, "b"), (None, "a"), (3, "a")]),
+        (
+            "(x, y) NOT IN ((1, 'a'), (2, 'b'))",
+            [(1, "b"), (None, "a"), (1, None), (None, None)],
+            [(1, "a"), (2, "b")],
+        ),
+        ("NOT (x, y) = (1, 'a')", [(1, "b"), (None, "a"), (1, None)], [(1, "a")]),
+        ("(x, lower(y)) IN ((1, 'a'))", [(1, "b"), (1, None)], [(2, "a"), (None, "a")]),
+        (
+            "NOT (x = 1 AND y = 'a')",
+            [(1, "b"), (2, "a"), (None, "b"), (2, None)],
+            [(1, "a"), (None, "a"), (1, None)],
+        ),
+    ],
+)
+def test_tuples_stay_tuples(condition: str, held: list[tuple[Key, ...]], missed: list[tuple[Key, ...]]) -> None:
+    said = own(f"SELECT id FROM t WHERE {condition}")
+    assert [said.holds({"x": x, "y": y}) for x, y in held] == [True] * len(held)
+    assert [said.holds({"x": x, "y": y}) for x, y in missed] == [False] * len(missed)
+
+
+def test_a_date_equals_the_text_that_spark_writes_for_it() -> None:
+    said = own("SELECT id FROM t WHERE d IN ('2026-01-01', '2026-01-05')")
+    assert said == own("SELECT id FROM t WHERE d IN (DATE'2026-01-01', DATE'2026-01-05')") != Cover.all()
+
+
+def test_long_lists_of_tuples_are_said_column_by_column_and_their_not_is_not_said() -> None:
+    rows = ", ".join(f"('v{n}', 'p{n}')" for n in range(1_200))
+    said = own(f"SELECT id FROM t WHERE (y, p) IN ({rows})")
+    assert said.holds({"y": "v1", "p": "p2"})
+    assert not said.holds({"y": "w", "p": "p2"})
+    assert own(f"SELECT id FROM t WHERE (y, p) NOT IN ({rows})") == Cover.all()
+
+
+def test_a_condition_of_very_many_parts_says_nothing() -> None:
+    parts = " AND ".join(f"(x = {n % 100} OR NOT (y = 'v{n}' AND d = DATE'2026-01-01'))" for n in range(400))
+    assert own(f"SELECT id FROM t WHERE NOT (id = 1 OR NOT ({parts}))") == Cover.all()
 
 
 @pytest.mark.parametrize("text", ["y = 'a' AND id < length('\\n')", "y = 'a' AND \"q\" = 'q'"])

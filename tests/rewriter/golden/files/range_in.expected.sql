@@ -3,7 +3,7 @@
 -- case: keys of a join
 -- key query: SELECT s.`x` AS key, typeof(s.`x`) AS type FROM small s WHERE (s.g = 1) LIMIT 5001
 -- answer: [[5, "int"], [null, "int"]]
-SELECT c.id FROM (SELECT * FROM clustered WHERE (`x` IN (5) OR typeof(`x`) <> 'int') AND ((_metadata.file_size NOT IN (102L, 101L) OR unix_millis(_metadata.file_modification_time) NOT IN (1L) OR concat(_metadata.file_path, '|', CAST(_metadata.file_size AS STRING), '|', CAST(unix_millis(_metadata.file_modification_time) AS STRING)) NOT IN ('file:/clustered/2|102|1', 'file:/clustered/1|101|1')) OR typeof(`x`) <> 'int')) c JOIN small s ON c.x = s.x WHERE s.g = 1
+SELECT c.id FROM (SELECT * FROM clustered WHERE (`x` IN (5) OR typeof(`x`) <> 'int') AND ((_metadata.file_size NOT IN (103L, 102L, 101L) OR unix_millis(_metadata.file_modification_time) NOT IN (1L) OR concat(_metadata.file_path, '|', CAST(_metadata.file_size AS STRING), '|', CAST(unix_millis(_metadata.file_modification_time) AS STRING)) NOT IN ('file:/clustered/3|103|1', 'file:/clustered/2|102|1', 'file:/clustered/1|101|1')) OR typeof(`x`) <> 'int')) c JOIN small s ON c.x = s.x WHERE s.g = 1
 
 -- case: of pairs each column by itself, and no partition column with another
 -- key query: SELECT s.`x` AS key1, typeof(s.`x`) AS type1, s.`p` AS key2, typeof(s.`p`) AS type2 FROM small s WHERE (s.g = 3) LIMIT 5001
