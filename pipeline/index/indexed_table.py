@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from pipeline.spark.errors import PipelineError
-from pipeline.tables.table import find_table
+from pipeline.tables.table import Table, find_table
 from rewriter.catalog.skewed_by import SkewPropertyError, skewed_by
 from rewriter.domains.literals import is_key_type
+from rewriter.vocabulary.identifiers import quoted
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class IndexedTable:
 
 def find_indexed_table(spark: SparkSession, name: str, wanted: Sequence[str] = ()) -> IndexedTable:
     """The table of that name with the columns to index: the wanted and the skewed ones, or all that can be."""
-    table = find_table(spark, name, takes_buckets=True)
+    table = find_table(spark, name, takes_buckets=True, takes_hive=True)
     if table is None:
         raise PipelineError(f"{name}: there is no such table")
     metadata = {field.name: field.metadata for field in spark.table(table.sql_name).schema.fields}
@@ -44,13 +46,24 @@ def find_indexed_table(spark: SparkSession, name: str, wanted: Sequence[str] = (
     chosen = _chosen(name, refusals, wanted) | _skewed(refusals, table.properties)
     types = {column: type_name for column, type_name in table.columns.items() if column in chosen}
     return IndexedTable(
-        table.sql_name,
+        _files_of_hive(spark, table) if table.is_hive else table.sql_name,
         table.index_name,
         table.provider,
         {column: type_name for column, type_name in types.items() if column not in table.partition_columns},
         {column: type_name for column, type_name in types.items() if column in table.partition_columns},
         frozenset(column for column in types if "EXISTS_DEFAULT" in metadata[column]),
     )
+
+
+def _files_of_hive(spark: SparkSession, table: Table) -> str:
+    """The name of a view of the files below a Hive table's location, with the `_metadata` that the table has not.
+
+    Files of partitions at other locations are not among them. They are not known then, which costs pruning alone.
+    """
+    rows = spark.read.schema(spark.table(table.sql_name).schema).format(table.provider).load(table.location)
+    name = f"starpruner_{sha256(table.index_name.encode()).hexdigest()[:16]}"
+    rows.select("*", "_metadata").createOrReplaceGlobalTempView(name)
+    return f"{quoted(spark.conf.get('spark.sql.globalTempDatabase') or 'global_temp')}.{quoted(name)}"
 
 
 def _refusal(name: str, columns: Mapping[str, str], metadata: Mapping[str, Any]) -> str | None:

@@ -35,6 +35,8 @@ class Table:
     options: dict[str, str]
     # TBLPROPERTIES.
     properties: dict[str, str]
+    # True if it is in Hive's format: Spark has no `_metadata` for it.
+    is_hive: bool = False
 
     @property
     def sql_name(self) -> str:
@@ -53,19 +55,25 @@ class Table:
         return ".".join(self.names).lower()
 
 
-def find_table(spark: SparkSession, name: str, *, takes_buckets: bool = False) -> Table | None:
-    """The table of that name, or None; raises PipelineError for one that the command cannot work on."""
+def find_table(
+    spark: SparkSession, name: str, *, takes_buckets: bool = False, takes_hive: bool = False
+) -> Table | None:
+    """The table of that name, or None; raises PipelineError for one that the command cannot work on.
+
+    The provider of a table in Hive's format is the format of its files.
+    """
     catalog = jvm_session(spark).sessionState().catalog()
     wanted = identifier(spark, *_name_parts(spark, name))
     if not catalog.tableExists(wanted):
         return None
     described = catalog.getTableMetadata(wanted)
     names = _names(described.identifier())
-    _check_kind(described, ".".join(names), takes_buckets=takes_buckets)
+    hive_format = _hive_format(described) if takes_hive else ""
+    _check_kind(described, ".".join(names), takes_buckets=takes_buckets, hive_format=hive_format)
     partition_columns = tuple(_listed(spark, described.partitionColumnNames()))
     return Table(
         names,
-        described.provider().get().lower(),
+        hive_format or described.provider().get().lower(),
         # A table without partitions has a temporary location while it is compacted; locks and journals stay in its
         # own directory.
         str(described.location().toString()).partition(f"/{EXCHANGES}/")[0],
@@ -74,6 +82,7 @@ def find_table(spark: SparkSession, name: str, *, takes_buckets: bool = False) -
         bool(described.tracksPartitionsInCatalog()),
         _mapped(spark, described.storage().properties()),
         _mapped(spark, described.properties()),
+        is_hive=bool(hive_format),
     )
 
 
@@ -101,9 +110,20 @@ def _names(found: Any) -> tuple[str, ...]:
     return str(found.catalog().get()), str(found.database().get()), str(found.table())
 
 
-def _check_kind(described: Any, name: str, *, takes_buckets: bool) -> None:
+def _hive_format(described: Any) -> str:
+    """The format of a table of Hive's that Spark's own reader can read, as Spark tells it; empty for any other."""
+    is_hive = described.provider().isDefined() and str(described.provider().get()).lower() == "hive"
+    if not is_hive or not described.storage().serde().isDefined():
+        return ""
+    serde = str(described.storage().serde().get()).lower()
+    return next((name for name in NATIVE_FORMATS if name in serde), "")
+
+
+def _check_kind(described: Any, name: str, *, takes_buckets: bool, hive_format: str) -> None:
     if described.tableType().name() == "VIEW":
         raise PipelineError(f"{name} is a view; name the table that it reads")
+    if hive_format:
+        return
     provider = str(described.provider().get()).lower() if described.provider().isDefined() else "hive"
     if provider == "hive":
         raise PipelineError(

@@ -229,6 +229,7 @@ class SessionCatalog:
         limits = replace(
             limits,
             has_unknown_extensions=server.has_unknown_extensions,
+            unconverted_formats=server.unconverted_formats,
             table_names=self._metadata.table_names,
         )
         asked: set[TableName] = set()

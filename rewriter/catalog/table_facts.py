@@ -89,7 +89,7 @@ class FollowedView(Protocol):
 
 # Formats whose files name their columns and hold the values in binary form. CSV finds columns by their place, and
 # the value of a text depends on options and settings that may change after the file was indexed. Hive's own tables
-# have no `_metadata`, which identifies files.
+# have no `_metadata`, which identifies files, also where Spark reads them as its own.
 _INDEXED_PROVIDERS = frozenset({"parquet", "orc"})
 
 # Formats that Spark writes in buckets and prunes by buckets. It ignores the buckets of Hive's tables.
@@ -137,6 +137,9 @@ class TableFacts:
     # The columns whose hash decides which bucket a row is in, and the number of buckets.
     bucket_columns: tuple[str, ...] = ()
     bucket_count: int | None = None
+    # The format, parquet or orc, of a table in Hive's format that Spark reads by its own reader, which skips row
+    # groups; empty for any other.
+    converted_format: str = ""
     # Facts of an Iceberg table; None for any other.
     iceberg: IcebergFacts | None = None
 
@@ -161,13 +164,26 @@ class TableFacts:
 
     @cached_property
     def file_columns(self) -> frozenset[str]:
-        """The columns, in lower case, by which whole files can be left out, partition columns among them."""
-        # A column named `_metadata` hides Spark's own, which identifies files.
-        names_files = self.provider in _INDEXED_PROVIDERS and self.column("_metadata") is None
-        names_files = names_files or self.iceberg is not None
-        if self.kind is not TableKind.TABLE or not names_files:
+        """The columns, in lower case, by which files or row groups can be left out, partition columns among them.
+
+        In a table of Hive's format that Spark converts, these are row groups: of a file, all of them.
+        """
+        is_known = (
+            self._has_file_identities or self.iceberg is not None or (self.is_hive and self.converted_format)
+        )
+        if self.kind is not TableKind.TABLE or not is_known:
             return frozenset()
         return frozenset(name.lower() for name in self.indexed_columns) & self._by_name.keys()
+
+    @property
+    def _has_file_identities(self) -> bool:
+        # A column named `_metadata` hides Spark's own, which identifies files.
+        return self.provider in _INDEXED_PROVIDERS and self.column("_metadata") is None
+
+    @property
+    def takes_file_hints(self) -> bool:
+        """True if a condition can name files that are to be skipped."""
+        return self._has_file_identities and bool(self.file_columns)
 
     @property
     def has_snapshots(self) -> bool:
@@ -197,7 +213,7 @@ class TableFacts:
 
         Each bucket is a split, which saves Spark a shuffle: fewer splits would bring the shuffle back.
         """
-        return bool(self.file_columns) and not self.bucket_count
+        return bool(self.file_columns) and not self.bucket_count and not self.is_hive
 
     def is_data_column(self, column: Column) -> bool:
         """True if files or buckets can be left out by the column, which is no partition column."""

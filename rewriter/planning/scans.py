@@ -113,7 +113,7 @@ def _own_covers(
         if leaf.reference.is_named_by_database:
             continue
         facts = scopes.catalog.get(leaf.reference.name)
-        if facts is not None and facts.iceberg is None and facts.file_columns and fact_refusal(facts) is None:
+        if facts is not None and facts.takes_file_hints and fact_refusal(facts) is None:
             cover = own_cover(scopes.statement, scope, filter_finder.filters_of(scope), leaf, facts)
             if not cover.is_all:
                 yield leaf.reference, cover

@@ -19,6 +19,7 @@ def without_switched_off(statement: Statement, catalog: Catalog, limits: Rewrite
     no_files = names_files or {Rule.FILE_HINTS, Rule.RANGE_IN} <= limits.rules_off
     no_iceberg = statement.names_files or Rule.ICEBERG in limits.rules_off
     known = _without_layout(catalog, files=no_files, buckets=Rule.BUCKETS in limits.rules_off, iceberg=no_iceberg)
+    known = _without_unconverted(known, limits.unconverted_formats)
     return _with_tables_off(known, limits.tables_off)
 
 
@@ -36,6 +37,18 @@ def _without_layout(catalog: Catalog, *, files: bool, buckets: bool, iceberg: bo
         name for name, facts in catalog.items() if facts and (facts.indexed_columns or facts.bucket_columns)
     }
     return {name: less(facts) if facts and name in has_layout else facts for name, facts in catalog.items()}
+
+
+def _without_unconverted(catalog: Catalog, formats: AbstractSet[str]) -> Catalog:
+    """The catalog in which no table of Hive's format, which Hive's reader reads, has row groups to skip."""
+    if not formats:
+        return catalog
+    return {
+        name: replace(facts, converted_format="")
+        if facts is not None and facts.converted_format in formats
+        else facts
+        for name, facts in catalog.items()
+    }
 
 
 def _with_tables_off(catalog: Catalog, names: frozenset[TableName]) -> Catalog:

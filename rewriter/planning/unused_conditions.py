@@ -74,7 +74,7 @@ class UnusedConditions:
             return found
         if facts.behind is not None and facts.behind.joins_inside:
             return SkipReason.JOINED_IN_VIEW.because(self._cited(terms[0])) if terms else SkipReason.JOINED_IN_VIEW
-        if terms and facts.file_columns and facts.iceberg is None:
+        if terms and facts.takes_file_hints:
             return SkipReason.NO_EQUALITY.because(
                 f"the file index knows no files to skip by {self._cited(terms[0])}"
             )

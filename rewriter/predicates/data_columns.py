@@ -29,14 +29,20 @@ class RowGroupPredicate:
 
 
 def row_group_predicate(
-    restriction: Restriction, index: FileIndex | None, chars_max: int, among: Cover | None = None
+    restriction: Restriction,
+    index: FileIndex | None,
+    chars_max: int,
+    among: Cover | None = None,
+    *,
+    for_files: bool = False,
 ) -> RowGroupPredicate | None:
     """The condition that the columns hold keys, or that one of their assumptions changed.
 
     Up to as many keys as `PARQUET` accepts are listed. More are written as ranges, whose gaps are where the files
     of the index have most of their bytes, or where the keys are farthest apart. None if every file would be read
     whole, if neither the table nor its files are ordered by the columns, if the condition is too long, or if it is
-    not proven to hold every key. `among` are the rows that are read in any case. Raises UnreadableKeyError.
+    not proven to hold every key. `among` are the rows that are read in any case. With `for_files` nothing else
+    leaves out files, so it pays where they are spared. Raises UnreadableKeyError.
     """
     keys = restriction.cover
     costs = _costs(restriction, index)
@@ -44,7 +50,8 @@ def row_group_predicate(
     if keys.is_none or wide.is_all or not wide.encloses(keys):
         return None
     left = index.row_groups(wide, among or Cover.all()) if index is not None else None
-    if not _skips(wide, keys, index, left, among or Cover.all()):
+    spares_files = for_files and index is not None and _spares_files(index, wide, among or Cover.all())
+    if not spares_files and not _skips(wide, keys, index, left, among or Cover.all()):
         return None
     others = [*changed_assumptions([restriction]), *uuid_guards([restriction])]
     sql = f"({' OR '.join([cover_sql(wide, PARQUET_LIST_MAX), *others])})"

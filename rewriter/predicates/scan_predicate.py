@@ -97,7 +97,10 @@ def scan_predicate(
     needs_files = (
         not scan.own_cover.is_all or bool(_told_by_files(scan, restrictions)) or layout.packing is not None
     )
-    if Rule.FILE_HINTS not in limits.rules_off and layout.index is not None and needs_files:
+    takes_hints = (
+        scan.facts is not None and scan.facts.takes_file_hints and Rule.FILE_HINTS not in limits.rules_off
+    )
+    if takes_hints and layout.index is not None and needs_files:
         hint, files = _file_predicate(scan, restrictions, cover, layout.index, limits.file_hint_chars_max)
     if hint:
         texts.append(hint)
@@ -213,7 +216,13 @@ def _of_parts(
     for restriction in ranged if index is not None else ():
         for name in filter(scan.has_files_by, restriction.names):
             asked = restriction.of_columns({name.lower()})
-            found = row_group_predicate(asked, index, chars_max, partitions) if asked is not None else None
+            # No hint names the files of Hive's tables: their row groups are skipped, all of a file's together.
+            for_files = scan.facts is not None and scan.facts.is_hive
+            found = (
+                row_group_predicate(asked, index, chars_max, partitions, for_files=for_files)
+                if asked is not None
+                else None
+            )
             if found is not None:
                 yield Rule.RANGE_IN, found
 

@@ -50,3 +50,5 @@ class RewriteLimits:
     # True if Spark has extensions of its plans that are not known: one may show a user other rows of a table than
     # a view over it does.
     has_unknown_extensions: bool = False
+    # Formats, parquet and orc, whose tables in Hive's format the session does not read by Spark's own reader.
+    unconverted_formats: frozenset[str] = frozenset()

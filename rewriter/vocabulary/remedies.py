@@ -55,7 +55,9 @@ REMEDIES: Final[dict[SkipReason, str]] = {
         "on Spark 3.5 make the temporary view a view; no double quotes or backslashes in its text"
     ),
     SkipReason.NOT_PARTITIONED: "nothing, if it is small; else partition it, or a file index",
-    SkipReason.HIVE_FORMAT: "`CREATE TABLE .. USING parquet AS SELECT ..`",
+    SkipReason.HIVE_FORMAT: (
+        "`spark.sql.hive.convertMetastoreParquet`, or `CREATE TABLE .. USING parquet AS SELECT ..`"
+    ),
     SkipReason.PROVIDER: "nothing",
     SkipReason.ICEBERG_METADATA: "nothing",
     SkipReason.STRICT_TABLE: "`window` consistency for this session",

@@ -83,8 +83,9 @@ class SkipReason(Enum):
     VIEW_NOT_FOLLOWED = "The view's text is not known, or it is not certain what its names and quotes mean."
     NOT_PARTITIONED = "The table is not partitioned."
     HIVE_FORMAT = (
-        "The table is in Hive format, in which files cannot be told apart:"
-        " CREATE TABLE .. USING parquet AS SELECT .. makes one in which they can."
+        "The table is in Hive format, and Spark does not read its files itself, as it does Parquet and ORC where"
+        " spark.sql.hive.convertMetastoreParquet and convertMetastoreOrc are true:"
+        " CREATE TABLE .. USING parquet AS SELECT .. makes one that it does."
     )
     PROVIDER = "The table's format is not one whose partition pruning is known."
     ICEBERG_METADATA = "The table is one of those in which Iceberg tells of another one's files and snapshots."

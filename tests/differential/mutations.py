@@ -717,6 +717,11 @@ _FILES = (
         _files_golden("a format whose text is read by options and settings"),
     ),
     Mutation(
+        "no hint names a file of a table in Hive's format",
+        becomes("rewriter.catalog.table_facts.TableFacts._has_file_identities", value=True),
+        _files_golden("Hive's format: Spark names no files of it, and skips row groups by the filter itself"),
+    ),
+    Mutation(
         "partition columns and others stand in conditions of their own",
         all_columns_are_partition_columns,
         f"{_SCAN_TESTS}of_pairs_partitions_and_files_are_told_apart",

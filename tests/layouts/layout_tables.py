@@ -39,7 +39,7 @@ class Layout(Enum):
     @property
     def is_indexed(self) -> bool:
         """Whether `starpruner pipeline index` takes it: what files of text say depends on more than the files."""
-        return self not in {Layout.SORTED_CSV, Layout.HIVE}
+        return self is not Layout.SORTED_CSV
 
     @property
     def provider(self) -> str:

@@ -64,7 +64,7 @@ def refused(*, updating: bool) -> Iterator[Stamps]:
 def real_index(session: hive.Connection) -> Mapping[str, Sequence[IndexRow]]:
     """The rows that an index of the real files has, in the order of the recorded ones."""
     tables = {name: with_layout(name, described(session, name)) for name in INDEXED}
-    return {name: indexed_files(session, name, facts) for name, facts in tables.items() if facts.file_columns}
+    return {name: indexed_files(session, name, facts) for name, facts in tables.items() if facts.takes_file_hints}
 
 
 def described(connection: hive.Connection, name: str) -> TableFacts:

@@ -38,6 +38,7 @@ INDEXED = {
     "many": ("x", "p"),
     "in_hive": ("x",),
     "in_hive_parted": ("x",),
+    "in_hive_text": ("x",),
     "as_csv": ("x",),
     "hiding": ("x",),
 }

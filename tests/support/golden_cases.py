@@ -159,6 +159,7 @@ def _facts(value: dict[str, object]) -> TableFacts:
         columns=tuple(Column(name, type_name) for name, type_name in columns.items()),
         partition_columns=tuple(partition_columns),
         provider=str(value["provider"]),
+        converted_format=str(value.get("converted_format", "")),
         kind=TableKind(value["kind"]),
         size_bytes=_size(value.get("size_bytes")),
         view=_view(value.get("view")),
@@ -185,6 +186,7 @@ def write_catalog(facts: dict[str, TableFacts], kind: str = "", folder: Path = F
             "partition_columns": list(known.partition_columns),
             "provider": known.provider,
             "kind": known.kind.value,
+            **({"converted_format": known.converted_format} if known.converted_format else {}),
             **({} if known.size_bytes is None else {"size_bytes": known.size_bytes}),
             **({} if known.view is None else {"view": asdict(known.view)}),
         }

@@ -91,6 +91,7 @@ def read_description(result: QueryResult) -> TableFacts | None:
         size_bytes=_bytes(details.get("Statistics", "")),
         bucket_columns=_bucket_columns(details.get("Bucket Columns", "")),
         bucket_count=_bucket_count(details.get("Num Buckets", "")),
+        converted_format=_converted_format(details),
         view=None if is_table else _lasting_view(details),
     )
     if not is_iceberg:
@@ -102,6 +103,17 @@ def _full_name(details: Mapping[str, str]) -> TableName | None:
     """The name by which every session knows a table or view. Temporary views have a bare name, if any."""
     parts = tuple(details[name] for name in ("Catalog", "Database", "Table") if name in details)
     return TableName(parts) if {"Database", "Table"} <= details.keys() else None
+
+
+def _converted_format(details: Mapping[str, str]) -> str:
+    """The format of a table of Hive's that Spark converts to its own, by the name of the SerDe, as Spark does it.
+
+    Source: RelationConversions in Spark's sql/hive/.../HiveStrategies.scala.
+    """
+    if details.get("Provider", "").lower() != "hive":
+        return ""
+    serde = details.get("Serde Library", "").lower()
+    return next((name for name in ("parquet", "orc") if name in serde), "")
 
 
 def _bytes(statistics: str) -> int | None:

@@ -32,6 +32,13 @@ _KNOWN_EXTENSIONS: Final = frozenset(
     }
 )
 
+# Source: Spark's HiveUtils. They decide whether Spark reads Hive's tables of a format by its own reader; both are
+# true where nothing is set.
+_CONVERSIONS: Final = {
+    "spark.sql.hive.convertMetastoreParquet": "parquet",
+    "spark.sql.hive.convertMetastoreOrc": "orc",
+}
+
 # Servers have some dozens of settings.
 _ROWS_MAX: Final = 10_000
 _BYTES_MAX: Final = 4 * 1024 * 1024
@@ -45,6 +52,8 @@ class ServerSettings:
     uncertainty: SkipReason | None = None
     # Whether an extension may show a user other rows of a table than a view over it does.
     has_unknown_extensions: bool = False
+    # The formats whose tables of Hive's are read by Hive's reader.
+    unconverted_formats: frozenset[str] = frozenset()
 
 
 def settings_query(settings: CatalogSection) -> Query:
@@ -60,7 +69,16 @@ def read_settings(answer: QueryResult) -> ServerSettings:
         return ServerSettings(SkipReason.SETTINGS_UNKNOWN)
     values = {str(row[0]): str(row[1]) for row in answer.rows}
     extensions = {name.strip() for name in values.get(_EXTENSIONS, "").split(",") if name.strip()}
-    return ServerSettings(_uncertainty(values), has_unknown_extensions=not extensions <= _KNOWN_EXTENSIONS)
+    unconverted = (
+        format_name
+        for setting, format_name in _CONVERSIONS.items()
+        if values.get(setting, "true").strip().lower() != "true"
+    )
+    return ServerSettings(
+        _uncertainty(values),
+        has_unknown_extensions=not extensions <= _KNOWN_EXTENSIONS,
+        unconverted_formats=frozenset(unconverted),
+    )
 
 
 def _uncertainty(values: Mapping[str, str]) -> SkipReason | None:

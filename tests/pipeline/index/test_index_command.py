@@ -22,7 +22,7 @@ TABLES = f"""
 from pipeline.spark.session import spark_session
 with spark_session("local[1]", {{"spark.ui.enabled": "false", "spark.driver.memory": "1g"}}) as spark:
     spark.sql("CREATE TABLE facts USING parquet PARTITIONED BY (p) AS SELECT id AS x, id AS p FROM range({FILES})")
-    spark.sql("CREATE TABLE of_hive STORED AS PARQUET AS SELECT 1 AS x")
+    spark.sql("CREATE TABLE of_hive STORED AS TEXTFILE AS SELECT 1 AS x")
 """
 
 

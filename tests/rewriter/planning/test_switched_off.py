@@ -191,3 +191,33 @@ def test_a_rewrite_tells_what_it_took_and_which_tables_were_narrowed() -> None:
     too_long = rewritten(JOINED, RewriteLimits(predicate_chars_max=5))
     for untouched in (rewritten("SELECT f.id FROM f JOIN d ON f.k = d.k"), too_long):
         assert (untouched.rules, untouched.tables) == (frozenset(), frozenset())
+
+
+@pytest.mark.parametrize(
+    ("converted", "unconverted", "is_narrowed"),
+    [
+        ("parquet", set(), True),
+        ("orc", {"parquet"}, True),
+        ("parquet", {"parquet"}, False),
+        ("", set(), False),
+    ],
+)
+def test_row_groups_of_hive_s_tables_count_where_spark_reads_them_itself(
+    converted: str,
+    unconverted: set[str],
+    is_narrowed: bool,  # noqa: FBT001
+) -> None:
+    fact = TableFacts(
+        (Column("id", "int"), K), provider="hive", indexed_columns=("k",), converted_format=converted
+    )
+    statement = parse(JOINED, chars_max=1_000, has_file_index=True)
+    assert isinstance(statement, Statement)
+    limits = RewriteLimits(has_file_index=True, unconverted_formats=frozenset(unconverted))
+    found = plan(statement, {TableName(("f",)): fact, TableName(("d",)): DIMENSION}, limits)
+    (scan,) = (scan for scan in found.scans if scan.alias == "f")
+    assert bool(scan.reducers) is is_narrowed
+    assert is_narrowed or scan.skip is SkipReason.HIVE_FORMAT
+    # The statement's own filters skip no file, of which no condition can name any.
+    assert scan.own_cover.is_all
+    assert not fact.packs_files
+    assert not fact.takes_file_hints

@@ -18,6 +18,24 @@ def test_an_extension_that_is_not_known_may_show_other_rows(extensions: str, is_
     assert settings == ServerSettings(None, has_unknown_extensions=is_unknown)
 
 
+@pytest.mark.parametrize(
+    ("said", "unconverted"),
+    [
+        ({}, set()),
+        ({"spark.sql.hive.convertMetastoreParquet": "TRUE", "spark.sql.hive.convertMetastoreOrc": "true"}, set()),
+        ({"spark.sql.hive.convertMetastoreParquet": "false"}, {"parquet"}),
+        (
+            {"spark.sql.hive.convertMetastoreOrc": " False ", "spark.sql.hive.convertMetastoreParquet": "x"},
+            {"parquet", "orc"},
+        ),
+    ],
+)
+def test_formats_of_hive_are_read_by_spark_where_no_setting_forbids_it(
+    said: dict[str, str], unconverted: set[str]
+) -> None:
+    assert read_settings(rows(*said.items())).unconverted_formats == unconverted
+
+
 def test_other_settings_that_decide_what_names_mean_are_read_as_before() -> None:
     assert read_settings(rows()) == ServerSettings()
     shared = rows(("spark.sql.hive.thriftServer.singleSession", "true"))

@@ -9,3 +9,13 @@ SELECT c.id FROM (SELECT * FROM clustered WHERE (`x` IN (5) OR typeof(`x`) <> 'i
 -- key query: SELECT s.`x` AS key1, typeof(s.`x`) AS type1, s.`p` AS key2, typeof(s.`p`) AS type2 FROM small s WHERE (s.g = 3) LIMIT 5001
 -- answer: [[1, "int", "a", "string"], [18, "int", "b", "string"]]
 SELECT f.id FROM (SELECT * FROM parted WHERE (`p` IN ('a', 'b') OR typeof(`p`) <> 'string') AND (`x` IN (1, 18) OR typeof(`x`) <> 'int')) f JOIN small s ON f.x = s.x AND f.p = s.p WHERE s.g = 3
+
+-- case: Hive's format that Spark converts: row groups are skipped, and no file is named
+-- key query: SELECT s.`x` AS key, typeof(s.`x`) AS type FROM small s WHERE (s.g = 1) LIMIT 5001
+-- answer: [[5, "int"], [null, "int"]]
+SELECT h.id FROM (SELECT * FROM in_hive WHERE (`x` IN (5) OR typeof(`x`) <> 'int')) h JOIN small s ON h.x = s.x WHERE s.g = 1
+
+-- case: the same with partitions
+-- key query: SELECT s.`x` AS key1, typeof(s.`x`) AS type1, s.`p` AS key2, typeof(s.`p`) AS type2 FROM small s WHERE (s.g = 3) LIMIT 5001
+-- answer: [[1, "int", "a", "string"], [18, "int", "b", "string"]]
+SELECT h.id FROM (SELECT * FROM in_hive_parted WHERE (`p` IN ('a', 'b') OR typeof(`p`) <> 'string') AND (`x` IN (1, 18) OR typeof(`x`) <> 'int')) h JOIN small s ON h.x = s.x AND h.p = s.p WHERE s.g = 3

@@ -37,6 +37,8 @@ CREATE TABLE in_hive (id INT, x INT) STORED AS parquet;
 INSERT INTO in_hive VALUES (1, 1), (2, 20);
 CREATE TABLE in_hive_parted (id INT, x INT) PARTITIONED BY (p STRING) STORED AS parquet;
 INSERT INTO in_hive_parted VALUES (1, 1, 'a'), (2, 20, 'b');
+CREATE TABLE in_hive_text (id INT, x INT) PARTITIONED BY (p STRING) STORED AS textfile;
+INSERT INTO in_hive_text PARTITION (p = 'a') VALUES (1, 1), (2, 20);
 CREATE TABLE as_csv (id INT, x INT) USING csv;
 INSERT INTO as_csv VALUES (1, 1), (2, 20);
 CREATE TABLE hiding (id INT, x INT, _metadata STRING) USING parquet;
