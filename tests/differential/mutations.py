@@ -390,6 +390,11 @@ _KEYS = (
         f"{_ICEBERG_TAKEN}[iceberg/times: days of instants]",
     ),
     Mutation(
+        "days in a view's text are those of its maker's time zone",
+        answers("rewriter.planning.view_joins._asks_days", answer=False),
+        f"{_ICEBERG_REFUSED}[iceberg/times: a day in a view's text, of its maker's time zone]",
+    ),
+    Mutation(
         "a day that is a text or a timestamp is none",
         becomes("rewriter.semijoins.days_query._KEY_TYPE", "string"),
         f"{_DAYS}::test_what_is_no_day_is_refused[string]",
