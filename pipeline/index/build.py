@@ -79,6 +79,17 @@ def index_files(
     return _Run(spark, table, index, progress).refresh()
 
 
+def complete_bounds(
+    spark: SparkSession, name: str, index: str, files: Sequence[IndexedFile], progress: Progress
+) -> None:
+    """Completes the index's rows of files that were just written, so that `index_files` knows them.
+
+    They get bounds of all columns that can be indexed, and their runs of row groups. They come with the bounds of
+    their partition columns, as Spark reads them. Other files of the table are not looked at. Raises PipelineError.
+    """
+    _Run(spark, find_indexed_table(spark, name), index, progress).complete(files)
+
+
 @dataclass(frozen=True)
 class _Run:
     spark: SparkSession
@@ -102,9 +113,27 @@ class _Run:
             gone=len(known.gone),
             is_full=len(known.complete) + len(listed) >= FILES_MAX,
         )
-        for start in range(0, len(settled), BATCH_FILES):
-            self.progress(f"{self.table.full_name}: {start} of {len(settled)} files done")
-            report = self._batch(reader, known, settled[start : start + BATCH_FILES], report)
+        return self._batches(reader, known, settled, report)
+
+    def complete(self, files: Sequence[IndexedFile]) -> None:
+        known = KnownFiles({}, {file.identity: file for file in files}, ())
+        # No literal can denote a path with unknown bytes.
+        named = (file for file in files if "\ufffd" not in file.path)
+        of_partitions = [self._with_partition_columns_alone(file) for file in named]
+        report = IndexReport(self.table.full_name, known=0)
+        self._batches(ScanReader.of(self.spark, self.table), known, of_partitions, report)
+
+    def _with_partition_columns_alone(self, file: IndexedFile) -> IndexedFile:
+        """The file as `ScanReader.listed` would give it, in the table's spelling of the names."""
+        names = {name: name.lower() for name in self.table.partition_columns}
+        return replace(file, columns={name: file.columns[known] for name, known in names.items()})
+
+    def _batches(
+        self, reader: ScanReader, known: KnownFiles, files: Sequence[IndexedFile], report: IndexReport
+    ) -> IndexReport:
+        for start in range(0, len(files), BATCH_FILES):
+            self.progress(f"{self.table.full_name}: {start} of {len(files)} files done")
+            report = self._batch(reader, known, files[start : start + BATCH_FILES], report)
         return report
 
     def _batch(

@@ -9,7 +9,8 @@ from pyspark.sql import Row, SparkSession
 
 from pipeline.index.indexed_table import IndexedTable
 from pipeline.index.rows import ColumnBounds, IndexedFile, bounds
-from rewriter.domains.literals import literal
+from rewriter.domains.literals import TIMES, literal
+from rewriter.files.file_facts import value_reader
 from rewriter.files.file_hint import FILE_IDENTITY, FILE_SIZE, FILE_TIME
 from rewriter.vocabulary.identifiers import quoted
 
@@ -64,8 +65,10 @@ def file_profiles(
 
 
 def certain_bounds(type_name: str, low: str | None, high: str | None, nulls: int | None) -> ColumnBounds:
-    """Bounds that hold in every session, however it reads the dates of old calendars."""
+    """Bounds that hold in every session, however it reads the dates and times of old calendars."""
     if type_name == "date" and low is not None and low < _FIRST_CERTAIN_DATE:
+        low = high = None
+    if type_name in TIMES and None in {value_reader(type_name)(low), value_reader(type_name)(high)}:
         low = high = None
     return bounds(type_name, low, high, nulls)
 

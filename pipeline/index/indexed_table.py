@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from pipeline.spark.errors import PipelineError
 from pipeline.tables.table import Table, find_table
 from rewriter.catalog.skewed_by import SkewPropertyError, skewed_by
-from rewriter.domains.literals import is_key_type
+from rewriter.domains.literals import is_data_key_type, is_key_type
 from rewriter.vocabulary.identifiers import quoted
 
 
@@ -42,7 +42,7 @@ def find_indexed_table(spark: SparkSession, name: str, wanted: Sequence[str] = (
     if table is None:
         raise PipelineError(f"{name}: there is no such table")
     metadata = {field.name: field.metadata for field in spark.table(table.sql_name).schema.fields}
-    refusals = {column: _refusal(column, table.columns, metadata[column]) for column in table.columns}
+    refusals = {column: _refusal(column, table, metadata[column]) for column in table.columns}
     chosen = _chosen(name, refusals, wanted) | _skewed(refusals, table.properties)
     types = {column: type_name for column, type_name in table.columns.items() if column in chosen}
     return IndexedTable(
@@ -66,14 +66,15 @@ def _files_of_hive(spark: SparkSession, table: Table) -> str:
     return f"{quoted(spark.conf.get('spark.sql.globalTempDatabase') or 'global_temp')}.{quoted(name)}"
 
 
-def _refusal(name: str, columns: Mapping[str, str], metadata: Mapping[str, Any]) -> str | None:
+def _refusal(name: str, table: Table, metadata: Mapping[str, Any]) -> str | None:
     """The reason for which a column cannot be indexed; None if it can."""
-    if sum(other.lower() == name.lower() for other in columns) > 1:
+    if sum(other.lower() == name.lower() for other in table.columns) > 1:
         return "another column has its name in other letters"
     if "parquet.field.id" in metadata:
         return "each session decides by a setting whether it is found in a file by name or by number"
-    if not is_key_type(columns[name]):
-        return f"values of {columns[name]} are not compared with certainty"
+    is_comparable = is_key_type if name in table.partition_columns else is_data_key_type
+    if not is_comparable(table.columns[name]):
+        return f"values of {table.columns[name]} are not compared with certainty"
     return None
 
 

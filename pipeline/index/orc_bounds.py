@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.index.parquet_bounds import ABSENT, KnownBounds, date_text
+from rewriter.domains.literals import TIMES
 
 # ORC's own writer in Java since 2017. Earlier ones have had wrong statistics of strings (HIVE-8732), and the
 # others number their versions by themselves; Spark reads what they wrote.
@@ -40,8 +41,9 @@ class OrcFooter:
     def bounds(self, name: str, type_name: str) -> KnownBounds | None:
         """The bounds of a column of exactly that name and type; None where Spark has to read it."""
         position = self.schema.getFieldNames().indexOf(name)
-        # Old Hive writers call columns `_col0`, and only the table tells which column that is.
-        if position < 0 or name.startswith("_col"):
+        # Old Hive writers call columns `_col0`, and only the table tells which column that is. The JVM's time zone
+        # decides how a timestamp is read, and executors may have others.
+        if position < 0 or name.startswith("_col") or type_name in TIMES:
             return ABSENT
         if self.reader.getWriterVersion().toString() not in _KNOWN_WRITERS:
             return None

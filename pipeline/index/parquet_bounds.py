@@ -10,6 +10,9 @@ from decimal import Decimal
 from itertools import chain
 from typing import Any, TypeAlias
 
+from rewriter.domains.instants import INSTANT, LOCAL_TIME, is_certain, micros_text
+from rewriter.domains.literals import TIMES
+
 # Minimum, maximum and nulls; the first two as Spark casts them to strings, both None if all values are null.
 KnownBounds: TypeAlias = tuple[str | None, str | None, int | None]
 
@@ -31,6 +34,9 @@ _DECLARED = {
     "bigint": r"int64 NAME(?: \(INTEGER\(64,true\)\))?",
     "boolean": r"boolean NAME",
     "date": r"int32 NAME \(DATE\)",
+    # Not INT96: a setting moves those that Impala wrote into the session's time zone. Nor of other units.
+    INSTANT: r"int64 NAME \(TIMESTAMP\(MICROS,true\)\)",
+    LOCAL_TIME: r"int64 NAME \(TIMESTAMP\(MICROS,false\)\)",
     "string": r"binary NAME \(STRING\)",
     "decimal": r"(?:int32|int64|binary|fixed_len_byte_array\(\d+\)) NAME \(DECIMAL\(PARAMETERS\)\)",
 }
@@ -79,6 +85,8 @@ class ParquetFooter:
         if "." in name:
             return None
         physical = _physical_type(self.schema.getType(name).toString(), name, type_name)
+        if physical is None and type_name in TIMES:
+            return ABSENT
         if physical is None or self.blocks.size() > ROW_GROUPS_MAX:
             return None
         try:
@@ -188,6 +196,9 @@ def _text(type_name: str, value: Any) -> str:
         return "true" if value else "false"
     if type_name == "date":
         return date_text(value)
+    if type_name == LOCAL_TIME:
+        # Others are no certain bounds.
+        return micros_text(value) if is_certain(value) else ""
     if type_name.startswith("decimal"):
         scale = int(type_name.rstrip(")").rpartition(",")[2])
         # From text, since arithmetic on decimals rounds to 28 digits.

@@ -12,6 +12,7 @@ from pipeline.index.file_listing import file_profiles, only_files
 from pipeline.index.indexed_table import IndexedTable
 from pipeline.index.rows import ColumnBounds, IndexedFile
 from pipeline.spark.errors import PipelineError
+from rewriter.domains.literals import TIMES
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,10 @@ class ScanReader:
 
         A column with nulls alone, or with the default of an added column, may be missing in the file or be there
         in other letters. Sessions read that in different ways, and so does a table that is created anew over the
-        files.
+        files. Timestamps are left to the footers: settings decide how an INT96 is read, or an ORC timestamp, and a
+        scan does not tell what is in the file.
         """
+        columns = {name: type_name for name, type_name in columns.items() if type_name not in TIMES}
         if not files or not columns:
             return list(files)
         found = {file.identity: file for file in self._profiles(columns, only_files(files), len(files))}

@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as f
 
+from pipeline.index.build import complete_bounds
 from pipeline.index.index_table import create_if_needed, replace_rows
 from pipeline.index.rows import IndexedFile, as_frame
 from pipeline.load.bucketing import lay_out, spread
@@ -189,7 +190,10 @@ class _Loading:
         return files
 
     def _index(self, files: Sequence[StagedFile], publication: Publication) -> int:
-        """Adds the published files to the index, and deletes those that they replaced."""
+        """Adds the published files to the index, and deletes those that they replaced.
+
+        Their skewed values first: only the load knows them, and it may be killed while it reads footers.
+        """
         if self.request.index is None:
             return 0
         self.progress(f"Indexing in {self.request.index}")
@@ -198,10 +202,11 @@ class _Loading:
             rows = published(self.spark, self.table, files)
             added = as_frame(self.spark, rows)
             replace_rows(self.spark, self.request.index, self.table.index_name, removed, added)
-        except PySparkException as error:
+            complete_bounds(self.spark, self.table.sql_name, self.request.index, rows, self.progress)
+        except (PipelineError, PySparkException) as error:
             raise PipelineError(
                 f"{self.table.index_name} was loaded, but its new files could not be indexed. Do not load again: "
-                f"run `starpruner pipeline index`. Spark said: {error}"
+                f"run `starpruner pipeline index`. The reason: {error}"
             ) from error
         return len(rows)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rewriter.catalog.table_facts import TableFacts, TableKind
-from rewriter.domains.literals import compares_exactly, is_key_type
+from rewriter.domains.literals import compares_exactly, is_data_key_type, is_key_type
 from rewriter.vocabulary.cited import listed
 from rewriter.vocabulary.identifiers import Column
 from rewriter.vocabulary.skip_reason import Refusal, SkipReason
@@ -72,7 +72,8 @@ def key_refusal(facts: TableFacts, column: Column, other_type: str | None) -> Re
     if other_type is not None and not compares_exactly(column.type_name, other_type):
         cause = f"{column.name} is of type {column.type_name}, and the other side of type {other_type}"
         return SkipReason.TYPES_DIFFER.because(cause)
-    if is_key_type(column.type_name):
+    is_on_data = not facts.is_partition_column(column)
+    if is_key_type(column.type_name) or (is_on_data and is_data_key_type(column.type_name)):
         return None
     return SkipReason.TYPE_REFUSED.because(f"{column.name} is of type {column.type_name}")
 

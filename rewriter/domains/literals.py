@@ -1,7 +1,8 @@
 """Key values and their literals, for the types whose equality is certain.
 
 Types without an entry here are refused: float and double (-0.0, NaN), char and varchar (padding), binary, other
-collations, intervals, structs, variants, timestamps (a local time can occur twice).
+collations, intervals, structs, variants. Timestamps are refused for partition columns, whose values are texts of
+local times, which can occur twice.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ import re
 from datetime import date
 from typing import TYPE_CHECKING, TypeAlias
 
+from rewriter.domains.instants import INSTANT, LOCAL_TIME, is_certain, micros_of_local_time, micros_text
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-# Dates and decimals are strings.
+# Dates and decimals are strings, timestamps numbers of microseconds since 1970.
 Key: TypeAlias = str | int | bool
 
 _INTEGERS = {"tinyint": (8, "Y"), "smallint": (16, "S"), "int": (32, ""), "bigint": (64, "L")}
@@ -40,12 +43,19 @@ def key_expression(type_name: str, key: str) -> str:
     """The expression by which a key query selects a key of the type, so that no setting changes how it arrives.
 
     Spark writes a date into a result by a calendar that settings choose: 1582-10-10 can arrive as 1582-10-15. The
-    number of a day does not depend on it. Values of all other types arrive unchanged.
+    number of a day does not depend on it. A timestamp is written in the session's time zone, where a local time
+    may occur twice; the number of its microseconds does not depend on that. A local time has no such number, since
+    Spark would take it for one of the session's zone, but its text is always the same. Values of all other types
+    arrive unchanged.
 
     >>> key_expression("date", "d.`day`"), key_expression("string", "d.`ds`")
     ('unix_date(d.`day`)', 'd.`ds`')
     """
-    return f"unix_date({key})" if type_name == "date" else key
+    form = _FORMS.get(type_name)
+    return form.format(key) if form is not None else key
+
+
+_FORMS = {"date": "unix_date({})", INSTANT: "unix_micros({})", LOCAL_TIME: "CAST({} AS STRING)"}
 
 
 def key_of_answer(type_name: str, value: object) -> Key | None:
@@ -56,6 +66,11 @@ def key_of_answer(type_name: str, value: object) -> Key | None:
     """
     if type_name == "date" and value is not None:
         return _day(value)
+    if type_name == LOCAL_TIME and value is not None:
+        micros = micros_of_local_time(value) if isinstance(value, str) else None
+        if micros is None:
+            raise _unreadable(type_name, value)
+        return micros
     if value is None or isinstance(value, str | int):
         return value
     raise UnreadableKeyError(f"a key arrived as {type(value).__name__}")
@@ -86,8 +101,19 @@ def literals(type_name: str, values: Iterable[Key | None]) -> Iterator[str]:
 
 
 def is_key_type(type_name: str) -> bool:
-    """True if keys of the type can be compared, ordered and written with certainty."""
+    """True if keys of the type can be compared, ordered and written with certainty, wherever they are kept."""
+    return _family(type_name) in _WRITERS and type_name not in TIMES
+
+
+def is_data_key_type(type_name: str) -> bool:
+    """True if keys of the type can narrow a table by a column that is no partition column.
+
+    Timestamps are among them. A partition column of that type is kept as a text of a local time.
+    """
     return _family(type_name) in _WRITERS
+
+
+TIMES = frozenset({INSTANT, LOCAL_TIME})
 
 
 def compares_exactly(fact_type: str, small_type: str) -> bool:
@@ -161,6 +187,19 @@ def _date(type_name: str, value: Key) -> str:
     return f"DATE'{day}'"
 
 
+def _time(type_name: str, value: Key) -> str:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise _unreadable(type_name, value)
+    if not is_certain(value):
+        raise UnreadableKeyError("a time outside of the years 1901 to 9999 has no certain literal")
+    # With a zone in the text, TIMESTAMP is an instant whatever spark.sql.timestampType says.
+    return (
+        f"TIMESTAMP'{micros_text(value)}+00:00'"
+        if type_name == INSTANT
+        else f"TIMESTAMP_NTZ'{micros_text(value)}'"
+    )
+
+
 def _decimal(type_name: str, value: Key) -> str:
     # A bare 1.50BD has its own precision, for which Spark would cast the column and no longer prune by it.
     return f"CAST('{_matching(_DECIMAL, type_name, value)}' AS {type_name.upper()})"
@@ -179,6 +218,8 @@ _WRITERS: dict[str, Callable[[str, Key], str]] = {
     "integer": _integer,
     "boolean": _boolean,
     "date": _date,
+    INSTANT: _time,
+    LOCAL_TIME: _time,
     "decimal(p,s)": _decimal,
     "string": _string,
 }

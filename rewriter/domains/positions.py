@@ -1,8 +1,9 @@
 """Positions: the values of a type on a line, on which positions compare as Spark compares the values.
 
-Every type that has keys is a line on which each position has a next one: integers, days and booleans; decimals,
-counted in units of their last place; strings, after whose bytes only a zero byte more comes next. So any range
-of values is `low <= position < high`, whatever its bounds include, and neighbouring ranges meet in one position.
+Every type that has keys is a line on which each position has a next one: integers, days and booleans; timestamps,
+counted in microseconds; decimals, counted in units of their last place; strings, after whose bytes only a zero
+byte more comes next. So any range of values is `low <= position < high`, whatever its bounds include, and
+neighbouring ranges meet in one position.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from datetime import date
 from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
-from rewriter.domains.literals import Key, UnreadableKeyError, integers_of
+from rewriter.domains.instants import MICROS_MAX, MICROS_MIN
+from rewriter.domains.literals import TIMES, Key, UnreadableKeyError, integers_of
 
 # An int or bytes, never both on one line; Python has no type for values that compare with their own kind alone.
 Position: TypeAlias = Any
@@ -82,6 +84,8 @@ def line(type_name: str) -> Line:
         return _Numbers(type_name, 0, 2, _booleans, bool)
     if type_name == "date":
         return _Numbers(type_name, -_DAYS_MAX, _DAYS_MAX, _days, _day)
+    if type_name in TIMES:
+        return _Numbers(type_name, MICROS_MIN, MICROS_MAX + 1, _integers, int)
     if type_name == "string":
         return _Text()
     decimal = _DECIMAL_TYPE.fullmatch(type_name)

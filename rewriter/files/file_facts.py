@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeAlias, TypeGuard
 
+from rewriter.domains.instants import INSTANT, LOCAL_TIME, is_certain, micros_of_local_time
 from rewriter.domains.literals import Key, UnreadableKeyError, integers_of
 from rewriter.domains.positions import Line, line
 
@@ -215,7 +216,16 @@ def value_reader(type_name: str) -> ValueReader:
         return lambda text: _BOOLEANS.get(text) if isinstance(text, str) else None
     if type_name == "date":
         return lambda text: text if isinstance(text, str) and text >= _GREGORIAN else None
+    if type_name == INSTANT:
+        return lambda text: _certain(int(text)) if isinstance(text, str) and _INTEGER.fullmatch(text) else None
+    if type_name == LOCAL_TIME:
+        return lambda text: _certain(micros_of_local_time(text)) if isinstance(text, str) else None
     return lambda text: text if isinstance(text, str) else None
+
+
+def _certain(micros: int | None) -> int | None:
+    """The time, unless a setting of the session may read it from a file as another one."""
+    return micros if micros is not None and is_certain(micros) else None
 
 
 def _is_count(value: object) -> TypeGuard[int]:

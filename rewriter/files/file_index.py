@@ -11,7 +11,7 @@ from itertools import product
 
 from rewriter.domains.cover import Box, Cover
 from rewriter.domains.domain import Domain
-from rewriter.domains.literals import is_key_type
+from rewriter.domains.literals import is_data_key_type
 from rewriter.domains.widen import column_by_column
 from rewriter.files.bounds import ColumnBounds, FileCosts
 from rewriter.files.file_facts import Bounds, FileFacts, Lack, read_files
@@ -78,7 +78,7 @@ class FileIndex:
         known = {
             name.lower(): type_name
             for name, type_name in type_names.items()
-            if is_key_type(type_name) and names[name.lower()] == 1
+            if is_data_key_type(type_name) and names[name.lower()] == 1
         }
         files = _without_contradictions(read_files(rows, known, FILES_MAX))
         indexed = {name for facts in files for name in facts.bounds}

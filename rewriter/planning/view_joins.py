@@ -34,6 +34,7 @@ from rewriter.scopes.join_tree import Join, Leaf, TableReference
 from rewriter.scopes.lineage import column_of_output
 from rewriter.scopes.outer_to_inner import make_outer_joins_inner
 from rewriter.scopes.scopes import Scopes
+from rewriter.semijoins.days_query import DaysQuery
 from rewriter.semijoins.filtered_sides import FilteredSides
 from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.outer_filters import OuterFilterFinder
@@ -191,13 +192,18 @@ def _findings_of_view(
         if scope is None or not scope.block.has_conditions:
             continue
         for finding in BlockPlanner(expanded, sides, scope, limits, {}).findings():
-            if fact_refusal(expanded.catalog.get(finding.reference.name)) is not None:
+            if fact_refusal(expanded.catalog.get(finding.reference.name)) is not None or _asks_days(finding):
                 continue
             for result in shown.results(finding):
                 if isinstance(result, Reducer) and limits.has_unknown_extensions:
                     yield Finding(view.reference, SkipReason.VIEW_UNDER_EXTENSION)
                 else:
                     yield Finding(view.reference, result)
+
+
+def _asks_days(finding: Finding) -> bool:
+    """True for keys that are days: in a view's text they are days of its maker's time zone."""
+    return isinstance(finding.result, Reducer) and isinstance(finding.result.key_query, DaysQuery)
 
 
 class _Shown:

@@ -39,7 +39,14 @@ _PREDICATE_TOKENS = frozenset(
         *(TokenType.TRUE, TokenType.FALSE, TokenType.NULL),
         # Types of literals and of CAST (.. AS ..), and the names of functions.
         *(TokenType.ALIAS, TokenType.TINYINT, TokenType.SMALLINT, TokenType.BIGINT, TokenType.DECIMAL),
-        *(TokenType.DATE, TokenType.TEXT, TokenType.ARRAY, TokenType.VAR),
+        *(
+            TokenType.DATE,
+            TokenType.TIMESTAMPTZ,
+            TokenType.TIMESTAMPNTZ,
+            TokenType.TEXT,
+            TokenType.ARRAY,
+            TokenType.VAR,
+        ),
         *(TokenType.CURRENT_CATALOG, TokenType.CURRENT_DATE, TokenType.CURRENT_SCHEMA),
         *(TokenType.CURRENT_USER, TokenType.SESSION_USER),
         # `_metadata.file_path`

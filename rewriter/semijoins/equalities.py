@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from sqlglot import exp
 
 from rewriter.catalog.prunable import key_refusal
 from rewriter.catalog.table_facts import TableFacts, TableKind
+from rewriter.domains.literals import TIMES
 from rewriter.scopes.blocks import Operand, Scope, own_parts
 from rewriter.scopes.join_rules import CONDITION_HOLDS, PROBED, JoinKind
 from rewriter.scopes.join_tree import Join, Leaf, TableReference
@@ -103,6 +104,13 @@ class KeyEquality:
         return KeyColumn(self.origin.column.type_name, self.null_safe)
 
 
+@dataclass(frozen=True, eq=False)
+class DayEquality:
+    """`cast(t.at AS date) = d.day`: an equality of a fact's timestamps whose key is the day that they are on."""
+
+    equality: KeyEquality
+
+
 @dataclass(frozen=True)
 class RefusedEquality:
     """A fact's scan in an equality, and the reason why the equality does not reduce it."""
@@ -126,6 +134,10 @@ class _KeySide:
     tables: frozenset[TableName] = frozenset()
 
 
+# Equalities that a fact's rows must satisfy, and reasons for those that are of no use.
+Found: TypeAlias = KeyEquality | DayEquality | RefusedEquality
+
+
 class EqualityFinder:
     """Finds the equalities of one block's joins. All tables of the statement are in the catalog."""
 
@@ -135,7 +147,7 @@ class EqualityFinder:
         self._filters = filter_finder.filters_of(scope)
         self._causes = BlockCauses(scopes, filter_finder, scope)
 
-    def matches(self, join: Join) -> Iterator[KeyEquality | RefusedEquality]:
+    def matches(self, join: Join) -> Iterator[Found]:
         """The equalities of the join's condition with facts below it, on either side of `=`."""
         for left, right in self._scope.merged(join):
             yield from self._of_items(join, left, self._column_side(right))
@@ -143,7 +155,7 @@ class EqualityFinder:
         for term in conjuncts(join.condition):
             yield from self._of_term(join, term)
 
-    def _of_term(self, join: Join, term: exp.Expr) -> Iterator[KeyEquality | RefusedEquality]:
+    def _of_term(self, join: Join, term: exp.Expr) -> Iterator[Found]:
         equality = equality_of(term)
         if equality is not None:
             yield from self._of_equality(join, equality, *equality.sides)
@@ -157,7 +169,7 @@ class EqualityFinder:
 
     def _of_equality(
         self, join: Join, equality: Equality, fact_side: exp.Expr, small_side: exp.Expr
-    ) -> Iterator[KeyEquality | RefusedEquality]:
+    ) -> Iterator[Found]:
         null_safe = equality.null_safe
         if isinstance(small_side, exp.Query):
             # Without a row a scalar subquery is null: `<=>` would match it, and no key query shows that.
@@ -173,6 +185,20 @@ class EqualityFinder:
             yield from self._of_items(join, fact, small, null_safe=null_safe)
         elif fact is not None and not null_safe:
             yield from self._of_outer_row(join, fact, small_side)
+        elif small is not None and not null_safe:
+            yield from self._of_days(join, fact_side, small)
+
+    def _of_days(self, join: Join, fact_side: exp.Expr, small: _KeySide) -> Iterator[DayEquality]:
+        """`cast(t.at AS date) = d.day`, also as `t.at::date`. By any other type Spark casts the days."""
+        fact = self._scope.resolve(fact_side.this.unnest(), join) if _is_day(fact_side) else None
+        if fact is None or fact.leaf is small.leaf or small.type_name not in {None, "date"}:
+            return
+        partner = ItemPartner(self._scope, join, small.leaf)
+        for found in self._matched(join, fact, partner, replace(small, type_name=None), null_safe=False):
+            if not isinstance(found, KeyEquality) or not found.is_on_data:
+                continue
+            if found.origin.column.type_name in TIMES:
+                yield DayEquality(replace(found, shown=f"CAST({fact} AS DATE) = {small.shown}"))
 
     def _of_items(
         self, join: Join, fact: Operand, small: _KeySide, *, null_safe: bool = False
@@ -271,7 +297,8 @@ class EqualityFinder:
         return SkipReason.OUTER_JOIN.because(self._causes.kept(join, fact.leaf))
 
     def _rules(self, join: Join, fact: Operand, origin: ColumnOrigin, subquery: Rule | None) -> frozenset[Rule]:
-        return rules_of(self._scopes, self._scope, join, fact.leaf, facts=origin.facts, subquery=subquery)
+        rules = rules_of(self._scopes, self._scope, join, fact.leaf, facts=origin.facts, subquery=subquery)
+        return rules | {Rule.TIMES} if origin.column.type_name in TIMES else rules
 
     def _subquery_rule(self, join: Join, partner: ItemPartner) -> Rule | None:
         """The rule for a fact and its partner in two blocks, one in a subquery of the other."""
@@ -303,6 +330,17 @@ class EqualityFinder:
                     reads = frozenset(column.name.lower() for column in own_parts(side)[0])
                     return _KeySide(leaf, text, text, None, reads, is_expression=True, tables=tables)
         return None
+
+
+# sqlglot reads `date(t.at)`, which may be a function of the user's own, as exp.Cast.
+_CASTS: tuple[type[exp.Expr], ...] = (exp.TryCast,)
+
+
+def _is_day(side: exp.Expr) -> bool:
+    """True for a cast to a date."""
+    if not isinstance(side, exp.Cast) or type(side) not in _CASTS:
+        return False
+    return side.to.this is exp.DType.DATE and not side.args.get("format")
 
 
 def rules_of(  # noqa: PLR0913 - the place of the fact, and what it is narrowed by

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from rewriter.domains.instants import LOCAL_TIME
 from rewriter.domains.keyset import KeyRanges
 from rewriter.domains.literals import (
     Key,
@@ -31,6 +32,8 @@ _DISTANCES = {
     "date": "datediff(key, previous)",
     # Strings that are dates, as most that partition a table are; others have no distance.
     "string": "datediff(try_cast(key AS DATE), try_cast(previous AS DATE))",
+    # A local time has no number. To the day is near enough.
+    LOCAL_TIME: "datediff(CAST(key AS DATE), CAST(previous AS DATE))",
 }
 _NUMBERS_APART = "CAST(key AS DOUBLE) - CAST(previous AS DOUBLE)"
 

@@ -12,7 +12,9 @@ from rewriter.scopes.blocks import Scope
 from rewriter.scopes.join_tree import Join, TableReference
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.causes import rule_off, size_beside, too_large, unfiltered_subquery
+from rewriter.semijoins.days_query import days_query
 from rewriter.semijoins.equalities import (
+    DayEquality,
     EqualityFinder,
     ItemPartner,
     KeyEquality,
@@ -66,9 +68,12 @@ class BlockPlanner:
         conditions = PartitionConditionFinder(self._scopes, self._scope, filters)
         for join in self._scope.block.tree.joins:
             matches: list[KeyEquality] = []
+            days: list[DayEquality] = []
             for found in matcher.matches(join):
                 if isinstance(found, RefusedEquality):
                     yield Finding(found.reference, found.refusal)
+                elif isinstance(found, DayEquality):
+                    days.append(found)
                 else:
                     matches.append(found)
             by_list = _by_partner_and_table(conditions.conditions(join), matches) if self._asks_lists else {}
@@ -76,6 +81,8 @@ class BlockPlanner:
                 listed = by_list.pop((reference, partner), [])
                 for finding in self._with_list(join, list(self._reduced(reference, partner, together)), listed):
                     yield from self._without_rules_off(finding)
+            for day in days:
+                yield from self._without_rules_off(self._by_day(day.equality))
             for (reference, _), listed in by_list.items():
                 yield from self._without_rules_off(Finding(reference, self._lists.reducer(join, listed)))
 
@@ -152,15 +159,47 @@ class BlockPlanner:
                 small_side, filters, known = found
                 yield self._found(small_side.also_reading(match.tables for match in known), filters, known)
 
+    def _by_day(self, match: KeyEquality) -> Finding:
+        """The reducer by days. Facts are not followed for them, since the days are computed in the key query."""
+        reference, partner = match.origin.reference, match.partner
+        assert isinstance(partner, ItemPartner)  # noqa: S101 - days of a subquery are not looked for
+        side = self._sides.side_of(partner, match.origin.facts)
+        if isinstance(side, Refusal):
+            return Finding(reference, side)
+        small_side, filters = side.small_side, side.filters
+        if side.outer is not None:
+            small_side, filters = side.behind(side.outer, self._scopes, small_side.sql, match.key)
+            match = replace(match, key=REDUCED_KEY)
+        small_side = small_side.also_reading([match.tables])
+        return Finding(
+            reference, self._too_large(small_side, [match]) or self._of_days(small_side, filters, match)
+        )
+
+    def _of_days(self, small_side: SmallSide, filters: tuple[str, ...], match: KeyEquality) -> Reducer | Refusal:
+        asked = days_query(
+            source=small_side.sql,
+            key=match.key,
+            column=match.asked,
+            filters=filters,
+            rows_max=self._limits.key_rows_max,
+            tables=changing_tables(self._scopes.catalog, small_side.tables),
+        )
+        if self._limits.strict and not asked.is_fixed:
+            return SkipReason.STRICT_DAYS
+        return Reducer((match.column,), match.shown, asked, rules=_rules(small_side, [match], asked))
+
     def _found(
         self, small_side: SmallSide, filters: tuple[str, ...], matches: Sequence[KeyEquality]
     ) -> Reducer | Refusal:
+        return self._too_large(small_side, matches) or self._reducer(small_side, filters, matches)
+
+    def _too_large(self, small_side: SmallSide, matches: Sequence[KeyEquality]) -> Refusal | None:
         catalog, fact = self._scopes.catalog, matches[0].origin.facts
         if known_bytes(catalog, small_side.tables) > self._limits.small_side_bytes_max:
             return too_large(catalog, small_side.tables)
         if all(match.is_on_data for match in matches) and may_be_as_large(catalog, small_side.tables, fact):
             return SkipReason.SMALL_SIDE_LARGER.because(size_beside(catalog, small_side.tables, fact))
-        return self._reducer(small_side, filters, matches)
+        return None
 
     def _reducer(self, small_side: SmallSide, filters: tuple[str, ...], matches: Sequence[KeyEquality]) -> Reducer:
         asked = key_set_query(

@@ -89,6 +89,7 @@ REMEDIES: Final[dict[SkipReason, str]] = {
     SkipReason.PARTITIONS_NOT_LISTED: "look whether the user may list the partitions",
     SkipReason.TOO_MANY_PARTITIONS: "filter the table by a literal too, or raise it",
     SkipReason.STRICT_PARTITIONS: "`window` consistency for this session",
+    SkipReason.STRICT_DAYS: "`window` consistency for this session",
     SkipReason.UNREADABLE_KEY: "nothing",
     SkipReason.NO_FILE_INDEX: "look whether the user may read the index",
     SkipReason.NOTHING_TO_SKIP: "lay the table out so that files differ: layouts.md",

@@ -37,6 +37,7 @@ class Rule(Enum):
     # Comparisons of the fact with its keys.
     NULL_SAFE = "null_safe", "A fact is narrowed by <=>, which lets null match null."
     KEY_EXPRESSIONS = "key_expressions", "The key is an expression over the small side, such as a cast."
+    TIMES = "times", "A fact is narrowed by timestamps, and by days that it casts timestamps to."
     PAIRS = "pairs", "The keys of several columns are asked for together and stay paired."
     PARTITION_LIST = (
         "partition_list",

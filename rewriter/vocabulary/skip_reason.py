@@ -131,6 +131,9 @@ class SkipReason(Enum):
     STRICT_PARTITIONS = (
         "With strict consistency Spark is not asked which partitions match: no check could hold it."
     )
+    STRICT_DAYS = (
+        "With strict consistency no timestamps are narrowed by days that may change: no check could hold."
+    )
     UNREADABLE_KEY = "A key could not be written as a literal with certainty."
     NO_FILE_INDEX = "Only the file index could tell which files hold keys, and it is not at hand now."
     NOTHING_TO_SKIP = (

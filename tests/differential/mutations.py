@@ -89,6 +89,8 @@ _LISTED_REFUSED = (
     "rewriter/test_listed_goldens.py"
     "::test_a_statement_that_must_not_ask_about_partitions_says_why_and_stays_as_it_is"
 )
+_INSTANTS = "rewriter/domains/test_instants.py"
+_DAYS = "rewriter/semijoins/test_days_query.py"
 _GOLDENS = (_LISTED_REFUSED, _REFUSED, _TAKEN, _FILES_REFUSED, _FILES_TAKEN, _ICEBERG_REFUSED, _ICEBERG_TAKEN)
 
 
@@ -356,7 +358,6 @@ _KEYS = (
         for type_name, case in (
             ("double", "double: -0.0 equals 0.0"),
             ("char(5)", "char: padding"),
-            ("timestamp", "timestamp: a local time can occur twice"),
         )
     ),
     Mutation(
@@ -369,6 +370,51 @@ _KEYS = (
         "a day on which calendars differ has no literal",
         becomes("rewriter.domains.literals.CALENDAR_SWITCH_DAYS", ("1582-10-15", "1582-10-14")),
         _golden("types: a day on which calendars differ"),
+    ),
+    Mutation(
+        "a timestamp is no key of a partition column",
+        becomes("rewriter.domains.literals.TIMES", frozenset[str]()),
+        _golden("types: timestamp: a local time can occur twice"),
+    ),
+    Mutation(
+        "a time whose calendar is not certain has no literal",
+        becomes("rewriter.domains.literals.is_certain", lambda _: True),
+        f"{_INSTANTS}::test_a_time_whose_calendar_is_not_certain_has_no_literal[old-timestamp]",
+    ),
+    Mutation(
+        "an instant is written with its zone",
+        becomes("rewriter.domains.literals.INSTANT", "timestamp_ltz"),
+        f"{_INSTANTS}::test_instants_are_written_with_their_zone_and_local_times_without",
+    ),
+    Mutation(
+        "a day goes on where the next one is longer",
+        becomes("rewriter.semijoins.days_query._LONGEST_PLAIN_DAY", 1 << 62),
+        f"{_DAYS}::test_no_time_of_a_day_is_outside_of_its_range[America/St_Johns]",
+    ),
+    Mutation(
+        "days of instants are those of one time zone",
+        becomes("rewriter.semijoins.days_query._ZONE", ""),
+        f"{_ICEBERG_TAKEN}[iceberg/times: days of instants]",
+    ),
+    Mutation(
+        "days in a view's text are those of its maker's time zone",
+        answers("rewriter.planning.view_joins._asks_days", answer=False),
+        f"{_ICEBERG_REFUSED}[iceberg/times: a day in a view's text, of its maker's time zone]",
+    ),
+    Mutation(
+        "a day that is a text or a timestamp is none",
+        becomes("rewriter.semijoins.days_query._KEY_TYPE", "string"),
+        f"{_DAYS}::test_what_is_no_day_is_refused[string]",
+    ),
+    Mutation(
+        "a function may be the user's own",
+        becomes("rewriter.semijoins.equalities._CASTS", (exp.Cast, exp.TryCast)),
+        f"{_ICEBERG_REFUSED}[iceberg/times: a function that may be the user's own]",
+    ),
+    Mutation(
+        "a file without certain times is read",
+        becomes("rewriter.files.file_facts.is_certain", lambda _: True),
+        "rewriter/files/test_files.py::test_times_of_other_calendars_are_no_bounds[instants]",
     ),
     Mutation("<=> matches null", null_safe_equality_is_equality),
     Mutation(

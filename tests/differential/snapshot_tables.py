@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from star_tables import Star, Table
 
 from rewriter import IcebergFacts, TableFacts
-from rewriter.domains.literals import is_key_type
+from rewriter.domains.literals import is_data_key_type
 
 SNAPSHOT = 8548337367546804323
 
@@ -21,7 +21,7 @@ class SnapshotTable(Table):
             super().facts,
             provider="iceberg",
             partition_columns=(),
-            indexed_columns=tuple(c.name for c in self.columns if is_key_type(c.type_name)),
+            indexed_columns=tuple(c.name for c in self.columns if is_data_key_type(c.type_name)),
             iceberg=IcebergFacts(SNAPSHOT),
             size_bytes=1_000 if self.is_fact else 1,
         )

@@ -11,7 +11,7 @@ from star_tables import Row, Star, Table, literal, random_star
 
 from rewriter import Column, TableFacts
 from rewriter.catalog.table_facts import IcebergFacts
-from rewriter.domains.literals import is_key_type
+from rewriter.domains.literals import is_data_key_type
 
 _ROWS = 24
 _DIMENSION_ROWS = 5
@@ -52,7 +52,7 @@ class IcebergTable(Table):
     @property
     def facts(self) -> TableFacts:
         """What the proxy would learn of the table, at a snapshot of some number."""
-        keys = tuple(column.name for column in self.columns if is_key_type(column.type_name))
+        keys = tuple(column.name for column in self.columns if is_data_key_type(column.type_name))
         iceberg = IcebergFacts(snapshot_id=1, partitioning=self.transforms)
         return TableFacts(self.columns, provider="iceberg", indexed_columns=keys, iceberg=iceberg)
 

@@ -16,7 +16,7 @@ from support import golden_cases
 from support.golden_cases import Expected, Refusal, Take, refusals, table_statements, takes
 from support.golden_executions import golden_stamps, iceberg_execution, refused_execution
 from support.goldens import recorded_rows
-from support.iceberg_golden_cases import KIND, LIMITS, NAMESPACE, PARTITIONING, facts, planned
+from support.iceberg_golden_cases import KIND, LIMITS, NAMESPACE, PARTITIONING, SMALL_SIDES, facts, planned
 from support.stamps import UNCHANGED, Stamps, spark_version
 
 from demo.hive import Row, connect, run
@@ -32,7 +32,7 @@ def session(iceberg_server: PipelineServer) -> Iterator[hive.Connection]:
         make_tables(connection)
         yield connection
         for _, table, _ in run(connection, f"SHOW TABLES IN {DATABASE}"):
-            if table in PARTITIONING or table in {"sorted", "small"}:
+            if table in PARTITIONING or table in {"sorted", "timed", *SMALL_SIDES}:
                 run(connection, f"DROP TABLE {DATABASE}.{table} PURGE")
         run(connection, f"DROP DATABASE {DATABASE}")
 
@@ -40,6 +40,8 @@ def session(iceberg_server: PipelineServer) -> Iterator[hive.Connection]:
 def make_tables(connection: hive.Connection) -> None:
     run(connection, f"CREATE DATABASE {DATABASE}")
     run(connection, f"USE {DATABASE}")
+    # Days are those of the session's time zone, which stands in the texts.
+    run(connection, "SET TIME ZONE 'UTC'")
     for statement in table_statements(KIND):
         run(connection, statement)
 

@@ -12,7 +12,7 @@ from rewriter import (
     TableKind,
     TableName,
 )
-from rewriter.domains.literals import is_key_type
+from rewriter.domains.literals import is_data_key_type
 from support.golden_cases import Take, catalog
 from support.goldens import planned_with
 
@@ -20,6 +20,7 @@ KIND = "iceberg"
 LIMITS = RewriteLimits()
 CHARS_MAX = 100_000
 NAMESPACE = ("ice", "golden")
+SMALL_SIDES = frozenset({"small", "moments"})
 
 PARTITIONING = {
     "hashed": ("bucket(16, k)",),
@@ -46,8 +47,8 @@ def with_iceberg(name: str, described: TableFacts) -> TableFacts:
     return replace(
         described,
         full_name=TableName((*NAMESPACE, name)),
-        size_bytes=_SMALL_BYTES if name == "small" else _FACT_BYTES,
-        indexed_columns=tuple(column.name for column in described.columns if is_key_type(column.type_name)),
+        size_bytes=_SMALL_BYTES if name in SMALL_SIDES else _FACT_BYTES,
+        indexed_columns=tuple(column.name for column in described.columns if is_data_key_type(column.type_name)),
         iceberg=IcebergFacts(1, PARTITIONING.get(name, ())),
     )
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from rewriter import TableFacts, TableKind, TableName
 from rewriter.catalog.table_facts import IcebergFacts
-from rewriter.domains.literals import is_key_type
+from rewriter.domains.literals import is_data_key_type
 from rewriter.vocabulary.identifiers import Column
 
 PROVIDER: Final = "iceberg"
@@ -73,4 +73,4 @@ def at_version(facts: TableFacts, columns: tuple[Column, ...], snapshot_id: int 
 
 def _key_columns(columns: Iterable[Column]) -> tuple[str, ...]:
     """The columns by whose bounds files are skipped: Iceberg keeps bounds of all types that keys can have."""
-    return tuple(column.name for column in columns if is_key_type(column.type_name))
+    return tuple(column.name for column in columns if is_data_key_type(column.type_name))

@@ -17,7 +17,8 @@ from proxy.session.catalog.caches import WeightedLru
 from proxy.session.catalog.late_answers import believed_s
 from proxy.session.catalog.metadata_cache import SessionMetadata, owner_of
 from rewriter import Plan, TableFacts, TableName
-from rewriter.domains.literals import is_key_type, literal
+from rewriter.domains.instants import INSTANT, LOCAL_TIME
+from rewriter.domains.literals import is_data_key_type, key_expression, literal
 from rewriter.files.file_index import FileIndex
 from rewriter.vocabulary.identifiers import Column, quoted
 
@@ -107,7 +108,7 @@ def columns_asked(planned: Plan, name: TableName) -> frozenset[str]:
 
 def _wanted(facts: TableFacts, names: Collection[str]) -> tuple[Column, ...]:
     found = (facts.column(name) for name in sorted({name.lower() for name in names}))
-    return tuple(column for column in found if column is not None and is_key_type(column.type_name))
+    return tuple(column for column in found if column is not None and is_data_key_type(column.type_name))
 
 
 def files_query(table: TableName, columns: Collection[Column], settings: FilesSection) -> Query:
@@ -128,13 +129,22 @@ def files_query(table: TableName, columns: Collection[Column], settings: FilesSe
 def _bounds(column: Column) -> str:
     """A column's bounds in each file as the file index has them: its type, and the values as text."""
     of_file = f"readable_metrics.{quoted(column.name)}"
-    low, high = (f"CAST({of_file}.{end}_bound AS STRING)" for end in ("lower", "upper"))
+    low, high = (_text_of_bound(column.type_name, of_file, f"{end}_bound") for end in ("lower", "upper"))
     type_name = literal("string", column.type_name)
     nulls, row_groups = f"{of_file}.null_value_count", "size(split_offsets)"
     return (
         f"named_struct('type', {type_name}, 'low', {low}, 'high', {high}, 'nulls', {nulls}, "
         f"'row_groups', {row_groups})"
     )
+
+
+def _text_of_bound(type_name: str, of_file: str, bound: str) -> str:
+    if type_name == LOCAL_TIME:
+        # By itself such a bound is null (Iceberg 1.12), as JSON it is cut to milliseconds, which is near enough.
+        return f"replace(get_json_object(to_json({of_file}), '$.{bound}'), 'T', ' ')"
+    value = f"{of_file}.{bound}"
+    # The text of an instant depends on the session's time zone.
+    return f"CAST({key_expression(type_name, value) if type_name == INSTANT else value} AS STRING)"
 
 
 def _read(answer: QueryResult, columns: Collection[Column], sorted_by: str | None) -> FileIndex | None:

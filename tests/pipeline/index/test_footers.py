@@ -11,11 +11,12 @@ from typing import Any, TypeAlias
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline.index.file_listing import file_profiles
+from pipeline.index.file_listing import certain_bounds, file_profiles
 from pipeline.index.footers import FooterReader
 from pipeline.index.indexed_table import IndexedTable, find_indexed_table
 from pipeline.index.orc_bounds import OrcFooter
 from pipeline.index.parquet_bounds import ABSENT, ParquetFooter
+from pipeline.index.row_groups import RUNS_MAX, row_group_runs
 from pipeline.index.rows import ColumnBounds, IndexedFile
 from pipeline.index.scan_bounds import ScanReader
 
@@ -147,6 +148,56 @@ def test_the_pages_of_a_parquet_file_are_told_in_their_order(footer_of: FooterOf
     # The first page has nulls alone.
     assert footer.row_groups("n", "bigint")[0] == ("2000", "3999")
     assert len(footer.row_groups("r", "int")) == PAGES
+
+
+TIMES = """SELECT timestamp_micros(1767225600000000 + id) AS at,
+  TIMESTAMP_NTZ'2026-01-01 00:00:00' + make_dt_interval(0, 0, 0, id) AS local,
+  timestamp_micros(-2208988800000000 + id) AS old FROM range(0, 20000, 1, 1)"""
+OUTPUT_TYPE = "spark.sql.parquet.outputTimestampType"
+
+
+@pytest.fixture(params=["UTC", "America/Sao_Paulo"])
+def zone(local_spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A time zone of the session, which no bound depends on."""
+    local_spark.conf.set("spark.sql.session.timeZone", request.param)
+    yield request.param
+    local_spark.conf.unset("spark.sql.session.timeZone")
+    local_spark.conf.unset(OUTPUT_TYPE)
+
+
+@pytest.mark.usefixtures("zone")
+def test_times_in_microseconds_have_bounds_and_pages(local_spark: SparkSession, footer_of: FooterOf) -> None:
+    local_spark.conf.set(OUTPUT_TYPE, "TIMESTAMP_MICROS")
+    footer = footer_of("parquet", TIMES, {"parquet.page.row.count.limit": 20_000 // PAGES})
+    assert footer.bounds("at", "timestamp") == ("1767225600000000", "1767225600019999", 0)
+    assert footer.bounds("local", "timestamp_ntz") == (
+        "2026-01-01 00:00:00.000000",
+        "2026-01-01 05:33:19.000000",
+        0,
+    )
+    assert footer.row_groups("at", "timestamp")[1] == ("1767225600002000", "1767225600003999")
+    assert len(row_group_runs("timestamp", footer.row_groups("at", "timestamp"))) == RUNS_MAX
+    assert len(row_group_runs("timestamp_ntz", footer.row_groups("local", "timestamp_ntz"))) == RUNS_MAX
+    # An instant is no local time: Spark casts one to the other by the session's zone.
+    assert footer.bounds("at", "timestamp_ntz") == footer.bounds("local", "timestamp") == ABSENT
+    old = footer.bounds("old", "timestamp")
+    assert old is not None
+    assert certain_bounds("timestamp", *old).low is None
+
+
+@pytest.mark.parametrize("written", ["INT96", "TIMESTAMP_MILLIS"])
+def test_times_of_other_units_have_no_bounds(
+    local_spark: SparkSession, footer_of: FooterOf, written: str, zone: str
+) -> None:
+    assert zone
+    local_spark.conf.set(OUTPUT_TYPE, written)
+    assert footer_of("parquet", TIMES, {}).bounds("at", "timestamp") == ABSENT
+
+
+@pytest.mark.usefixtures("zone")
+def test_times_in_orc_have_no_bounds(footer_of: FooterOf) -> None:
+    footer = footer_of("orc", TIMES, {})
+    assert footer.bounds("at", "timestamp") == footer.bounds("local", "timestamp_ntz") == ABSENT
 
 
 def test_row_groups_count_where_a_file_has_too_many_to_ask_for_pages(

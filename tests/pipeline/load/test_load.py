@@ -1,13 +1,18 @@
 import signal
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
 from support.loaded_tables import FOUND, TWO_DAYS, answers, held, load_query, quietly
 from support.profile import DEEP
 
+import pipeline.index.build
+import pipeline.load.load
+from pipeline.index.build import index_files
 from pipeline.index.index_table import known_rows
 from pipeline.load.load import Load, load
 from pipeline.load.skew import Skew
@@ -16,6 +21,9 @@ from pipeline.spark.errors import PipelineError
 from pipeline.tables.reserved_paths import LOCK
 from pipeline.tables.storage import Storage
 from pipeline.tables.table import find_table
+
+# Names in letters that differ from those of the index.
+DAYS_WITH_AMOUNTS = f"SELECT id AS Id, x, CAST(id / 4 AS DECIMAL(9, 2)) AS amount, ds AS Day FROM ({TWO_DAYS})"
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +60,58 @@ def test_the_index_says_what_each_file_holds_and_what_the_others_lack(two_days: 
     }
     assert [entry.asDict() for entry in others.lacks] == [{"columns": ["x"], "tuples": [["10"], ["20"]]}]
     assert said["b", "1106"].lacks[0].tuples == [["20"], ["30"]]
+
+
+@pytest.mark.parametrize("table_format", ["parquet", "orc"])
+def test_the_index_has_all_columns_and_the_next_run_knows_the_files(
+    local_spark: SparkSession, table_format: str
+) -> None:
+    name = f"known_{table_format}"
+    load_query(local_spark, name, DAYS_WITH_AMOUNTS, partition_by=("Day",), table_format=table_format)
+    index = f"{name}_index"
+    before = known_rows(local_spark, index, f"spark_catalog.default.{name}").collect()
+    for row in before:
+        assert set(row.columns) == {"id", "x", "day", "amount"}
+        [held] = (
+            local_spark.table(name)
+            .where(f.col("_metadata.file_path") == row.path)
+            .selectExpr("min(Id)", "max(Id)", "count_if(x IS NULL)", "min(amount)")
+            .collect()
+        )
+        found = row.columns
+        assert (found["id"].low, found["id"].high) == (str(held[0]), str(held[1]))
+        assert (found["x"].nulls, Decimal(found["amount"].low)) == (held[2], held[3])
+    assert [bool(row.lacks) for row in before].count(True) == 2
+    report = index_files(local_spark, name, index, (), quietly)
+    assert (report.known, report.from_footers, report.read) == (len(before), 0, 0)
+    assert known_rows(local_spark, index, f"spark_catalog.default.{name}").collect() == before
+
+
+def test_the_index_has_the_row_groups_of_large_files(
+    local_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline.index.build, "READ_WHOLE_BYTES_MAX", 0)
+    skew = Skew(("x",), ("1",), None, 0.05, 10)
+    load_query(local_spark, "grouped", "SELECT id, CAST(1 AS INT) AS x FROM range(0, 100000, 1, 1)", skew)
+    [row] = known_rows(local_spark, "grouped_index", "spark_catalog.default.grouped").collect()
+    assert sum(run["count"] for run in row.columns["id"].row_groups) == 5
+    assert row.columns["x"].row_groups is None
+
+
+def test_a_load_whose_files_cannot_be_read_again_keeps_their_skewed_values_in_the_index(
+    local_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: object) -> None:
+        raise PipelineError("storage is away")
+
+    monkeypatch.setattr(pipeline.load.load, "complete_bounds", failing)
+    with pytest.raises(PipelineError, match=r"was loaded, .*`starpruner pipeline index`.*storage is away"):
+        load_query(local_spark, "half_indexed", TWO_DAYS, partition_by=("ds",))
+    monkeypatch.undo()
+    report = index_files(local_spark, "half_indexed", "half_indexed_index", (), quietly)
+    assert (report.known, report.from_footers + report.read) == (0, 6)
+    rows = known_rows(local_spark, "half_indexed_index", "spark_catalog.default.half_indexed").collect()
+    assert [len(row.lacks) for row in rows].count(1) == 2
 
 
 def test_the_index_names_each_file_as_spark_names_it(two_days: SparkSession) -> None:

@@ -9,7 +9,7 @@ from support.cover_strategies import WORLDS, laws, members, order, several_domai
 
 from rewriter import KeySet, UnreadableKeyError
 from rewriter.domains.domain import Domain
-from rewriter.domains.literals import Key, is_key_type
+from rewriter.domains.literals import Key, is_data_key_type, is_key_type
 from rewriter.domains.positions import Bound, differ_in_digits_only, line
 
 TYPE_NAMES = sorted(WORLDS)
@@ -152,7 +152,17 @@ def test_every_type_with_keys_has_a_line(type_name: str) -> None:
     assert Domain.all(type_name).is_all
 
 
-@pytest.mark.parametrize("type_name", ["double", "timestamp", "char(3)", "binary", "string collate utf8_lcase"])
+@pytest.mark.parametrize("type_name", ["timestamp", "timestamp_ntz"])
+def test_times_have_a_line_and_are_keys_of_data_columns_alone(type_name: str) -> None:
+    assert is_data_key_type(type_name)
+    assert not is_key_type(type_name)
+    domain = Domain.of(type_name, [-1, 0, 7])
+    assert domain.complement().complement() == domain
+    assert domain.width == 3
+    assert Domain.all(type_name).is_all
+
+
+@pytest.mark.parametrize("type_name", ["double", "float", "char(3)", "binary", "string collate utf8_lcase"])
 def test_a_type_without_keys_has_no_line(type_name: str) -> None:
     assert not is_key_type(type_name)
     with pytest.raises(UnreadableKeyError, match=type_name.replace("(", r"\(").replace(")", r"\)")):

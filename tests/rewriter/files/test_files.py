@@ -12,6 +12,7 @@ from support.file_strategies import TYPE_NAMES, IndexedFile, exact_files, files,
 
 from rewriter.domains.cover import Box, Cover
 from rewriter.domains.domain import Domain
+from rewriter.domains.instants import CERTAIN_MIN
 from rewriter.domains.literals import Key
 from rewriter.files.file_index import FileFacts, FileIndex, Selection, file_hint
 from rewriter.vocabulary.identifiers import Column
@@ -180,6 +181,24 @@ def test_bounds_of_another_type_than_the_table_has_now_are_none(held: str) -> No
     index = FileIndex.of_rows(rows, {"a": held})
     assert missed(index, Cover.of_rows([Column("a", "bigint")], [(7,)])) == []
     assert missed(index, keys(7)) == []
+
+
+@pytest.mark.parametrize(
+    ("type_name", "old", "new"),
+    [
+        ("timestamp", str(CERTAIN_MIN - 1), str(CERTAIN_MIN)),
+        ("timestamp_ntz", "1900-12-31 23:59:59.999999", "1901-01-01 00:00:00"),
+    ],
+    ids=["instants", "local times"],
+)
+def test_times_of_other_calendars_are_no_bounds(type_name: str, old: str, new: str) -> None:
+    def missed_from(low: str) -> list[str]:
+        bounds = {"a": {"type": type_name, "low": low, "high": new, "nulls": 0}}
+        index = FileIndex.of_rows([("f", 1, 1, 1, json.dumps(bounds), None)], {"a": type_name})
+        return missed(index, Cover.of_domain("a", Domain.between(type_name, None, CERTAIN_MIN - 1_000)))
+
+    assert missed_from(new) == ["f"]
+    assert missed_from(old) == []
 
 
 def test_keys_of_another_type_than_the_columns_keep_every_file() -> None:

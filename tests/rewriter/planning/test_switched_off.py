@@ -55,6 +55,7 @@ def test_every_rule_is_needed_by_some_golden_case() -> None:
     of_parts = {rule for rule in Rule for case in takes("files") if case.rule == f"files/{rule.value}"}
     of_parts |= {Rule.PARTITION_LIST for case in takes("listed") if case.rule == "listed/partition_list"}
     of_parts |= {Rule.ICEBERG for case in takes("iceberg") if case.rule == "iceberg/iceberg"}
+    of_parts |= {Rule.TIMES for case in takes("iceberg") if case.rule == "iceberg/times"}
     assert of_parts.union(*(rules_of(case.sql) for case in takes())) == set(Rule)
 
 

@@ -1,0 +1,60 @@
+"""Instants and local times as numbers of microseconds since 1970, and as literals that every session reads alike.
+
+A TIMESTAMP is an instant. Its text depends on the session's time zone, in which a local time can occur twice or
+not at all, so it is written and read in UTC. A TIMESTAMP_NTZ is a local time without a zone.
+
+Only the years 1901 to 9999 have literals. Files from before 1900 may be of another calendar, or of local mean
+times, which settings of the session decide, and versions of Spark differ in how they write years of five digits.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+INSTANT: Final = "timestamp"
+LOCAL_TIME: Final = "timestamp_ntz"
+
+# Spark's own range, which has no certain literals at its ends.
+MICROS_MIN: Final = -(1 << 63)
+MICROS_MAX: Final = (1 << 63) - 1
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+CERTAIN_MIN: Final = (datetime(1901, 1, 1, tzinfo=UTC) - _EPOCH) // _MICROSECOND
+CERTAIN_MAX: Final = (datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC) - _EPOCH) // _MICROSECOND
+
+# A local time as Spark casts it to a string: with a fraction of up to six digits, none at its end a zero.
+_LOCAL_TIME = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2}) ([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,6}))?")
+
+
+def is_certain(micros: int) -> bool:
+    """True if the time has a literal, and is the same time in files of every calendar."""
+    return CERTAIN_MIN <= micros <= CERTAIN_MAX
+
+
+def micros_text(micros: int) -> str:
+    """The time of a certain number of microseconds, in UTC.
+
+    >>> micros_text(-1)
+    '1969-12-31 23:59:59.999999'
+    """
+    return (_EPOCH + micros * _MICROSECOND).strftime("%Y-%m-%d %H:%M:%S.%f")
+
+
+def micros_of_local_time(text: str) -> int | None:
+    """The number of microseconds of a local time as Spark casts it to a string; None for other texts.
+
+    >>> micros_of_local_time("1970-01-01 00:00:01.5")
+    1500000
+    """
+    found = _LOCAL_TIME.fullmatch(text)
+    if found is None:
+        return None
+    *parts, fraction = found.groups()
+    try:
+        moment = datetime(*map(int, parts), int((fraction or "").ljust(6, "0")), tzinfo=UTC)  # type: ignore[misc,arg-type]
+    except ValueError:
+        return None
+    return (moment - _EPOCH) // _MICROSECOND
