@@ -170,7 +170,6 @@ def _checked(config: Config) -> Config:
     for listener in config.listeners():
         config.client_logins(listener, "localhost")
     config.kerberos.expect_transport(config.backend.transport)
-    config.kerberos.expect_clients(section.transport for section in config.listener)
     return config
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
@@ -128,14 +127,6 @@ class KerberosSection(Section, frozen=True):
         if self.backend_qop != "auth":
             raise ConfigError(
                 'kerberos.backend_qop would do nothing: backend.transport is "http", which TLS protects'
-            )
-
-    def expect_clients(self, listeners: Iterable[str]) -> None:
-        """Raise ConfigError where clients come by a transport over which they cannot be served as configured."""
-        if self._delegates and "http" in listeners:
-            raise ConfigError(
-                'kerberos.act_by: "delegation" is for clients of the binary protocol, and a listener has '
-                'transport = "http"; "proxy_user" serves both'
             )
 
     @property

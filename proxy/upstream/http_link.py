@@ -37,7 +37,7 @@ class HttpLink:
             raise LoginError(f"the backend {self._address} needs a name and a password: {login_owner} gave none")
         self._login_owner = login_owner
         self._connections = await HttpConnections(self._dialer).__aenter__()
-        self._upstream = _InternalUpstream(self._connections, self._address, authorization)
+        self._upstream = _InternalUpstream(self._connections, self._address, authorization, credentials)
 
     async def check_login(self) -> None:
         """Let the backend check the login now. Raises BackendError."""
@@ -78,15 +78,18 @@ class HttpLink:
 class _InternalUpstream:
     """Sends calls with the login, and remembers whether the backend refused it."""
 
-    def __init__(self, connections: HttpConnections, address: Address, authorization: str) -> None:
+    def __init__(
+        self, connections: HttpConnections, address: Address, authorization: str, credentials: bytes
+    ) -> None:
         self._connections = connections
         self._address = address
+        self._credentials = credentials
         self._headers = [("Authorization", authorization), *THRIFT_HEADERS, ("Accept-Encoding", "identity")]
         self.was_refused = False
 
     async def send(self, call: Call) -> HttpReply:
         """Make a call. Raises BackendError."""
-        incoming = await self._connections.post(self._address, call.message, "", self._headers)
+        incoming = await self._connections.post(self._address, call.message, "", self._headers, self._credentials)
         self.was_refused = incoming.status == HTTPStatus.UNAUTHORIZED
         return incoming
 

@@ -33,11 +33,6 @@ def written(path: Path, keys: dict[str, Any], more: str = "") -> Path:
         (BACKEND | {"keytab": "/etc/k", "own_principal": "s/h@R"}, "", "nobody could log in"),
         (OURS | {"plain": "backend"}, "", "kerberos.plain"),
         (OURS | {"act_by": "delegation"}, "", "needs kerberos.backend_principal"),
-        (
-            OURS | BACKEND | {"act_by": "delegation"},
-            '[[listener]]\nlisten = "127.0.0.1:1"\ntransport = "http"\n',
-            '"delegation" is for clients of the binary protocol',
-        ),
         (OURS | {"auth_to_local": ["RULE:x"]}, "", "'RULE:x' is neither DEFAULT nor RULE"),
         (OURS | {"principal": "starpruner"}, "", "'starpruner' is not a principal"),
         (OURS | {"backend_principal": "hive"}, "", "'hive' is not a principal"),
