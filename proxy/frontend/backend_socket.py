@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from typing import Final
 
 from proxy.access.handle_access import HandleAccess
-from proxy.backends.pool import Lease
+from proxy.backends.pool import BackendSearch, Lease
 from proxy.frontend.backend_switch import arrive
 from proxy.frontend.context import ServerContext
 from proxy.frontend.graceful_close import GracefulClose
@@ -18,6 +19,8 @@ from proxy.upstream.errors import BackendError, LoginError
 from proxy.wire.sasl import plain_user
 
 log = logging.getLogger(__name__)
+
+CLOSED_SILENTLY: Final = "closed the connection without a word"
 
 
 class BackendSocket:
@@ -38,11 +41,18 @@ class BackendSocket:
         self._settings = context.config.proxy
         self._handle_access = handle_access
         self._callbacks = callbacks
+        # The search of a client whose login passes to the backend, and the room that it has found meanwhile.
+        self._search: BackendSearch | None = None
+        self._next_lease: Lease | None = None
 
     async def connect(self, credentials: bytes | None) -> str | None:
         """Connect to the best backend that can be reached. Returns the reason if none can."""
-        search = self._context.backends.search(None if credentials is None else plain_user(credentials))
-        while (lease := search.next_lease()) is not None:
+        search = self._search
+        if search is None:
+            login = None if credentials is None else plain_user(credentials)
+            search = self._search = self._context.backends.search(login)
+        while (lease := self._next_lease or search.next_lease()) is not None:
+            self._next_lease = None
             self._use(lease)
             try:
                 await self._context.dialer.connect(self._callbacks, lease.address)
@@ -51,6 +61,17 @@ class BackendSocket:
             else:
                 return None
         return search.reason
+
+    def find_another(self) -> bool:
+        """Take room on another backend, since this one has closed the connection without a byte. False without."""
+        if self._search is None:
+            return False
+        self._search.lease_failed(CLOSED_SILENTLY)
+        self._next_lease = self._search.next_lease()
+        if self._next_lease is None:
+            return False
+        self._use(self._next_lease)
+        return True
 
     async def log_in(self, credentials: bytes) -> str | None:
         """Connect and log in to the best backend that can be reached. Returns the reason if none can."""

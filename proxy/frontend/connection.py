@@ -13,7 +13,7 @@ from proxy.access.handle_access import HandleAccess
 from proxy.access.impersonation import ProxyUsers
 from proxy.config.endpoints import Listener
 from proxy.config.memory_shares import COPIES
-from proxy.frontend.backend_socket import BackendSocket
+from proxy.frontend.backend_socket import CLOSED_SILENTLY, BackendSocket
 from proxy.frontend.context import OWNER_BYTES, ServerContext
 from proxy.frontend.key_checks import key_terms
 from proxy.frontend.rewrite_service import tell_outcome
@@ -216,10 +216,17 @@ class Connection:
         self._execute(self._relay.backend_data(data))
 
     def _backend_lost(self) -> None:
-        if self._backend.lease is not None:
-            # A backend that has answered anything was judged by that.
-            self._backend.lease.backend_failed("closed the connection without a word")
-            self._execute(self._relay.backend_lost(str(self._backend.lease.address)))
+        if self._backend.lease is None:
+            return
+        # A backend that has answered anything was judged by that.
+        self._backend.lease.backend_failed(CLOSED_SILENTLY)
+        address = str(self._backend.lease.address)
+        if self._relay.may_log_in_elsewhere and self._backend.find_another():
+            log.info("%s: the backend %s closed the connection unanswered; trying another", self._name, address)
+            self._pause_client("backend", on=False)
+            self._execute(self._relay.log_in_elsewhere())
+        else:
+            self._execute(self._relay.backend_lost(address))
 
     def _backend_writable(self, writable: bool) -> None:  # noqa: FBT001 - asyncio tells by two callbacks
         self._pause_client("backend", on=not writable)

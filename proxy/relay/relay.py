@@ -28,6 +28,7 @@ from proxy.relay.commands import (
     CallRefused,
     Close,
     Command,
+    ConnectBackend,
     MoveBackend,
     SendBackend,
     SendClient,
@@ -243,6 +244,18 @@ class Relay:
             f"the backend {backend} closed the connection before it answered: if that goes on, all of its threads "
             "may be taken (hive.server2.thrift.max.worker.threads)"
         )
+
+    @property
+    def may_log_in_elsewhere(self) -> bool:
+        """True if the backend has been sent a login alone, all of it, and no byte of its own has come."""
+        return self.awaits_login and not self._has_backend_answered
+
+    def log_in_elsewhere(self) -> list[Command]:
+        """The backend has closed the connection without a byte, and another one is to be sent the same login."""
+        if not self.may_log_in_elsewhere:
+            raise LocalProtocolError(f"no login to send again in phase {self.phase.value}")
+        self._handshake.turn = HandshakeStep.CONNECTING
+        return [ConnectBackend()]
 
     def close(self, reason: str) -> list[Command]:
         """One side has gone, or the shell wants the end."""

@@ -38,6 +38,8 @@ class StandIn:
         self._tls = tls
         self.peers: list[Peer] = []
         self.calls: list[str] = []
+        # The number of connections so far.
+        self.met = 0
         self._server: asyncio.Server | None = None
         self._port = 0
 
@@ -64,6 +66,7 @@ class StandIn:
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         peer = Peer(reader, writer)
         self.peers.append(peer)
+        self.met += 1
         try:
             with suppress(OSError, asyncio.IncompleteReadError):
                 await self._meet(peer)

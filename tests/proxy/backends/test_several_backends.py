@@ -99,33 +99,73 @@ async def test_a_backend_that_comes_back_is_found_by_one_client_and_used_by_the_
         assert on.backends.views()[0].breaker == "closed"
 
 
-@pytest.mark.parametrize(
-    ("mood", "patience_s", "reason", "told"),
-    [
-        # The other backend has to answer within that too, on a busy machine.
-        (Mood.HANGS, 0.5, "no answer to a login within 0.5 s", "did not answer a login within 0.5 s"),
-        (
-            Mood.CLOSES,
-            PATIENCE_S,
-            "closed the connection without a word",
-            "hive.server2.thrift.max.worker.threads",
-        ),
-    ],
-)
-async def test_a_backend_that_accepts_and_says_nothing_is_left_alone_too(
-    mood: Mood, patience_s: float, reason: str, told: str
-) -> None:
-    async with several(2, SPREAD, handshake_timeout_s=patience_s) as on:
-        on.servers[0].mood = mood
+async def test_a_backend_that_accepts_and_says_nothing_is_left_alone_too() -> None:
+    # The other backend has to answer within that too, on a busy machine.
+    async with several(2, SPREAD, handshake_timeout_s=0.5) as on:
+        on.servers[0].mood = Mood.HANGS
         unserved = []
         for _ in range(4 * FAILURES_MAX):
             client = await on.connect()
             if await beginning(client) != ACCEPTED:
                 unserved.append(await client.rest())
         # Whoever met it was not served, and who that was had to be found out.
-        assert [told.encode() in sentence for sentence in unserved] == [True] * FAILURES_MAX
+        told = b"did not answer a login within 0.5 s"
+        assert [told in sentence for sentence in unserved] == [True] * FAILURES_MAX
         view = on.backends.views()[0]
-        assert (view.breaker, view.last_failures[0].reason) == ("open", reason)
+        assert (view.breaker, view.last_failures[0].reason) == ("open", "no answer to a login within 0.5 s")
+
+
+async def test_a_login_that_a_backend_closes_without_a_byte_is_tried_at_the_next() -> None:
+    async with several(3, SPREAD) as on:
+        on.servers[0].mood = on.servers[1].mood = Mood.CLOSES
+        clients = [await on.log_in(f"user {number}") for number in range(4 * FAILURES_MAX)]
+        for client in clients:
+            await client.open_session()
+            assert await client.is_served()
+        for view in on.backends.views()[:2]:
+            assert (view.breaker, view.connections) == ("open", 0)
+            assert view.last_failures[0].reason == "closed the connection without a word"
+        assert on.loads == [0, 0, len(clients)]
+
+
+async def test_a_login_that_all_of_them_close_is_answered_by_an_error() -> None:
+    async with several(2, SPREAD) as on:
+        on.servers[0].mood = on.servers[1].mood = Mood.CLOSES
+        assert "hive.server2.thrift.max.worker.threads" in await on.refusal()
+        await on.all_gone()
+        assert on.loads == [0, 0]
+        assert [view.failures for view in on.backends.views()] == [1, 1]
+
+
+async def test_of_backends_that_close_a_login_or_are_gone_each_is_told() -> None:
+    async with several(2, SPREAD) as on:
+        on.servers[0].mood = Mood.CLOSES
+        await on.servers[1].die()
+        # In either order.
+        told = {await on.refusal() for _ in range(2)}
+        assert all("closed the connection" in sentence for sentence in told)
+
+
+async def test_a_client_that_leaves_while_another_backend_is_tried_leaves_nothing_behind() -> None:
+    async with several(1, SPREAD, connect_timeout_s=PATIENCE_S) as on:
+        on.servers[0].mood = Mood.CLOSES
+        with black_hole() as hole:
+            on.backends.configure([hole, on.servers[0].member])
+            for _ in range(FAILURES_MAX):
+                peer = await on.connect()
+                await asyncio.sleep(0.05)
+                await peer.closed()
+            await eventually(lambda: on.proxy.connection_count == 0)
+            assert on.loads == [0, 0]
+
+
+async def test_a_login_goes_to_no_other_backend_once_one_has_spoken() -> None:
+    async with several(2, SPREAD) as on:
+        on.servers[0].mood = on.servers[1].mood = Mood.REFUSES_LOGINS
+        peer = await on.connect()
+        await peer.expect(encode_sasl(SaslStatus.BAD, b"wrong password"))
+        assert await peer.rest() == b""
+        assert sum(server.met for server in on.servers) == 1
 
 
 async def test_wrong_passwords_and_clients_that_leave_say_nothing_against_a_backend() -> None:
