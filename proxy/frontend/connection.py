@@ -133,12 +133,17 @@ class Connection:
         """The memory that calls of the client take. Back pressure bounds replies, each connection's own."""
         backend = self._backend.transport
         unsent = 0 if backend is None else backend.get_write_buffer_size()
-        return COPIES * self._relay.waiting_bytes + unsent
+        return COPIES * (self._relay.waiting_bytes + self._wrapped_bytes) + unsent
 
     @property
     def unfinished_bytes(self) -> int:
-        """The bytes of a call of the client's that has begun to come."""
-        return self._relay.unfinished_bytes
+        """The bytes of a call of the client's that has begun to come, also where nobody can read them yet."""
+        return self._relay.unfinished_bytes + (self._wrapped_bytes if self._relay.takes_calls else 0)
+
+    @property
+    def _wrapped_bytes(self) -> int:
+        """The bytes of the client's that wait to be unwrapped, or have been a moment ago."""
+        return self._client.unread_bytes if isinstance(self._client, ProtectedTransport) else 0
 
     def pause_for_memory(self, *, on: bool) -> None:
         """Read nothing of the client, or go on. Its replies go on in any case."""
@@ -302,7 +307,10 @@ class Connection:
 
     def _protect_client(self, layer: SecurityLayer) -> None:
         if self._client is not None:
-            self._client = ProtectedTransport(self._client, layer)
+            # They count as what they become: a call.
+            self._client = ProtectedTransport(
+                self._client, layer, lambda count: self._context.memory.bytes_came(COPIES * count)
+            )
             self._client.set_write_buffer_limits(high=self._settings.write_buffer_bytes_max)
 
     def _pause_client(self, reason: str, *, on: bool) -> None:

@@ -129,7 +129,12 @@ class Relay:
     @property
     def unfinished_bytes(self) -> int:
         """Bytes of a call that waits for more of its bytes, and for nothing else."""
-        return self._client_buffer.waiting_bytes if self.phase in _TAKING else 0
+        return self._client_buffer.waiting_bytes if self.takes_calls else 0
+
+    @property
+    def takes_calls(self) -> bool:
+        """True if calls of the client are handled as they come."""
+        return self.phase in _TAKING
 
     @property
     def own_operation(self) -> InternalOperation:
