@@ -8,14 +8,12 @@ from typing import Final
 
 from proxy.backends.backend import Backend
 from proxy.backends.pool import BackendPool
-from proxy.kerberos.errors import KerberosError
 from proxy.operations.internal_call import Call
 from proxy.upstream.dialer import Dialer
 from proxy.upstream.errors import BackendError, OwnLoginError, UnsentError
 from proxy.upstream.http_connections import HttpConnections, HttpReply
 from proxy.upstream.http_cookies import cookies_for, mark_of_backend, marks_in
 from proxy.upstream.http_headers import Caller, forwarded_headers
-from proxy.upstream.kerberos_login import principal_of_login
 from proxy.upstream.login_cookies import CookieOwner, LoginCookie, SessionCookies
 from proxy.wire.hs2.calls import CLOSE_SESSION, SessionHandle
 
@@ -31,7 +29,6 @@ class HttpUpstreams:
         # A session at a kerberized backend says for whom it is by its configuration, which doAs would overrule.
         self.takes_do_as = dialer.upstream.kerberos is None
         self.connections = HttpConnections(dialer)
-        self.kerberos = dialer.upstream.kerberos
         self.cookies = SessionCookies()
         self.backends = backends
         self.key = key
@@ -127,14 +124,11 @@ class HttpUpstream:
         return incoming
 
     def _cookie_for(self, call: Call) -> LoginCookie | None:
-        upstreams = self._upstreams
-        if upstreams.kerberos is None:
+        upstreams, member = self._upstreams, self.backend.member
+        principal = upstreams.connections.principal_at(member.address, self.credentials or b"")
+        if principal is None:
             return None
-        try:
-            principal = principal_of_login(upstreams.kerberos, self.credentials or b"")
-        except KerberosError as error:
-            raise OwnLoginError(f"the backend {self.backend.member.address}: {error}") from None
-        self._owner = CookieOwner(self.backend.member.name, "\0".join(sorted(self.names)), principal)
+        self._owner = CookieOwner(member.name, "\0".join(sorted(self.names)), principal)
         self._cookie = upstreams.cookies.cookie_for(self._owner, call)
         return self._cookie
 

@@ -76,6 +76,14 @@ class HttpConnections:
         _CLOSING.add(task)
         task.add_done_callback(_CLOSING.discard)
 
+    def principal_at(self, address: Address, credentials: bytes) -> str | None:
+        """The principal of calls with these credentials; None without Kerberos. Raises OwnLoginError."""
+        kerberos = self._dialer.upstream.kerberos
+        try:
+            return None if kerberos is None else principal_of_login(kerberos, credentials)
+        except KerberosError as error:
+            raise OwnLoginError(f"the backend {address}: {error}") from None
+
     async def post(  # noqa: PLR0913, PLR0917 - a request, and as whom it is made
         self,
         address: Address,

@@ -40,8 +40,9 @@ from support.scripted_session import HOST
 from proxy.config.address import Address
 from proxy.config.endpoints import Transport, Upstream
 from proxy.config.kerberos import KerberosSection
+from proxy.operations.internal_call import Call
 from proxy.upstream.dialer import Dialer
-from proxy.upstream.errors import LoginError, OwnLoginError
+from proxy.upstream.errors import OwnLoginError
 from proxy.upstream.http_link import HttpLink
 from proxy.wire.hs2.calls import OperationState, SessionHandle
 from proxy.wire.sasl import plain_response
@@ -55,6 +56,7 @@ from support.server_config import server_config  # noqa: E402
 
 KERBEROS, SPNEGO = "1.2.840.113554.1.2.2", "1.3.6.1.5.5.2"
 OPEN, OPENED = message(open_session()), message(session_opened())
+FETCH = Call("FetchResults", 1, message(fetch()), 1000)
 NOT_ALLOWED = f"web/localhost@{REALM}"
 # Every principal of the realm is the user "shared".
 ONE_NAME = (r"RULE:[1:$1@$0](.*@.*)s/.*/shared/",)
@@ -385,13 +387,20 @@ async def test_further_connections_are_opened_by_the_clients_own_tickets(realm: 
         link = HttpLink(address, Dialer(config.upstream()), 30.0)
         await link.open(logins.credentials_with_ticket(token)[0], "a client")
         links.append((user, link))
+    answer = message(reply("FetchResults"))
     for user, link in links:
-        asking = asyncio.create_task(link.check_login())
+        asking = asyncio.create_task(link.ask(FETCH))
         asked = await played.next()
         assert proven(realm, asked) == f"{user}@{REALM}"
-        asked.answer(response(404, b""))
-        with pytest.raises(Exception, match="404"):
-            await asking
+        asked.answer(ok(answer, f"Set-Cookie: {COOKIE.format(user, 1)}"))
+        assert await asking == answer
+    for user, link in links:
+        asking = asyncio.create_task(link.ask(FETCH))
+        asked = await played.next()
+        assert asked.header("Cookie") == [COOKIE.format(user, 1)], "each has a cookie of its own"
+        assert asked.header("Authorization") == []
+        asked.answer(ok(answer))
+        assert await asking == answer
         link.close()
 
 
@@ -399,7 +408,6 @@ async def test_without_tickets_of_the_client_nothing_is_asked(realm: Realm, back
     _, address = backend
     config = server_config((), kerberos=delegating(realm), upstream=Upstream(Transport.HTTP))
     link = HttpLink(address, Dialer(config.upstream()), 30.0)
-    await link.open(plain_response("anna", "anonymous"), "a client")
-    with pytest.raises((OwnLoginError, LoginError), match="there are no tickets of the client"):
-        await link.check_login()
+    with pytest.raises(OwnLoginError, match="there are no tickets of the client"):
+        await link.open(plain_response("anna", "anonymous"), "a client")
     link.close()
