@@ -10,7 +10,7 @@ from typing import Any
 from proxy.backends.pool import BackendPool, PoolSettings
 from proxy.config.address import Address
 from proxy.config.backend_list import PoolMember
-from proxy.config.endpoints import Listener
+from proxy.config.endpoints import Listener, Transport
 from proxy.operations.session_port import SessionOpening
 from proxy.server import Proxy
 from proxy.wire.sasl import SaslReader, SaslStatus, encode_sasl, plain_start
@@ -169,6 +169,7 @@ async def several(
     limits: PoolSettings | None = None,
     *,
     clock: "Clock | None" = None,
+    transport: Transport = Transport.SASL,
     **keys: Any,
 ) -> AsyncIterator[Several]:
     servers = [StandIn() for _ in range(count)]
@@ -177,7 +178,7 @@ async def several(
             await server.listen()
             stack.push_async_callback(server.die)
         backends = BackendPool([server.member for server in servers], clock or Clock(), limits)
-        listener = Listener(Address(HOST, 0))
+        listener = Listener(Address(HOST, 0), transport)
 
         def open_port(opened: SessionOpening) -> Rewriter:
             on.opened.append(opened)

@@ -78,7 +78,7 @@ def kerberized_spark(
 
 
 def _tls(directory: Path, java: Java) -> dict[str, str]:
-    """Settings for TLS, and the certificate `spark.pem` in the directory. It has the host, which Jetty looks at."""
+    """Settings for TLS, and the certificate `spark.pem` in the directory. Jetty asks for the host in it."""
     directory.mkdir(parents=True, exist_ok=True)
     password, store = "of-the-store", str(directory / "spark.p12")
     for command in (

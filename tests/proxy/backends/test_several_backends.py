@@ -7,15 +7,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import aiohttp
 import pytest
 from support.backend_farm import Client, Clock, Mood, several
-from support.relay_dialogue import ACCEPTED, execute
+from support.http_stage import basic, message
+from support.relay_dialogue import ACCEPTED, execute, open_session, session_opened
 from support.scripted_session import HOST, PATIENCE_S, Peer, eventually
 
 from proxy.backends.circuit_breaker import FAILURES_MAX, OPEN_S
 from proxy.backends.pool import PoolSettings
 from proxy.config.address import Address
 from proxy.config.backend_list import PoolMember
+from proxy.config.endpoints import Transport
 from proxy.frontend import graceful_close
 from proxy.operations.query import Query
 from proxy.wire.sasl import SaslStatus, encode_sasl, plain_start
@@ -126,6 +129,16 @@ async def test_a_login_that_a_backend_closes_without_a_byte_is_tried_at_the_next
             assert (view.breaker, view.connections) == ("open", 0)
             assert view.last_failures[0].reason == "closed the connection without a word"
         assert on.loads == [0, 0, len(clients)]
+
+
+async def test_clients_over_http_never_hear_of_it_either() -> None:
+    async with several(2, SPREAD, transport=Transport.HTTP) as on, aiohttp.ClientSession() as clients:
+        on.servers[0].mood = Mood.CLOSES
+        for number in range(4):
+            url = f"http://{HOST}:{on.proxy.port}/cliservice"
+            async with clients.post(url, data=message(open_session()), headers=basic(f"user {number}")) as got:
+                assert (got.status, await got.read()) == (200, message(session_opened()))
+        assert on.servers[0].met > 0
 
 
 async def test_a_login_that_all_of_them_close_is_answered_by_an_error() -> None:
