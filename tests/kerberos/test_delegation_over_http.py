@@ -23,6 +23,8 @@ from support.http_stage import (
 from support.kdc import REALM, require_kerberos
 from support.ldap_directory import missing_directory_parts
 from support.relay_dialogue import (
+    AGAIN,
+    OPERATION,
     SESSION,
     close_session,
     execute,
@@ -320,6 +322,7 @@ async def test_operations_of_a_session_have_its_cookie(realm: Realm) -> None:
         cookie = await open_with_cookie(on, realm, "anna", 1)
         answers = {
             message(execute("SELECT 1", session=session(1))): message(executed()),
+            message(execute("SELECT 2", session=session(1))): message(executed(operation=AGAIN)),
             message(get_status()): message(status_is(OperationState.RUNNING)),
             message(fetch()): message(reply("FetchResults")),
             message(operation_call("CloseOperation")): message(reply("CloseOperation")),
@@ -331,12 +334,13 @@ async def test_operations_of_a_session_have_its_cookie(realm: Realm) -> None:
             assert asked.header("Cookie") == [cookie]
             asked.answer(ok(answer))
             assert await body_of(post) == answer
-        # With the session its cookie has gone.
-        post = on.start(message(fetch()), negotiate(realm))
-        asked = await next_call(on, message(fetch()))
-        assert proven(realm, asked) == f"anna@{REALM}"
-        asked.answer(ok(message(reply("FetchResults"))))
-        await body_of(post)
+        # With the session its cookie has gone, also where an operation was left open.
+        for operation in (OPERATION, AGAIN):
+            post = on.start(message(fetch(operation=operation)), negotiate(realm))
+            asked = await next_call(on, message(fetch(operation=operation)))
+            assert proven(realm, asked) == f"anna@{REALM}"
+            asked.answer(ok(message(reply("FetchResults"))))
+            await body_of(post)
 
 
 async def test_an_expired_cookie_costs_one_more_ticket(realm: Realm) -> None:

@@ -212,6 +212,24 @@ async def test_a_session_goes_on_by_its_own_cookie(realm: Realm) -> None:
             assert (status, body, "Set-Cookie" in got.headers) == (200, message(executed()), False)
 
 
+async def test_a_handle_that_nobody_has_seen_brings_no_client_anothers_cookie(realm: Realm) -> None:
+    """As after a restart: the server judges it, and both clients come to it as the proxy."""
+    async with stage(kerberos=realm.to_backend()) as on:
+        for user in ("anna", "bob"):
+            post = on.start(message(fetch()), negotiate(realm, user))
+            asked = await on.backend.next()
+            assert proven(realm, asked) == realm.PROXY
+            assert asked.header("Cookie") == []
+            asked.answer(ok(message(reply("FetchResults")), f"Set-Cookie: hive.server2.auth=cu=proxy&rn={user}"))
+            await body_of(post)
+        for user in ("anna", "bob"):
+            post = on.start(message(fetch()), negotiate(realm, user))
+            asked = await on.backend.next()
+            assert asked.header("Cookie") == [f"hive.server2.auth=cu=proxy&rn={user}"]
+            asked.answer(ok(message(reply("FetchResults"))))
+            await body_of(post)
+
+
 async def test_a_backend_over_http_that_refuses_the_proxy_does_not_refuse_the_client(
     realm: Realm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
