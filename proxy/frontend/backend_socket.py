@@ -55,27 +55,45 @@ class BackendSocket:
             self._next_lease = None
             self._use(lease)
             try:
-                await self._context.dialer.connect(self._callbacks, lease.address)
+                # Nobody hears the events of an attempt that fails late, after its socket was open. And nothing
+                # is lost meanwhile: servers speak second.
+                transport = await self._context.dialer.connect(asyncio.Protocol, lease.address)
             except UnreachableError as error:
                 search.lease_failed(str(error))
-            else:
-                return None
+                continue
+            if transport.is_closing():
+                search.login_unanswered(CLOSED_SILENTLY)
+                continue
+            transport.set_protocol(self._callbacks())
+            self.connected(transport)
+            return None
         return search.reason
 
     def find_another(self) -> bool:
         """Take room on another backend, since this one has closed the connection without a byte. False without."""
         if self._search is None:
             return False
-        self._search.lease_failed(CLOSED_SILENTLY)
+        self._search.login_unanswered(CLOSED_SILENTLY)
         self._next_lease = self._search.next_lease()
         if self._next_lease is None:
             return False
         self._use(self._next_lease)
         return True
 
+    def answered(self) -> None:
+        """The backend has sent bytes."""
+        if self.lease is not None:
+            self.lease.backend_answered()
+        if self._search is not None:
+            self._search.login_answered()
+
+    def time_is_up(self, reason: str) -> str:
+        """Return why there is no connection yet, for a client that has waited for as long as it may."""
+        return reason if self._search is None else self._search.time_is_up(reason)
+
     async def log_in(self, credentials: bytes) -> str | None:
         """Connect and log in to the best backend that can be reached. Returns the reason if none can."""
-        search = self._context.backends.search(plain_user(credentials))
+        search = self._search = self._context.backends.search(plain_user(credentials))
         while (lease := search.next_lease()) is not None:
             self._use(lease)
             try:

@@ -198,16 +198,8 @@ class Connection:
     # --- the backend's socket
 
     def _backend_side(self) -> SocketCallbacks:
-        return SocketCallbacks(
-            self._backend_connected, self._backend_data, self._backend_lost, self._backend_writable
-        )
-
-    def _backend_connected(self, transport: asyncio.Transport) -> None:
-        self._backend.connected(transport)
-        if self._ended:
-            transport.abort()
-            return
-        self._execute(self._relay.backend_connected())
+        # Taken over when it is open.
+        return SocketCallbacks(lambda _: None, self._backend_data, self._backend_lost, self._backend_writable)
 
     def _backend_data(self, data: bytes) -> None:
         self.last_activity = self._loop.time()
@@ -216,22 +208,22 @@ class Connection:
             self._client.write(data)
             return
         # The first bytes always come here.
-        if self._backend.lease is not None:
-            self._backend.lease.backend_answered()
+        self._backend.answered()
         self._execute(self._relay.backend_data(data))
 
     def _backend_lost(self) -> None:
         if self._backend.lease is None:
             return
-        # A backend that has answered anything was judged by that.
-        self._backend.lease.backend_failed(CLOSED_SILENTLY)
         address = str(self._backend.lease.address)
-        if self._relay.may_log_in_elsewhere and self._backend.find_another():
+        if not self._relay.may_log_in_elsewhere:
+            # One that has answered anything was judged by that.
+            self._backend.lease.backend_failed(CLOSED_SILENTLY)
+        elif self._backend.find_another():
             log.info("%s: the backend %s closed the connection unanswered; trying another", self._name, address)
             self._pause_client("backend", on=False)
             self._execute(self._relay.log_in_elsewhere())
-        else:
-            self._execute(self._relay.backend_lost(address))
+            return
+        self._execute(self._relay.backend_lost(address))
 
     def _backend_writable(self, writable: bool) -> None:  # noqa: FBT001 - asyncio tells by two callbacks
         self._pause_client("backend", on=not writable)
@@ -356,9 +348,8 @@ class Connection:
             failure = await self._backend.log_in(credentials)
             if failure is None:
                 log.info("%s: the client has logged in as %r", self._name, plain_user(credentials))
-                self._execute(self._relay.backend_connected())
-        if failure is not None:
-            self._execute(self._relay.backend_failed(failure))
+        relay = self._relay
+        self._execute(relay.backend_connected() if failure is None else relay.backend_failed(failure))
 
     async def _move(self, name: str) -> None:
         """Go on with another backend. If it cannot be reached, this one answers for an unknown handle."""
@@ -432,6 +423,9 @@ class Connection:
             if self._relay.awaits_login and self._backend.lease is not None:
                 self._backend.lease.backend_failed(f"no answer to a login {within}")
                 self.close_with_error(f"the backend {self._backend.lease.address} did not answer a login {within}")
+            elif self._relay.awaits_connection:
+                reason = self._backend.time_is_up(f"no answer {within}")
+                self._execute(self._relay.backend_failed(reason))
             self.close(f"no completed negotiation {within}")
 
     def _activity(self) -> Activity:

@@ -111,6 +111,11 @@ class Relay:
         return self.phase is Phase.NEGOTIATING and self._handshake.turn is HandshakeStep.SERVER
 
     @property
+    def awaits_connection(self) -> bool:
+        """True if the client waits for the connection to a backend, and can read why there is none."""
+        return self.phase is Phase.NEGOTIATING and self._handshake.turn is HandshakeStep.CONNECTING
+
+    @property
     def may_await_replies(self) -> bool:
         """True if a call is under way, or nobody can tell."""
         return self.phase is Phase.TRANSPARENT or self.awaits_replies

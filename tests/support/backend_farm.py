@@ -26,6 +26,7 @@ class Mood(Enum):
     WORKS = "answers"
     HANGS = "accepts and says nothing"
     CLOSES = "accepts and closes"
+    HANGS_UP = "reads a login and closes"
     STALLS = "answers everything but statements"
     REFUSES_LOGINS = "says that the password is wrong"
 
@@ -86,6 +87,8 @@ class StandIn:
                 if not (data := await peer.reader.read(4096)):
                     return
                 sasl.feed(data)
+        if self.mood is Mood.HANGS_UP:
+            return
         if self.mood is Mood.REFUSES_LOGINS:
             peer.send(encode_sasl(SaslStatus.BAD, b"wrong password"))
             return

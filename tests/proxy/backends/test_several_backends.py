@@ -3,7 +3,7 @@
 import asyncio
 import random
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -21,7 +21,8 @@ from proxy.config.backend_list import PoolMember
 from proxy.config.endpoints import Transport
 from proxy.frontend import graceful_close
 from proxy.operations.query import Query
-from proxy.wire.sasl import SaslStatus, encode_sasl, plain_start
+from proxy.upstream.dialer import Dialer, UnreachableError
+from proxy.wire.sasl import PLAIN, SaslStatus, encode_sasl, plain_start
 
 SPREAD = PoolSettings(login_together_max=0)
 
@@ -147,7 +148,75 @@ async def test_a_login_that_all_of_them_close_is_answered_by_an_error() -> None:
         assert "hive.server2.thrift.max.worker.threads" in await on.refusal()
         await on.all_gone()
         assert on.loads == [0, 0]
-        assert [view.failures for view in on.backends.views()] == [1, 1]
+        # The login may have been the reason.
+        assert sum(view.failures for view in on.backends.views()) == 1
+
+
+async def test_no_client_opens_the_circuit_breakers_of_all_by_a_login_that_makes_servers_close() -> None:
+    async with several(4, SPREAD) as on:
+        for server in on.servers:
+            server.mood = Mood.HANGS_UP
+        for _ in range(FAILURES_MAX):
+            assert "closed the connection" in await on.refusal()
+        assert [server.met for server in on.servers] == [FAILURES_MAX] * 4
+        assert sum(view.failures for view in on.backends.views()) == FAILURES_MAX
+        for server in on.servers:
+            server.mood = Mood.WORKS
+        peer = Peer(*await asyncio.open_connection(HOST, on.proxy.port))
+        peer.send(encode_sasl(SaslStatus.START, PLAIN) + encode_sasl(SaslStatus.BAD, b"x"))
+        assert b"expected a SASL response, got BAD" in await peer.rest()
+        assert [server.met for server in on.servers] == [FAILURES_MAX] * 4
+        await peer.closed()
+
+
+async def test_a_connection_that_comes_too_late_is_not_mistaken_for_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    connect, dialled = Dialer.connect, 0
+
+    async def late(self: Dialer, protocol: Callable[[], asyncio.Protocol], address: Address) -> asyncio.Transport:
+        nonlocal dialled
+        dialled += 1
+        if dialled > 1:
+            await asyncio.sleep(0.05)
+            return await connect(self, protocol, address)
+        # The time is up as the socket opens, so that the loop has told of it.
+        transport = await connect(self, protocol, address)
+        transport.close()
+        raise UnreachableError("no connection within 10 s")
+
+    monkeypatch.setattr(Dialer, "connect", late)
+    async with several(4, SPREAD) as on:
+        client = await on.log_in()
+        await client.open_session()
+        await eventually(lambda: sum(server.connections for server in on.servers) == 1)
+        assert (dialled, sum(on.loads)) == (2, 1)
+        await on.all_gone()
+        await eventually(lambda: sum(server.connections for server in on.servers) == 0)
+
+
+async def test_a_client_hears_why_where_the_second_backend_cannot_be_connected_in_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    connect, dialled = Dialer.connect, 0
+
+    async def hanging(
+        self: Dialer, protocol: Callable[[], asyncio.Protocol], address: Address
+    ) -> asyncio.Transport:
+        nonlocal dialled
+        dialled += 1
+        if dialled > 1:
+            await asyncio.sleep(PATIENCE_S)
+        return await connect(self, protocol, address)
+
+    monkeypatch.setattr(Dialer, "connect", hanging)
+    async with several(2, SPREAD, handshake_timeout_s=0.5, connect_timeout_s=PATIENCE_S) as on:
+        on.servers[0].mood = on.servers[1].mood = Mood.CLOSES
+        told = await on.refusal()
+        assert "closed the connection without a word" in told
+        assert "no answer within 0.5 s" in told
+        await on.all_gone()
+        assert on.loads == [0, 0]
 
 
 async def test_of_backends_that_close_a_login_or_are_gone_each_is_told() -> None:

@@ -31,7 +31,7 @@ from proxy.relay.commands import Close, Command, ConnectBackend, StatementHeld, 
 from proxy.relay.connection_profile import ConnectionProfile
 from proxy.relay.phases import Phase
 from proxy.wire.hs2.calls import OperationState, encode_failure, encode_operation_call, encode_refusal
-from proxy.wire.sasl import SaslStatus, encode_sasl, refusal
+from proxy.wire.sasl import PLAIN, SaslStatus, encode_sasl, refusal
 from proxy.wire.thrift.errors import LocalProtocolError
 from proxy.wire.thrift.frames import frame
 
@@ -222,6 +222,15 @@ def test_a_login_that_was_not_answered_may_be_sent_to_another_backend() -> None:
     dialogue.backend(ACCEPTED)
     assert dialogue.backend_got() == open_session()
     assert dialogue.client_got() == ACCEPTED
+
+
+@pytest.mark.parametrize("status", [SaslStatus.START, SaslStatus.BAD, SaslStatus.ERROR])
+def test_a_login_that_a_server_would_drop_without_a_word_goes_to_none(status: SaslStatus) -> None:
+    dialogue = unopened(SASL)
+    (closed,) = dialogue.client(encode_sasl(SaslStatus.START, PLAIN) + encode_sasl(status, b"\0ann\0secret"))
+    assert isinstance(closed, Close)
+    assert closed.reason.endswith(f"expected a SASL response, got {status.name}")
+    assert dialogue.client_got() == refusal(closed.reason)
 
 
 @pytest.mark.parametrize("heard", [ACCEPTED[:1], ACCEPTED], ids=["a byte", "its answer"])
