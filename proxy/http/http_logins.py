@@ -6,6 +6,7 @@ with the tickets of its client (`proxy.kerberos.delegation`), which are used in 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import time
@@ -55,6 +56,7 @@ class HttpLogins:
         self._key = token_bytes(32)
         # By digests of names and passwords, oldest first.
         self._remembered: dict[bytes, tuple[bytes, float]] = {}
+        self._purge: asyncio.TimerHandle | None = None
 
     @property
     def challenges(self) -> list[str]:
@@ -99,14 +101,22 @@ class HttpLogins:
         return credentials
 
     def _remember(self, digest: bytes, credentials: bytes) -> None:
-        now = time.monotonic()
         self._remembered.pop(digest, None)
-        # Tickets are kept no longer than they are used.
-        while self._remembered and (
-            len(self._remembered) >= _REMEMBERED_MAX or next(iter(self._remembered.values()))[1] <= now
-        ):
+        if len(self._remembered) >= _REMEMBERED_MAX:
             del self._remembered[next(iter(self._remembered))]
-        self._remembered[digest] = credentials, now + _REMEMBERED_S
+        self._remembered[digest] = credentials, time.monotonic() + _REMEMBERED_S
+        if self._purge is None:
+            self._purge = asyncio.get_running_loop().call_later(_REMEMBERED_S, self._forget_ended)
+
+    def _forget_ended(self) -> None:
+        """Keep tickets no longer than they are used, whether or not somebody else logs in."""
+        now, self._purge = time.monotonic(), None
+        while self._remembered:
+            digest, (_, until) = next(iter(self._remembered.items()))
+            if until > now:
+                self._purge = asyncio.get_running_loop().call_later(until - now, self._forget_ended)
+                return
+            del self._remembered[digest]
 
 
 def _decoded(token: str) -> bytes:

@@ -130,8 +130,15 @@ class HttpConnections:
         pair = cookie.pair_for(principal)
         if pair is None:
             return None
-        response = await self._send(address, message, "", [*headers, ("Cookie", pair)])
+        try:
+            response = await self._send(address, message, "", [*headers, ("Cookie", pair)])
+        except BackendError:
+            # A server that takes the cookie no more may say so before it has read a long call, and close: then its
+            # 401 is lost. The call is not made again, since it may have run; the next one has a ticket.
+            cookie.drop(pair)
+            raise
         if response.status != HTTPStatus.UNAUTHORIZED:
+            cookie.accepted()
             return response
         response.close()
         cookie.refused(pair)

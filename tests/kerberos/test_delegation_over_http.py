@@ -367,6 +367,24 @@ async def test_an_expired_cookie_costs_one_more_ticket(realm: Realm) -> None:
         assert "WWW-Authenticate" not in got.headers
 
 
+async def test_a_cookie_whose_call_is_broken_off_is_not_tried_again(realm: Realm) -> None:
+    """A server may refuse a long call before it has read it, and its answer is then lost. It may have run too."""
+    async with stage(kerberos=delegating(realm)) as on:
+        cookie = await open_with_cookie(on, realm, "anna", 1)
+        call = message(execute("SELECT 1", session=session(1)))
+        post = on.start(call, negotiate(realm))
+        asked = await next_call(on, call)
+        assert asked.header("Cookie") == [cookie]
+        asked.peer.writer.transport.abort()
+        status, *_ = await post
+        assert status == 502
+        post = on.start(call, negotiate(realm))
+        asked = await next_call(on, call)
+        assert proven(realm, asked) == f"anna@{REALM}"
+        asked.answer(ok(message(executed()), f"Set-Cookie: {COOKIE.format('anna', 2)}"))
+        assert await body_of(post) == message(executed())
+
+
 # --- connections beside a client's calls: checks of keys, shadow mode
 
 

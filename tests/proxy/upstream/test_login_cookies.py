@@ -15,7 +15,7 @@ from support.relay_dialogue import (
 from proxy.operations.internal_call import Call
 from proxy.upstream import login_cookies
 from proxy.upstream.login_cookies import CookieOwner, LoginCookie, SessionCookies
-from proxy.wire.hs2.calls import SessionHandle
+from proxy.wire.hs2.calls import OperationHandle, SessionHandle
 
 ANNA, BOB = CookieOwner("spark:1", "anna", "anna@R"), CookieOwner("spark:1", "bob", "bob@R")
 PAIR = "hive.server2.auth=cu=anna&rn=1&s=x="
@@ -47,6 +47,9 @@ def with_session() -> tuple[SessionCookies, LoginCookie]:
         (f"{PAIR}; SECURE", False, None),
         ('hive.server2.auth="cu=anna"', False, 'hive.server2.auth="cu=anna"'),
         (f"{PAIR}; Max-Age=0", True, None),
+        (f"{PAIR}; max-age = 0", True, None),
+        (f"{PAIR}; Max-Age=-1", True, None),
+        ('hive.server2.auth=""', True, None),
         ("hive.server2.auth=", True, None),
         ("hive.server2.auth=a b", True, None),
         ("hive.server2.auth=a\r\nX: 1", True, None),
@@ -121,6 +124,65 @@ def test_a_cookie_that_is_refused_again_and_again_is_not_tried_any_more() -> Non
         cookie.refused(pair)
 
 
+def test_one_end_of_a_cookie_counts_once_whatever_number_of_calls_it_meets() -> None:
+    cookie = LoginCookie("anna@R")
+    for number in range(10):
+        pair = f"{PAIR}{number}"
+        cookie.login_accepted("anna@R", [pair], is_encrypted=True)
+        for _ in range(5):
+            cookie.refused(pair)
+        cookie.login_accepted("anna@R", [pair], is_encrypted=True)
+        assert cookie.pair_for("anna@R") == pair
+        cookie.accepted()
+        cookie.drop(pair)
+        assert cookie.pair_for("anna@R") is None
+
+
+def test_a_server_takes_its_cookie_back() -> None:
+    cookie = LoginCookie("anna@R")
+    for said in (f"{PAIR}; Max-Age=0", "hive.server2.auth=; Max-Age=0", 'hive.server2.auth=""; max-age=-1'):
+        cookie.login_accepted("anna@R", [PAIR], is_encrypted=True)
+        cookie.login_accepted("anna@R", ["other=1; Max-Age=0"], is_encrypted=True)
+        assert cookie.pair_for("anna@R") == PAIR
+        cookie.login_accepted("anna@R", [said], is_encrypted=True)
+        assert cookie.pair_for("anna@R") is None
+
+
+def test_handles_that_are_made_up_take_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(login_cookies, "COOKIES_MAX", 2)
+    cookies, cookie = with_session()
+    for number in range(10):
+        handle = OperationHandle(OPERATION.replace(b"operation", b"operatio%d" % number))
+        of_bob = cookies.cookie_for(BOB, call("FetchResults", fetch(operation=handle)))
+        assert of_bob.pair_for("bob@R") is None
+        cookies.session_opened(BOB, OTHER, of_bob)
+    assert len(cookies) == 1
+    assert cookies.cookie_for(ANNA, EXECUTE) is cookie
+
+
+def test_a_handle_of_another_worker_has_the_cookie_that_its_first_call_brings() -> None:
+    cookies = SessionCookies()
+    cookie = cookies.cookie_for(ANNA, EXECUTE)
+    assert len(cookies) == 0
+    cookie.login_accepted("anna@R", [PAIR], is_encrypted=True)
+    assert cookies.cookie_for(ANNA, EXECUTE) is cookie
+
+
+def test_one_that_was_not_used_for_a_day_is_dropped() -> None:
+    now = 0.0
+    cookies = SessionCookies(lambda: now)
+    cookie = LoginCookie("anna@R")
+    cookie.login_accepted("anna@R", [PAIR], is_encrypted=True)
+    for session in (SESSION, OTHER):
+        cookies.session_opened(ANNA, session, cookie)
+    now = 86_399.0
+    assert cookies.cookie_for(ANNA, EXECUTE) is cookie
+    now = 86_400.0
+    cookies.cookie_for(BOB, OPEN)
+    assert len(cookies) == 1
+    assert cookies.cookie_for(ANNA, EXECUTE) is cookie
+
+
 def test_one_that_has_been_replaced_meanwhile_stays() -> None:
     cookie = LoginCookie("anna@R")
     cookie.login_accepted("anna@R", [PAIR], is_encrypted=True)
@@ -131,7 +193,9 @@ def test_one_that_has_been_replaced_meanwhile_stays() -> None:
 def test_their_number_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(login_cookies, "COOKIES_MAX", 2)
     cookies, cookie = with_session()
-    cookies.session_opened(ANNA, OTHER, LoginCookie("anna@R"))
+    another = LoginCookie("anna@R")
+    another.login_accepted("anna@R", [PAIR], is_encrypted=True)
+    cookies.session_opened(ANNA, OTHER, another)
     assert cookies.cookie_for(ANNA, EXECUTE) is cookie, "and is the last one used"
     cookies.reply_came(ANNA, EXECUTE, cookie, executed(operation=OPERATION)[4:])
     assert len(cookies) == 2
