@@ -69,6 +69,11 @@ class Lease:
             self._end_trial()
             self._backend.record_failure(reason)
 
+    def backend_failed_alone(self, reason: str) -> None:
+        """Count a failure of a lease released without a result: another backend has answered the same."""
+        self._backend.breaker.record_failure()
+        self._backend.record_failure(reason)
+
     def lease_for_proxy(self) -> Lease | None:
         """Return a lease for the proxy's own connection to the same backend, or None if it is full."""
         if self._backend.connections >= self._connections_max:
@@ -228,6 +233,9 @@ class BackendSearch:
         self._login = login
         self._failures: dict[Address, str] = {}
         self._lease: Lease | None = None
+        # Backends that closed the connection unanswered, as had one before them.
+        self._unjudged: list[Lease] = []
+        self._is_any_unanswered = False
 
     def next_lease(self) -> Lease | None:
         """Return a lease on the next backend, or None if the client has to be refused."""
@@ -245,6 +253,35 @@ class BackendSearch:
             self._failures[self._lease.address] = reason
             self._lease.backend_failed(reason)
             self._lease.release()
+
+    def login_unanswered(self, reason: str) -> None:
+        """Record that the backend of the last lease has closed the connection without a word about the login.
+
+        Something in the login may be the reason. So one such backend counts at once, and others only when another
+        backend has answered: no client opens the circuit breakers of all by one login.
+        """
+        if self._lease is None:
+            return
+        if self._is_any_unanswered:
+            self._unjudged.append(self._lease)
+            self._lease.release()
+        self._is_any_unanswered = True
+        self.lease_failed(reason)
+
+    def time_is_up(self, reason: str) -> str:
+        """Return the reason for a client that waits no longer for the last lease.
+
+        It does not count against the backend: those before it have used up a part of the time.
+        """
+        if self._lease is not None:
+            _ = self._failures.setdefault(self._lease.address, reason)
+        return self.reason
+
+    def login_answered(self) -> None:
+        """Count the backends that have not answered the login, since another one has."""
+        while self._unjudged:
+            lease = self._unjudged.pop()
+            lease.backend_failed_alone(self._failures[lease.address])
 
     @property
     def reason(self) -> str:

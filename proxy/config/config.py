@@ -169,8 +169,7 @@ def _checked(config: Config) -> Config:
     config.upstream()
     for listener in config.listeners():
         config.client_logins(listener, "localhost")
-    config.kerberos.expect_transport(config.backend.transport)
-    config.kerberos.expect_clients(section.transport for section in config.listener)
+    config.kerberos.expect_transport(config.backend.transport, has_tls=config.backend.tls)
     return config
 
 

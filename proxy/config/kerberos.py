@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
@@ -68,6 +67,9 @@ class KerberosSection(Section, frozen=True):
     # in as the client, by its forwardable ticket for `principal`, which the KDC has to let delegate to
     # `backend_principal` (S4U2Proxy), or by a ticket-granting ticket that the client sends.
     act_by: Literal["proxy_user", "delegation"] = "proxy_user"
+    # Logins over HTTP to backends without backend.tls. A ticket protects neither the statement nor the rows, and
+    # the cookie that answers it lets anybody in who reads along: for networks that are trusted alone.
+    cleartext_http: bool = False
 
     @property
     def takes_logins(self) -> bool:
@@ -116,8 +118,12 @@ class KerberosSection(Section, frozen=True):
         except KerberosError as error:
             raise ConfigError(f"kerberos: {error}") from None
 
-    def expect_transport(self, backend: str) -> None:
+    def expect_transport(self, backend: str, *, has_tls: bool) -> None:
         """Raise ConfigError where the backends speak something over which they cannot be logged in to."""
+        if self.cleartext_http and (backend != "http" or has_tls):
+            raise ConfigError(
+                'kerberos.cleartext_http would do nothing: it is for backend.transport "http" without TLS'
+            )
         if not self.takes_logins or backend == "sasl":
             return
         if backend != "http" or not self.backend_principal:
@@ -129,13 +135,10 @@ class KerberosSection(Section, frozen=True):
             raise ConfigError(
                 'kerberos.backend_qop would do nothing: backend.transport is "http", which TLS protects'
             )
-
-    def expect_clients(self, listeners: Iterable[str]) -> None:
-        """Raise ConfigError where clients come by a transport over which they cannot be served as configured."""
-        if self._delegates and "http" in listeners:
+        if not (has_tls or self.cleartext_http):
             raise ConfigError(
-                'kerberos.act_by: "delegation" is for clients of the binary protocol, and a listener has '
-                'transport = "http"; "proxy_user" serves both'
+                "kerberos: over HTTP a ticket protects neither statements nor rows: backend.tls has to be true, "
+                "or kerberos.cleartext_http where the network is trusted"
             )
 
     @property

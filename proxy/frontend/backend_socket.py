@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from typing import Final
 
 from proxy.access.handle_access import HandleAccess
-from proxy.backends.pool import Lease
+from proxy.backends.pool import BackendSearch, Lease
 from proxy.frontend.backend_switch import arrive
 from proxy.frontend.context import ServerContext
 from proxy.frontend.graceful_close import GracefulClose
@@ -18,6 +19,8 @@ from proxy.upstream.errors import BackendError, LoginError
 from proxy.wire.sasl import plain_user
 
 log = logging.getLogger(__name__)
+
+CLOSED_SILENTLY: Final = "closed the connection without a word"
 
 
 class BackendSocket:
@@ -38,23 +41,59 @@ class BackendSocket:
         self._settings = context.config.proxy
         self._handle_access = handle_access
         self._callbacks = callbacks
+        # The search of a client whose login passes to the backend, and the room that it has found meanwhile.
+        self._search: BackendSearch | None = None
+        self._next_lease: Lease | None = None
 
     async def connect(self, credentials: bytes | None) -> str | None:
         """Connect to the best backend that can be reached. Returns the reason if none can."""
-        search = self._context.backends.search(None if credentials is None else plain_user(credentials))
-        while (lease := search.next_lease()) is not None:
+        search = self._search
+        if search is None:
+            login = None if credentials is None else plain_user(credentials)
+            search = self._search = self._context.backends.search(login)
+        while (lease := self._next_lease or search.next_lease()) is not None:
+            self._next_lease = None
             self._use(lease)
             try:
-                await self._context.dialer.connect(self._callbacks, lease.address)
+                # Nobody hears the events of an attempt that fails late, after its socket was open. And nothing
+                # is lost meanwhile: servers speak second.
+                transport = await self._context.dialer.connect(asyncio.Protocol, lease.address)
             except UnreachableError as error:
                 search.lease_failed(str(error))
-            else:
-                return None
+                continue
+            if transport.is_closing():
+                search.login_unanswered(CLOSED_SILENTLY)
+                continue
+            transport.set_protocol(self._callbacks())
+            self.connected(transport)
+            return None
         return search.reason
+
+    def find_another(self) -> bool:
+        """Take room on another backend, since this one has closed the connection without a byte. False without."""
+        if self._search is None:
+            return False
+        self._search.login_unanswered(CLOSED_SILENTLY)
+        self._next_lease = self._search.next_lease()
+        if self._next_lease is None:
+            return False
+        self._use(self._next_lease)
+        return True
+
+    def answered(self) -> None:
+        """The backend has sent bytes."""
+        if self.lease is not None:
+            self.lease.backend_answered()
+        if self._search is not None:
+            self._search.login_answered()
+
+    def time_is_up(self, reason: str) -> str:
+        """Return why there is no connection yet, for a client that has waited for as long as it may."""
+        return reason if self._search is None else self._search.time_is_up(reason)
 
     async def log_in(self, credentials: bytes) -> str | None:
         """Connect and log in to the best backend that can be reached. Returns the reason if none can."""
-        search = self._context.backends.search(plain_user(credentials))
+        search = self._search = self._context.backends.search(plain_user(credentials))
         while (lease := search.next_lease()) is not None:
             self._use(lease)
             try:

@@ -42,7 +42,7 @@ async def _arrive(
     arrival: _Arrival, dialer: Dialer, lease: Lease, credentials: bytes, login_s: float
 ) -> asyncio.Transport:
     try:
-        await dialer.connect(arrival.side, lease.address)
+        _ = await dialer.connect(arrival.side, lease.address)
         async with asyncio.timeout(login_s):
             transport = _still_open(await arrival.accepted)
             if (kerberos := dialer.upstream.kerberos) is not None:

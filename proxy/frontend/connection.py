@@ -13,7 +13,7 @@ from proxy.access.handle_access import HandleAccess
 from proxy.access.impersonation import ProxyUsers
 from proxy.config.endpoints import Listener
 from proxy.config.memory_shares import COPIES
-from proxy.frontend.backend_socket import BackendSocket
+from proxy.frontend.backend_socket import CLOSED_SILENTLY, BackendSocket
 from proxy.frontend.context import OWNER_BYTES, ServerContext
 from proxy.frontend.key_checks import key_terms
 from proxy.frontend.rewrite_service import tell_outcome
@@ -133,12 +133,17 @@ class Connection:
         """The memory that calls of the client take. Back pressure bounds replies, each connection's own."""
         backend = self._backend.transport
         unsent = 0 if backend is None else backend.get_write_buffer_size()
-        return COPIES * self._relay.waiting_bytes + unsent
+        return COPIES * (self._relay.waiting_bytes + self._wrapped_bytes) + unsent
 
     @property
     def unfinished_bytes(self) -> int:
-        """The bytes of a call of the client's that has begun to come."""
-        return self._relay.unfinished_bytes
+        """The bytes of a call of the client's that has begun to come, also where nobody can read them yet."""
+        return self._relay.unfinished_bytes + (self._wrapped_bytes if self._relay.takes_calls else 0)
+
+    @property
+    def _wrapped_bytes(self) -> int:
+        """The bytes of the client's that wait to be unwrapped, or have been a moment ago."""
+        return self._client.unread_bytes if isinstance(self._client, ProtectedTransport) else 0
 
     def pause_for_memory(self, *, on: bool) -> None:
         """Read nothing of the client, or go on. Its replies go on in any case."""
@@ -193,16 +198,8 @@ class Connection:
     # --- the backend's socket
 
     def _backend_side(self) -> SocketCallbacks:
-        return SocketCallbacks(
-            self._backend_connected, self._backend_data, self._backend_lost, self._backend_writable
-        )
-
-    def _backend_connected(self, transport: asyncio.Transport) -> None:
-        self._backend.connected(transport)
-        if self._ended:
-            transport.abort()
-            return
-        self._execute(self._relay.backend_connected())
+        # Taken over when it is open.
+        return SocketCallbacks(lambda _: None, self._backend_data, self._backend_lost, self._backend_writable)
 
     def _backend_data(self, data: bytes) -> None:
         self.last_activity = self._loop.time()
@@ -211,15 +208,22 @@ class Connection:
             self._client.write(data)
             return
         # The first bytes always come here.
-        if self._backend.lease is not None:
-            self._backend.lease.backend_answered()
+        self._backend.answered()
         self._execute(self._relay.backend_data(data))
 
     def _backend_lost(self) -> None:
-        if self._backend.lease is not None:
-            # A backend that has answered anything was judged by that.
-            self._backend.lease.backend_failed("closed the connection without a word")
-            self._execute(self._relay.backend_lost(str(self._backend.lease.address)))
+        if self._backend.lease is None:
+            return
+        address = str(self._backend.lease.address)
+        if not self._relay.may_log_in_elsewhere:
+            # One that has answered anything was judged by that.
+            self._backend.lease.backend_failed(CLOSED_SILENTLY)
+        elif self._backend.find_another():
+            log.info("%s: the backend %s closed the connection unanswered; trying another", self._name, address)
+            self._pause_client("backend", on=False)
+            self._execute(self._relay.log_in_elsewhere())
+            return
+        self._execute(self._relay.backend_lost(address))
 
     def _backend_writable(self, writable: bool) -> None:  # noqa: FBT001 - asyncio tells by two callbacks
         self._pause_client("backend", on=not writable)
@@ -295,7 +299,10 @@ class Connection:
 
     def _protect_client(self, layer: SecurityLayer) -> None:
         if self._client is not None:
-            self._client = ProtectedTransport(self._client, layer)
+            # They count as what they become: a call.
+            self._client = ProtectedTransport(
+                self._client, layer, lambda count: self._context.memory.bytes_came(COPIES * count)
+            )
             self._client.set_write_buffer_limits(high=self._settings.write_buffer_bytes_max)
 
     def _pause_client(self, reason: str, *, on: bool) -> None:
@@ -341,9 +348,8 @@ class Connection:
             failure = await self._backend.log_in(credentials)
             if failure is None:
                 log.info("%s: the client has logged in as %r", self._name, plain_user(credentials))
-                self._execute(self._relay.backend_connected())
-        if failure is not None:
-            self._execute(self._relay.backend_failed(failure))
+        relay = self._relay
+        self._execute(relay.backend_connected() if failure is None else relay.backend_failed(failure))
 
     async def _move(self, name: str) -> None:
         """Go on with another backend. If it cannot be reached, this one answers for an unknown handle."""
@@ -417,6 +423,9 @@ class Connection:
             if self._relay.awaits_login and self._backend.lease is not None:
                 self._backend.lease.backend_failed(f"no answer to a login {within}")
                 self.close_with_error(f"the backend {self._backend.lease.address} did not answer a login {within}")
+            elif self._relay.awaits_connection:
+                reason = self._backend.time_is_up(f"no answer {within}")
+                self._execute(self._relay.backend_failed(reason))
             self.close(f"no completed negotiation {within}")
 
     def _activity(self) -> Activity:

@@ -8,6 +8,7 @@ from typing import Final
 from proxy.backends.backend import Backend
 from proxy.config.endpoints import Transport
 from proxy.http.binary_pool import BinaryPool, PooledConnection
+from proxy.kerberos.delegation import name_of_owner
 from proxy.operations.internal_call import Call, Reply
 from proxy.upstream.errors import BackendError
 from proxy.upstream.http_headers import Caller, Headers
@@ -28,9 +29,9 @@ class BinaryUpstreams:
         self._links = pool
         self._key = key
 
-    def client(self, query: str, headers: list[tuple[str, str]]) -> PooledClient:
-        """The client that has sent a request with this query and these headers."""
-        return PooledClient(self._links, Caller.from_request(query, headers), self._key)
+    def client(self, query: str, headers: list[tuple[str, str]], proven: bytes | None) -> PooledClient:
+        """See Upstreams."""
+        return PooledClient(self._links, Caller.from_request(query, headers, proven), self._key)
 
     async def start(self) -> None:
         """Nothing is connected before there is a call to make."""
@@ -63,11 +64,14 @@ class BinaryUpstream:
         self._links = links
         self.backend = backend
         self.credentials = caller.credentials
-        # The backend knows a client by name and password: equal ones are one client.
+        # The backend knows a client by name and password: equal ones are one client. With tickets it is the
+        # principal: each request has a ticket of its own, and connections are opened by that of one of them.
         self.name = caller.owner_digest_without_cookie(key)
         self.owner = None if self.credentials is None else self.name
         self.login = None if self.credentials is None else plain_user(self.credentials)
-        self.names = frozenset(() if self.login is None else (self.login,))
+        self.names = frozenset(
+            () if self.credentials is None else (name_of_owner(self.credentials).decode("utf-8", "replace"),)
+        )
         self._last: PooledConnection | None = None
 
     async def send(self, call: Call) -> PooledReply:

@@ -211,7 +211,8 @@ class Gateway:
         if dispatch is not None:
             return dispatch
         own, address = InternalCalls(upstream), upstream.backend.member.address
-        can_check = upstream.credentials is not None and self._context.key_checks.has_room_at(address)
+        credentials = upstream.credentials
+        can_check = credentials is not None and self._context.key_checks.has_room_at(address, credentials)
         keys = key_terms(unconfirmed, can_check=can_check)
         try:
             return await rewrite_service.decide(handle, statement, own.ask, _NAME, keys)
@@ -227,7 +228,7 @@ class Gateway:
         credentials, lease = upstream.credentials, self._context.backends.lease_for_proxy(upstream.backend)
         if check is not None:
             if lease is None:
-                self._context.key_checks.ask_first_at(upstream.backend.member.address)
+                self._context.key_checks.ask_first_at(upstream.backend.member.address, credentials)
             self._context.key_checks.start(tracked.session, credentials, check, lease)
         elif dispatch.shadow is not None and credentials is not None and lease is not None:
             _ = self._context.shadow_runner.start(tracked.session, credentials, dispatch.shadow, lease)
@@ -310,10 +311,8 @@ def _opened(
         return None
     # A server that asks for no login uses the name in the call. Lessons of one backend hold for that one alone.
     owner = "\0".join((upstream.backend.member.name, upstream.owner, user or ""))
-    # A client whose cookie may name another user than its login is nobody in particular.
-    is_clear = upstream.names == frozenset((upstream.login,))
-    login = (upstream.login or "") if is_clear else ""
-    user_name, backend = configuration.get(PROXY_USER, login), upstream.backend.member.name
+    # A client whose cookie may name another user than its login is nobody in particular: its login is empty.
+    user_name, backend = configuration.get(PROXY_USER, upstream.login or ""), upstream.backend.member.name
     return SessionOpening(configuration, owner, user_name, host, backend)
 
 

@@ -29,8 +29,8 @@ from proxy.wire.thrift.errors import RemoteProtocolError
 
 log = logging.getLogger(__name__)
 
-# Makes the client of a request with this query and these headers.
-Clients: TypeAlias = Callable[[str, list[tuple[str, str]]], Client]
+# Makes the client of a request with this query, these headers, and this login where the proxy has taken it.
+Clients: TypeAlias = Callable[[str, list[tuple[str, str]], bytes | None], Client]
 # Refuses a login that may not act for a user by a sentence; None where it may.
 Refusal: TypeAlias = Callable[[str, str], str | None]
 
@@ -173,13 +173,13 @@ class HttpListener:
             return _sentence(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "HiveServer2 reads no encoded bodies.")
         return None
 
-    def _refused(self, query: str, headers: list[tuple[str, str]]) -> str | None:
+    def _refused(self, query: str, headers: list[tuple[str, str]], proven: bytes | None) -> str | None:
         users = proxy_users_of(query)
         if not users:
             return None
         # With the cookies of all backends: whichever it goes to, it gets no other name than these say.
         said = ((name, without_marks(value) if name.lower() == "cookie" else value) for name, value in headers)
-        login = Caller.from_request(query, said).login
+        login = Caller.from_request(query, said, proven).login
         for wanted in users:
             refused = self._refusal(login, wanted)
             if refused is not None:
@@ -205,17 +205,18 @@ class HttpListener:
     async def _answer_in_room(self, call: _CallUnderWay, body: bytes, room: Room) -> web.StreamResponse:
         request = call.request
         query, headers = request.raw_path.partition("?")[2], list(request.headers.items())
+        proven: bytes | None = None
         if self._logins is not None:
             identified = await self._logins.identified(headers)
-            headers, call.proof = identified.headers, identified.proof
-        refused = self._refused(query, headers)
+            headers, proven, call.proof = identified.headers, identified.credentials, identified.proof
+        refused = self._refused(query, headers, proven)
         if refused is not None:
             log.warning("a request from %s: %s", request.remote, refused)
             return _sentence(HTTPStatus.FORBIDDEN, refused)
         message = message_of(body)
         if self.is_draining and message.header.name == OPEN_SESSION:
             return _sentence(HTTPStatus.SERVICE_UNAVAILABLE, "Starpruner is shutting down.")
-        client, host = self._clients(query, headers), request.remote or "HTTP"
+        client, host = self._clients(query, headers, proven), request.remote or "HTTP"
         return await _forward(call, await self._gateway.carry(message, client, host, room.release))
 
 

@@ -1,11 +1,12 @@
 """Logins of clients over HTTP that the proxy takes itself: SPNEGO (RFC 4559), or a name and a password.
 
-Each request brings its login. One that is taken goes on as if it had come with the short name by HTTP Basic: from
-there on all is as for a client with a password.
+Each request brings its login. One that is taken goes on as a PLAIN response: the short name without a password, or
+with the tickets of its client (`proxy.kerberos.delegation`), which are used in its name alone.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import time
@@ -17,13 +18,11 @@ from hashlib import blake2b
 from secrets import token_bytes
 from typing import Final
 
-from proxy.kerberos.client_login import UNCHECKED_PASSWORD
 from proxy.kerberos.client_logins import ClientLogins, PlainLogins
 from proxy.kerberos.errors import KerberosError, sentence_for_client
 from proxy.net.login_threads import password_check_in_thread, step_in_thread, step_within_s
 from proxy.upstream.errors import RefusedError
-from proxy.upstream.http_headers import plain_response
-from proxy.wire.sasl import plain_user
+from proxy.upstream.http_headers import OF_A_LOGIN, plain_response
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +39,10 @@ _PLAIN_WORDS: Final = 3
 class Identified:
     """A request whose client is known."""
 
+    # Without those of the login: they could name somebody else.
     headers: list[tuple[str, str]] = field(repr=False)
+    # The login that has been checked, as a PLAIN response, perhaps with tickets.
+    credentials: bytes = field(repr=False)
     # Headers of the answer, by which the proxy proves who it is.
     proof: list[tuple[str, str]] = field(repr=False)
 
@@ -52,7 +54,9 @@ class HttpLogins:
         self._logins = logins
         self._step_s = step_within_s(login_s)
         self._key = token_bytes(32)
-        self._remembered: dict[bytes, tuple[str, float]] = {}
+        # By digests of names and passwords, oldest first.
+        self._remembered: dict[bytes, tuple[bytes, float]] = {}
+        self._purge: asyncio.TimerHandle | None = None
 
     @property
     def challenges(self) -> list[str]:
@@ -61,29 +65,27 @@ class HttpLogins:
         return negotiates if self._logins.plain is PlainLogins.REFUSE else [*negotiates, 'Basic realm="hive"']
 
     async def identified(self, headers: list[tuple[str, str]]) -> Identified:
-        """Return the headers with the login that the backend side goes by. Raises RefusedError."""
+        """Return the login that the backend side goes by, and the other headers. Raises RefusedError."""
         said = [value for name, value in headers if name.lower() == "authorization"]
         if len(said) != 1:
             raise RefusedError("a request needs one login, by Negotiate (Kerberos) or as the server offers")
-        user, answer = await self._user(said[0])
-        basic = b64encode(f"{user}:{UNCHECKED_PASSWORD}".encode()).decode()
-        # A cookie could name somebody else.
-        others = [pair for pair in headers if pair[0].lower() not in ("authorization", "cookie")]
+        credentials, answer = await self._credentials(said[0])
+        others = [pair for pair in headers if pair[0].lower() not in OF_A_LOGIN]
         # A client that asked for no proof reads past it.
         proof = [("WWW-Authenticate", f"Negotiate {b64encode(answer).decode()}")] if answer else []
-        return Identified([*others, ("Authorization", f"Basic {basic}")], proof)
+        return Identified(others, credentials, proof)
 
-    async def _user(self, authorization: str) -> tuple[str, bytes]:
+    async def _credentials(self, authorization: str) -> tuple[bytes, bytes]:
         try:
             if (negotiate := _NEGOTIATE.match(authorization)) is not None:
                 token = _decoded(authorization[negotiate.end() :])
-                return await step_in_thread(partial(self._logins.user_with_ticket, token), self._step_s)
-            return await self._user_with_password(authorization), b""
+                return await step_in_thread(partial(self._logins.credentials_with_ticket, token), self._step_s)
+            return await self._credentials_with_password(authorization), b""
         except KerberosError as error:
             log.warning("the login of a client over HTTP failed: %r", str(error))
             raise RefusedError(sentence_for_client(error)) from None
 
-    async def _user_with_password(self, authorization: str) -> str:
+    async def _credentials_with_password(self, authorization: str) -> bytes:
         words = (plain_response(authorization) or b"").split(b"\0")
         if len(words) != _PLAIN_WORDS:
             raise KerberosError("expected Negotiate or Basic")
@@ -95,11 +97,26 @@ class HttpLogins:
         credentials = await password_check_in_thread(
             partial(self._logins.credentials_with_password, name, password), self._step_s
         )
-        user = plain_user(credentials) or ""
+        self._remember(digest, credentials)
+        return credentials
+
+    def _remember(self, digest: bytes, credentials: bytes) -> None:
+        self._remembered.pop(digest, None)
         if len(self._remembered) >= _REMEMBERED_MAX:
-            self._remembered.clear()
-        self._remembered[digest] = user, time.monotonic() + _REMEMBERED_S
-        return user
+            del self._remembered[next(iter(self._remembered))]
+        self._remembered[digest] = credentials, time.monotonic() + _REMEMBERED_S
+        if self._purge is None:
+            self._purge = asyncio.get_running_loop().call_later(_REMEMBERED_S, self._forget_ended)
+
+    def _forget_ended(self) -> None:
+        """Keep tickets no longer than they are used, whether or not somebody else logs in."""
+        now, self._purge = time.monotonic(), None
+        while self._remembered:
+            digest, (_, until) = next(iter(self._remembered.items()))
+            if until > now:
+                self._purge = asyncio.get_running_loop().call_later(until - now, self._forget_ended)
+                return
+            del self._remembered[digest]
 
 
 def _decoded(token: str) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from functools import partial
 from typing import Final
 
 from proxy.backends.backend import Backend
@@ -13,7 +14,8 @@ from proxy.upstream.errors import BackendError, OwnLoginError, UnsentError
 from proxy.upstream.http_connections import HttpConnections, HttpReply
 from proxy.upstream.http_cookies import cookies_for, mark_of_backend, marks_in
 from proxy.upstream.http_headers import Caller, forwarded_headers
-from proxy.wire.hs2.calls import SessionHandle
+from proxy.upstream.login_cookies import CookieOwner, LoginCookie, SessionCookies
+from proxy.wire.hs2.calls import CLOSE_SESSION, SessionHandle
 
 
 class HttpUpstreams:
@@ -27,12 +29,13 @@ class HttpUpstreams:
         # A session at a kerberized backend says for whom it is by its configuration, which doAs would overrule.
         self.takes_do_as = dialer.upstream.kerberos is None
         self.connections = HttpConnections(dialer)
+        self.cookies = SessionCookies()
         self.backends = backends
         self.key = key
 
-    def client(self, query: str, headers: list[tuple[str, str]]) -> HttpClient:
-        """The client that has sent a request with this query and these headers."""
-        return HttpClient(self, query, headers)
+    def client(self, query: str, headers: list[tuple[str, str]], proven: bytes | None) -> HttpClient:
+        """See Upstreams."""
+        return HttpClient(self, query, headers, proven)
 
     async def start(self) -> None:
         """Open the connections' client."""
@@ -46,9 +49,12 @@ class HttpUpstreams:
 class HttpClient:
     """The client that sent a request: all its headers go with each call of ours too."""
 
-    def __init__(self, upstreams: HttpUpstreams, query: str, headers: list[tuple[str, str]]) -> None:
+    def __init__(
+        self, upstreams: HttpUpstreams, query: str, headers: list[tuple[str, str]], proven: bytes | None
+    ) -> None:
         self._upstreams = upstreams
         self._query = query
+        self._proven = proven
         self._headers = [*forwarded_headers(headers, to_backend=True), ("Accept-Encoding", "identity")]
         self.marks = marks_in(value for name, value in headers if name.lower() == "cookie")
 
@@ -57,22 +63,26 @@ class HttpClient:
         is_marked = self._upstreams.backends.has_had_several or self.marks
         mark = mark_of_backend(backend.member.name) if is_marked else None
         headers = self._headers if mark is None else list(_with_cookies_for(mark, self._headers))
-        return HttpUpstream(self._upstreams, backend, self._query, headers)
+        caller = Caller.from_request(self._query, headers, self._proven)
+        return HttpUpstream(self._upstreams, backend, caller, headers)
 
 
 class HttpUpstream:
     """One backend, asked in the name of one client."""
 
     def __init__(
-        self, upstreams: HttpUpstreams, backend: Backend, query: str, headers: list[tuple[str, str]]
+        self, upstreams: HttpUpstreams, backend: Backend, caller: Caller, headers: list[tuple[str, str]]
     ) -> None:
         self._upstreams = upstreams
         self._headers = headers
-        self._caller = caller = Caller.from_request(query, headers)
+        self._caller = caller
         self.backend = backend
         self.name = caller.owner_digest_without_cookie(upstreams.key)
         self.login = caller.login
         self.names = caller.claimed_users
+        # The owner of the cookie of our login at the backend, if it asks for Kerberos, and the cookie used last.
+        self._owner: CookieOwner | None = None
+        self._cookie: LoginCookie | None = None
 
     @property
     def owner(self) -> str | None:
@@ -81,7 +91,7 @@ class HttpUpstream:
 
     @property
     def credentials(self) -> bytes | None:
-        """The name and the password, as PLAIN has them. A secret."""
+        """See Upstream."""
         return self._caller.credentials
 
     async def send(self, call: Call) -> HttpReply:
@@ -92,7 +102,10 @@ class HttpUpstream:
         if lease is None:
             raise UnsentError(f"the backend {address} {backends.full_reason}")
         try:
-            incoming = await upstreams.connections.post(address, call.message, self._caller.query, self._headers)
+            cookie = self._cookie_for(call)
+            incoming = await upstreams.connections.post(
+                address, call.message, self._caller.query, self._headers, self.credentials or b"", cookie
+            )
         except BaseException as error:
             if isinstance(error, BackendError) and not isinstance(error, OwnLoginError):
                 lease.backend_failed(str(error))
@@ -102,12 +115,27 @@ class HttpUpstream:
             raise
         lease.backend_answered()
         incoming.call_at_end(lease.release)
+        if cookie is not None and self._owner is not None:
+            if call.name == CLOSE_SESSION:
+                cookie.session_closed()
+            incoming.call_when_read(partial(upstreams.cookies.reply_came, self._owner, call, cookie))
         if backends.has_had_several:
             incoming.mark_cookies(mark_of_backend(self.backend.member.name))
         return incoming
 
+    def _cookie_for(self, call: Call) -> LoginCookie | None:
+        upstreams, member = self._upstreams, self.backend.member
+        principal = upstreams.connections.principal_at(member.address, self.credentials or b"")
+        if principal is None:
+            return None
+        self._owner = CookieOwner(member.name, "\0".join(sorted(self.names)), principal)
+        self._cookie = upstreams.cookies.cookie_for(self._owner, call)
+        return self._cookie
+
     def opened(self, session: SessionHandle) -> None:
-        """Do nothing: the session lives on the server, whatever becomes of connections."""
+        """The last call has opened this session. It lives on the server, whatever becomes of connections."""
+        if self._owner is not None and self._cookie is not None:
+            self._upstreams.cookies.session_opened(self._owner, session, self._cookie)
 
     def closed(self, session: SessionHandle) -> None:
         """Do nothing: the session has nothing here."""

@@ -43,7 +43,7 @@ class Upstream(Sender, Protocol):
 
     @property
     def credentials(self) -> bytes | None:
-        """The name and the password, as PLAIN has them. A secret."""
+        """The name and the password, as PLAIN has them, perhaps with tickets. A secret."""
         ...
 
     def opened(self, session: SessionHandle) -> None:
@@ -86,8 +86,8 @@ class Upstreams(Protocol):
         """Whether a session goes on without the connection that opened it, and so counts as load by itself."""
         ...
 
-    def client(self, query: str, headers: list[tuple[str, str]]) -> Client:
-        """The client that has sent a request with this query and these headers."""
+    def client(self, query: str, headers: list[tuple[str, str]], proven: bytes | None) -> Client:
+        """The client of a request with this query, these headers, and this login where the proxy has taken it."""
         ...
 
     async def start(self) -> None:

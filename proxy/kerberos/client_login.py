@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from proxy.kerberos.context import Context
-from proxy.kerberos.delegation import ClientTickets, DelegatedCredentials
+from proxy.kerberos.delegation import DelegatedCredentials, tickets_of_login
 from proxy.kerberos.errors import KerberosError
 from proxy.kerberos.name_rules import NameRules
 from proxy.kerberos.principals import Principal, parse_principal
@@ -146,18 +146,9 @@ class GssapiLogin:
         if self._delegates_to is None:
             credentials = plain_response(short_name, UNCHECKED_PASSWORD)
         else:
-            tickets = self._tickets(client, self._delegates_to, context.delegated)
+            tickets = tickets_of_login(client, self._delegates_to, context.delegated)
             credentials = DelegatedCredentials.with_tickets(short_name, tickets)
         return Accepted(credentials, self._layer(context, selection))
-
-    @staticmethod
-    def _tickets(client: Principal, acting: Principal, delegated: Any | None) -> ClientTickets:
-        if delegated is None:
-            raise KerberosError(f"the library gives no credentials by which {acting} can act for {client}")
-        # A client chooses the tickets that it forwards, and may have those of others.
-        if str(delegated.name) != str(client):
-            raise KerberosError(f"{client} has forwarded tickets of {delegated.name}")
-        return ClientTickets(client, acting, delegated)
 
     def _layer(self, context: Context, selection: Selection) -> SecurityLayer | None:
         if selection.protection is Protection.AUTH:

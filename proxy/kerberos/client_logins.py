@@ -12,7 +12,7 @@ from typing import Final
 
 from proxy.kerberos.backend_login import GSSAPI
 from proxy.kerberos.client_login import UNCHECKED_PASSWORD, Accepted, ClientLogin, GssapiLogin, LoginStep
-from proxy.kerberos.delegation import DelegatedCredentials
+from proxy.kerberos.delegation import ClientTickets, DelegatedCredentials, tickets_of_login
 from proxy.kerberos.errors import KerberosError
 from proxy.kerberos.gss import acceptor_context, check_password
 from proxy.kerberos.name_rules import NameRules
@@ -78,18 +78,21 @@ class ClientLogins:
             f"a login by {mechanism_name(mechanism)} is not taken here, by {' or '.join(taken)} it is"
         )
 
-    def user_with_ticket(self, token: bytes) -> tuple[str, bytes]:
-        """Return the short name of a user who logs in by one token (SPNEGO), and our own, which proves the proxy.
+    def credentials_with_ticket(self, token: bytes) -> tuple[bytes, bytes]:
+        """Return the login of a user who has sent one token (SPNEGO), and our own token, which proves the proxy.
 
-        It may wait for files.
+        The login is as `credentials_with_password` has it. It may wait for files.
         """
         if self.http_service is None:
             raise KerberosError("a login by Kerberos is not taken here")
-        context = acceptor_context(self.http_service.principal, self.http_service.keytab, negotiates=True)
+        own = self.http_service.principal
+        context = acceptor_context(own, self.http_service.keytab, negotiates=True, delegates=self.delegates)
         answer = context.step(token)
         if not context.is_complete:
             raise KerberosError("it takes more than one token")
-        return self.rules.short_name(parse_principal(context.initiator)), answer
+        client = parse_principal(context.initiator)
+        tickets = tickets_of_login(client, own, context.delegated) if self.delegates else None
+        return self._credentials(client, tickets), answer
 
     def credentials_with_password(self, user: str, password: bytes) -> bytes:
         """Return the login of other connections, by the short name of a user whose password the KDC has checked.
@@ -103,10 +106,13 @@ class ClientLogins:
             raise KerberosError(f"{user[:100]!r} is no name to log in with: it has one of / @ \\")
         service = self.password_service
         tickets = check_password(user, password, service.principal, service.keytab)
-        short_name = self.rules.short_name(tickets.client)
-        if self.delegates:
-            return DelegatedCredentials.with_tickets(short_name, tickets)
-        return plain_response(short_name, UNCHECKED_PASSWORD)
+        return self._credentials(tickets.client, tickets if self.delegates else None)
+
+    def _credentials(self, client: Principal, tickets: ClientTickets | None) -> bytes:
+        short_name = self.rules.short_name(client)
+        if tickets is None:
+            return plain_response(short_name, UNCHECKED_PASSWORD)
+        return DelegatedCredentials.with_tickets(short_name, tickets)
 
 
 class _PlainLogin:

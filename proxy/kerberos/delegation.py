@@ -21,6 +21,16 @@ class ClientTickets:
     credentials: Any = field(repr=False)
 
 
+def tickets_of_login(client: Principal, acting: Principal, delegated: Any | None) -> ClientTickets:
+    """Return the tickets that came with a client's login. Raises KerberosError unless they are its own."""
+    if delegated is None:
+        raise KerberosError(f"the library gives no credentials by which {acting} can act for {client}")
+    # A client chooses the tickets that it forwards, and may have those of others.
+    if str(delegated.name) != str(client):
+        raise KerberosError(f"{client} has forwarded tickets of {delegated.name}")
+    return ClientTickets(client, acting, delegated)
+
+
 class DelegatedCredentials(bytes):
     """A PLAIN response that brings its client's tickets along, to wherever connections in its name are opened.
 

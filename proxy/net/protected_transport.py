@@ -33,8 +33,15 @@ _UNSENT_BYTES_MAX: Final = 64 * 1024
 class ProtectedTransport(asyncio.Transport):
     """Takes a transport's place from the moment on at which both sides wrap."""
 
-    def __init__(self, inner: asyncio.Transport, layer: SecurityLayer) -> None:
+    def __init__(
+        self,
+        inner: asyncio.Transport,
+        layer: SecurityLayer,
+        on_wrapped_bytes: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        """`on_wrapped_bytes` is told how many bytes have come, before any of them is unwrapped."""
         super().__init__()
+        self._on_wrapped_bytes = on_wrapped_bytes
         self._loop = asyncio.get_running_loop()
         self._inner = inner
         self._layer = layer
@@ -50,6 +57,9 @@ class ProtectedTransport(asyncio.Transport):
         self._end_of_writing: Callable[[], None] | None = None
         # A long plain frame, in pieces that wait to be read.
         self._unread: deque[memoryview] = deque()
+        self._unread_piece_bytes = 0
+        # The token that a thread unwraps.
+        self._token_bytes = 0
         self._next_turn: asyncio.Handle | None = None
         self._is_paused = not inner.is_reading()
         self._inner_is_paused = self._is_paused
@@ -171,11 +181,17 @@ class ProtectedTransport(asyncio.Transport):
         self._is_paused = False
         self._go_on_soon()
 
+    @property
+    def unread_bytes(self) -> int:
+        """Bytes that came and that the protocol has not got: of unfinished tokens, whole ones, and long frames."""
+        return self._layer.waiting_bytes + self._token_bytes + self._unread_piece_bytes
+
     def bytes_came(self, data: bytes) -> None:
         """Wrapped bytes came from the socket."""
         if not self._has_left:
             self._layer.feed(data)
             self._go_on()
+            self._on_wrapped_bytes(len(data))
 
     @property
     def _holds_back(self) -> bool:
@@ -206,8 +222,10 @@ class ProtectedTransport(asyncio.Transport):
     def _hand_over_a_piece(self) -> None:
         if self._has_left:
             self._unread.clear()
+            self._unread_piece_bytes = 0
         elif not self._holds_back:
             piece = bytes(self._unread.popleft())
+            self._unread_piece_bytes -= len(piece)
             self._go_on_soon()
             self._hand_over(piece)
 
@@ -215,6 +233,7 @@ class ProtectedTransport(asyncio.Transport):
         frames: list[bytes] = []
         while not self._is_busy and (token := self._layer.next_token()) is not None:
             if len(token) > THREAD_BYTES_MIN:
+                self._token_bytes = len(token)
                 self._run(partial(self._layer.content, token), self._unwrapped)
             else:
                 frames.append(frame(self._layer.content(token)))
@@ -223,6 +242,7 @@ class ProtectedTransport(asyncio.Transport):
 
     def _unwrapped(self, body: bytes) -> None:
         view = memoryview(body)
+        self._unread_piece_bytes += HEADER.size + len(view)
         # The header is glued to its first bytes, and the rest is not copied before it is read.
         self._unread.append(memoryview(HEADER.pack(len(body)) + bytes(view[:PIECE_BYTES_MAX])))
         for start in range(PIECE_BYTES_MAX, len(view), PIECE_BYTES_MAX):
@@ -254,6 +274,7 @@ class ProtectedTransport(asyncio.Transport):
 
     def _ran(self, take: Callable[[bytes], None], done: asyncio.Future[bytes]) -> None:
         self._is_busy = False
+        self._token_bytes = 0
         if self._is_lost_told:
             _ = done.cancelled() or done.exception()
             return

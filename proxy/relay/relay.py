@@ -28,6 +28,7 @@ from proxy.relay.commands import (
     CallRefused,
     Close,
     Command,
+    ConnectBackend,
     MoveBackend,
     SendBackend,
     SendClient,
@@ -110,6 +111,11 @@ class Relay:
         return self.phase is Phase.NEGOTIATING and self._handshake.turn is HandshakeStep.SERVER
 
     @property
+    def awaits_connection(self) -> bool:
+        """True if the client waits for the connection to a backend, and can read why there is none."""
+        return self.phase is Phase.NEGOTIATING and self._handshake.turn is HandshakeStep.CONNECTING
+
+    @property
     def may_await_replies(self) -> bool:
         """True if a call is under way, or nobody can tell."""
         return self.phase is Phase.TRANSPARENT or self.awaits_replies
@@ -128,7 +134,12 @@ class Relay:
     @property
     def unfinished_bytes(self) -> int:
         """Bytes of a call that waits for more of its bytes, and for nothing else."""
-        return self._client_buffer.waiting_bytes if self.phase in _TAKING else 0
+        return self._client_buffer.waiting_bytes if self.takes_calls else 0
+
+    @property
+    def takes_calls(self) -> bool:
+        """True if calls of the client are handled as they come."""
+        return self.phase in _TAKING
 
     @property
     def own_operation(self) -> InternalOperation:
@@ -243,6 +254,18 @@ class Relay:
             f"the backend {backend} closed the connection before it answered: if that goes on, all of its threads "
             "may be taken (hive.server2.thrift.max.worker.threads)"
         )
+
+    @property
+    def may_log_in_elsewhere(self) -> bool:
+        """True if the backend has been sent a login alone, all of it, and no byte of its own has come."""
+        return self.awaits_login and not self._has_backend_answered
+
+    def log_in_elsewhere(self) -> list[Command]:
+        """The backend has closed the connection without a byte, and another one is to be sent the same login."""
+        if not self.may_log_in_elsewhere:
+            raise LocalProtocolError(f"no login to send again in phase {self.phase.value}")
+        self._handshake.turn = HandshakeStep.CONNECTING
+        return [ConnectBackend()]
 
     def close(self, reason: str) -> list[Command]:
         """One side has gone, or the shell wants the end."""

@@ -113,6 +113,9 @@ class SaslPassthrough:
         message = self._client.next_message()
         if message is None:
             return []
+        if message.status not in (SaslStatus.OK, SaslStatus.COMPLETE):
+            # The server would close the connection without a byte, as one does that has no threads left.
+            raise RemoteProtocolError(f"expected a SASL response, got {message.status.name}")
         self._response = message
         self.credentials = message.body
         self.turn = HandshakeStep.CONNECTING

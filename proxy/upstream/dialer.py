@@ -32,11 +32,14 @@ class Dialer:
             None if upstream.tls is None else Certificates.of_upstream(upstream.tls, time.monotonic)
         )
 
-    async def connect(self, protocol: Callable[[], asyncio.Protocol], address: Address) -> None:
-        """Connect a protocol. Raises UnreachableError."""
+    async def connect(self, protocol: Callable[[], asyncio.Protocol], address: Address) -> asyncio.Transport:
+        """Connect a protocol, and return its transport. Raises UnreachableError."""
         loop, tls = asyncio.get_running_loop(), self.tls_arguments(address)
         async with self._mapped_errors():
-            _ = await _first(address, lambda host: loop.create_connection(protocol, host, address.port, **tls))
+            transport, _ = await _first(
+                address, lambda host: loop.create_connection(protocol, host, address.port, **tls)
+            )
+            return transport
 
     async def open_streams(self, address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Connect a pair of streams. Raises UnreachableError."""

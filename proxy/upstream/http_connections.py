@@ -13,7 +13,6 @@ import aiohttp
 from yarl import URL
 
 from proxy.config.address import Address, why_unreachable
-from proxy.config.kerberos import BackendKerberos
 from proxy.kerberos.errors import KerberosError
 from proxy.kerberos.ticket_caches import TICKET_CACHES
 from proxy.net.login_threads import step_within_s
@@ -22,8 +21,9 @@ from proxy.operations.internal_call import Reply
 from proxy.upstream.dialer import Dialer
 from proxy.upstream.errors import BackendError, OwnLoginError, UnsentError
 from proxy.upstream.http_cookies import with_mark
-from proxy.upstream.http_headers import Headers, forwarded_headers
-from proxy.upstream.kerberos_login import negotiate_authorization
+from proxy.upstream.http_headers import OF_A_LOGIN, Headers, forwarded_headers
+from proxy.upstream.kerberos_login import negotiate_authorization, principal_of_login
+from proxy.upstream.login_cookies import LoginCookie
 
 # A cookie and a Kerberos ticket fill one header each. Jetty's own limit is 8 KB, or 6 KB as Spark sets it.
 HEADER_BYTES_MAX: Final = 64 * 1024
@@ -37,7 +37,6 @@ _IN_PIECES_BYTES: Final = 256 * 1024
 # Headers that aiohttp would add by itself.
 _NOT_ADDED: Final = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 
-_OF_A_LOGIN: Final = frozenset({"authorization", "cookie"})
 # The server's cookie would let a client in as the proxy.
 _OF_OUR_LOGIN: Final = frozenset({"set-cookie", "www-authenticate"})
 
@@ -77,23 +76,96 @@ class HttpConnections:
         _CLOSING.add(task)
         task.add_done_callback(_CLOSING.discard)
 
-    async def post(
-        self, address: Address, message: bytes, query: str, headers: list[tuple[str, str]]
+    def principal_at(self, address: Address, credentials: bytes) -> str | None:
+        """The principal of calls with these credentials; None without Kerberos. Raises OwnLoginError."""
+        kerberos = self._dialer.upstream.kerberos
+        try:
+            return None if kerberos is None else principal_of_login(kerberos, credentials)
+        except KerberosError as error:
+            raise OwnLoginError(f"the backend {address}: {error}") from None
+
+    async def post(  # noqa: PLR0913, PLR0917 - a request, and as whom it is made
+        self,
+        address: Address,
+        message: bytes,
+        query: str,
+        headers: list[tuple[str, str]],
+        credentials: bytes = b"",
+        cookie: LoginCookie | None = None,
     ) -> HttpReply:
         """Make a call. Raises BackendError.
 
-        Where the backend asks for Kerberos it is made as the proxy itself, and its message says for whom: the
-        client's query stays here, since `doAs` in it would be said with the proxy's rights.
+        Where the backend asks for Kerberos it is made as the proxy itself, and its message says for whom, or by
+        the tickets that come with `credentials`: the caller has checked whose these are. The client's query stays
+        here, since `doAs` in it would be said with these rights. `cookie` is that of the call's session.
         """
+        kerberos = self._dialer.upstream.kerberos
+        if kerberos is None:
+            return HttpReply(await self._send(address, message, query, headers), address)
+        others = [pair for pair in headers if pair[0].lower() not in OF_A_LOGIN]
+        try:
+            principal = principal_of_login(kerberos, credentials)
+            login = cookie or LoginCookie(principal)
+            response = await self._send_with_cookie(address, message, others, login, principal)
+            if response is None:
+                step_s = step_within_s(self._dialer.timeout_s)
+                own = await negotiate_authorization(kerberos, address, credentials, step_s)
+                response = await self._send_with_ticket(address, message, [*others, ("Authorization", own)])
+                set_cookies = response.headers.getall("Set-Cookie", ())
+                is_encrypted = self._dialer.upstream.tls is not None
+                login.login_accepted(principal, set_cookies, is_encrypted=is_encrypted)
+        except KerberosError as error:
+            raise OwnLoginError(f"the backend {address}: {error}") from None
+        return HttpReply(response, address, without=_OF_OUR_LOGIN)
+
+    async def _send_with_cookie(
+        self,
+        address: Address,
+        message: bytes,
+        headers: list[tuple[str, str]],
+        cookie: LoginCookie,
+        principal: str,
+    ) -> aiohttp.ClientResponse | None:
+        """Make a call with the cookie; None where there is none, or where it has expired: nothing has run then."""
+        pair = cookie.pair_for(principal)
+        if pair is None:
+            return None
+        try:
+            response = await self._send(address, message, "", [*headers, ("Cookie", pair)])
+        except BackendError:
+            # A server that takes the cookie no more may say so before it has read a long call, and close: then its
+            # 401 is lost. The call is not made again, since it may have run; the next one has a ticket.
+            cookie.drop(pair)
+            raise
+        if response.status != HTTPStatus.UNAUTHORIZED:
+            cookie.accepted()
+            return response
+        response.close()
+        cookie.refused(pair)
+        return None
+
+    async def _send_with_ticket(
+        self, address: Address, message: bytes, headers: list[tuple[str, str]]
+    ) -> aiohttp.ClientResponse:
+        response = await self._send(address, message, "", headers)
+        if response.status != HTTPStatus.UNAUTHORIZED:
+            return response
+        response.close()
+        kerberos = self._dialer.upstream.kerberos
+        if kerberos is not None and kerberos.delegates:
+            raise OwnLoginError(f"the backend {address} refused the login of the client by delegation")
+        TICKET_CACHES.login_refused()
+        raise OwnLoginError(f"the backend {address} refused the proxy's own login by Kerberos")
+
+    async def _send(
+        self, address: Address, message: bytes, query: str, headers: list[tuple[str, str]]
+    ) -> aiohttp.ClientResponse:
         upstream = self._dialer.upstream
-        if upstream.kerberos is not None:
-            query = ""
-            headers = await self._with_own_login(upstream.kerberos, address, headers)
         url = f"{'http' if upstream.tls is None else 'https'}://{address}{upstream.path}"
         # Computed for each call, since certificates may change.
         tls = self._dialer.tls_arguments(address)
         with _mapped_errors(address):
-            response = await self._session.post(
+            return await self._session.post(
                 URL(f"{url}?{query}" if query else url, encoded=True),
                 data=message if len(message) < _IN_PIECES_BYTES else BytesIO(message),
                 headers=headers,
@@ -101,23 +173,6 @@ class HttpConnections:
                 ssl=tls.get("ssl", True),
                 server_hostname=tls.get("server_hostname"),
             )
-        if upstream.kerberos is None:
-            return HttpReply(response, address)
-        if response.status == HTTPStatus.UNAUTHORIZED:
-            response.close()
-            TICKET_CACHES.login_refused()
-            raise OwnLoginError(f"the backend {address} refused the proxy's own login by Kerberos")
-        return HttpReply(response, address, without=_OF_OUR_LOGIN)
-
-    async def _with_own_login(
-        self, kerberos: BackendKerberos, address: Address, headers: list[tuple[str, str]]
-    ) -> list[tuple[str, str]]:
-        try:
-            own = await negotiate_authorization(kerberos, address, step_within_s(self._dialer.timeout_s))
-        except KerberosError as error:
-            raise OwnLoginError(f"the backend {address}: {error}") from None
-        others = [pair for pair in headers if pair[0].lower() not in _OF_A_LOGIN]
-        return [*others, ("Authorization", own)]
 
 
 class HttpReply:
@@ -131,6 +186,7 @@ class HttpReply:
         self._address = address
         self._read: list[bytes] = []
         self._on_end: Callable[[], None] = lambda: None
+        self._on_read: Callable[[bytes], None] = lambda _: None
         self.status = response.status
         passing = forwarded_headers(response.headers.items(), to_backend=False)
         self.headers: Headers = tuple(pair for pair in passing if pair[0].lower() not in without)
@@ -141,6 +197,10 @@ class HttpReply:
     def call_at_end(self, on_end: Callable[[], None]) -> None:
         """Call this function when the reply has been read to its end, or dropped."""
         self._on_end = on_end
+
+    def call_when_read(self, on_read: Callable[[bytes], None]) -> None:
+        """Call this function with the body where all of it is read at once."""
+        self._on_read = on_read
 
     def mark_cookies(self, mark: str) -> None:
         """Put this backend's mark on the cookies of the reply, if there are several backends."""
@@ -161,7 +221,9 @@ class HttpReply:
                 if count > bytes_max:
                     return None
         self._on_end()
-        return b"".join(self._read)
+        raw = b"".join(self._read)
+        self._on_read(raw)
+        return raw
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """See UpstreamReply."""

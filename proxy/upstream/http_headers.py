@@ -15,6 +15,7 @@ from hashlib import blake2b
 from typing import Final, TypeAlias
 from urllib.parse import parse_qsl
 
+from proxy.kerberos.delegation import name_of_owner
 from proxy.wire.sasl import plain_user
 
 # Headers in the order in which they came; a name occurs as often as it was sent.
@@ -34,6 +35,8 @@ _OF_A_CONNECTION: Final = frozenset(
 _NOT_ASKED_FOR: Final = frozenset({"accept-encoding"})
 # Headers that say nothing about the caller. Requests that differ in any other header count as different callers.
 _OF_THE_MESSAGE: Final = _OF_A_CONNECTION | _NOT_ASKED_FOR | {"accept", "content-type", "user-agent"}
+# Headers by which a client says who it is. The last one has a delegation token of HiveServer2.
+OF_A_LOGIN: Final = frozenset({"authorization", "cookie", "x-hive-delegation-token"})
 # The type of a body that is a message.
 _THRIFT: Final = "application/x-thrift"
 # HttpAuthUtils.COOKIE_NAME. The cookie names its user, and the server has signed it.
@@ -50,19 +53,26 @@ class Caller:
     # The path's query, which may name another user (`doAs`), and the headers that may identify the caller.
     query: str = field(repr=False)
     headers: Headers = field(repr=False)
+    # The login that the proxy itself has checked, as a PLAIN response, perhaps with tickets. None: the headers say
+    # it, to the backend.
+    proven: bytes | None = field(default=None, repr=False)
 
     @classmethod
-    def from_request(cls, query: str, headers: Iterable[tuple[str, str]]) -> Caller:
-        """Return the caller of a request."""
+    def from_request(cls, query: str, headers: Iterable[tuple[str, str]], proven: bytes | None = None) -> Caller:
+        """Return the caller of a request.
+
+        Beside a login that the proxy has checked, headers that could name somebody else do not count.
+        """
+        ignored = _OF_THE_MESSAGE if proven is None else _OF_THE_MESSAGE | OF_A_LOGIN
         kept = ((name.lower(), value) for name, value in headers)
-        return cls(query, tuple(sorted(pair for pair in kept if pair[0] not in _OF_THE_MESSAGE)))
+        return cls(query, tuple(sorted(pair for pair in kept if pair[0] not in ignored)), proven)
 
     def owner_digest(self, key: bytes) -> str:
         """Return a digest of the owner of sessions that this caller opens: equal for equal callers.
 
         It includes the cookie, which the server prefers to the credentials and which differs from login to login.
         """
-        return _digest(key, self.query, self.headers)
+        return _digest(key, self.query, self.headers, self.proven)
 
     def owner_digest_without_cookie(self, key: bytes) -> str:
         """Return the same, without the cookie if there are credentials: PyHive sends its cookie only now and then.
@@ -70,7 +80,7 @@ class Caller:
         This is enough for uses that need to know a handle too.
         """
         lasting = tuple(pair for pair in self.headers if pair[0] != "cookie")
-        return _digest(key, self.query, self.headers if self.authorization is None else lasting)
+        return _digest(key, self.query, self.headers if self.authorization is None else lasting, self.proven)
 
     @cached_property
     def authorization(self) -> str | None:
@@ -80,7 +90,9 @@ class Caller:
 
     @cached_property
     def credentials(self) -> bytes | None:
-        """Name and password of basic authentication as a PLAIN response; None if there are none."""
+        """Name and password of basic authentication, or the proven login, as a PLAIN response; None without."""
+        if self.proven is not None:
+            return self.proven
         return None if self.authorization is None else plain_response(self.authorization)
 
     @cached_property
@@ -89,6 +101,8 @@ class Caller:
 
         The server reads its cookie first, and the credentials only if the cookie has expired.
         """
+        if self.proven is not None:
+            return plain_user(self.proven) or ""
         if self.authorization is None and any(name == "authorization" for name, _ in self.headers):
             return ""
         names = {""} if self.authorization is not None and self.credentials is None else set[str]()
@@ -99,7 +113,12 @@ class Caller:
 
     @cached_property
     def claimed_users(self) -> frozenset[str]:
-        """The users that the request claims to be from. A cookie that cannot be read counts as the empty name."""
+        """The users that the request claims to be from. A cookie that cannot be read counts as the empty name.
+
+        Of a login with tickets it is the principal: two of one short name are two users.
+        """
+        if self.proven is not None:
+            return frozenset({name_of_owner(self.proven).decode("utf-8", "replace")})
         cookies = _names_in([value for name, value in self.headers if name == "cookie"])
         basic = set() if self.credentials is None else {plain_user(self.credentials) or ""}
         return frozenset(cookies | basic)
@@ -111,10 +130,12 @@ class Caller:
         return says_nothing or self.credentials is not None
 
 
-def _digest(key: bytes, query: str, headers: Headers) -> str:
+def _digest(key: bytes, query: str, headers: Headers, proven: bytes | None) -> str:
     digest = blake2b(key=key, digest_size=_DIGEST_BYTES)
-    for text in (query, *(text for pair in headers for text in pair)):
-        encoded = text.encode(errors="surrogateescape")
+    texts = (query, *(text for pair in headers for text in pair))
+    words = [text.encode(errors="surrogateescape") for text in texts]
+    # Behind pairs of headers a single word cannot be taken for one of theirs.
+    for encoded in words if proven is None else [*words, proven]:
         digest.update(len(encoded).to_bytes(8) + encoded)
     return digest.hexdigest()
 

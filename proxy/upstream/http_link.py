@@ -15,6 +15,7 @@ from proxy.upstream.dialer import Dialer
 from proxy.upstream.errors import BackendError, LoginError
 from proxy.upstream.http_connections import HttpConnections, HttpReply
 from proxy.upstream.http_headers import THRIFT_HEADERS, basic_authorization
+from proxy.upstream.login_cookies import LoginCookie
 from proxy.upstream.reply import ask
 from proxy.wire.hs2.calls import encode_unknown_call
 
@@ -31,13 +32,17 @@ class HttpLink:
         self._upstream: _InternalUpstream | None = None
 
     async def open(self, credentials: bytes, login_owner: str) -> None:
-        """Use this PLAIN response for the calls that follow; the backend checks it at the first of them."""
+        """Use this PLAIN response for the calls that follow; the backend checks it at the first of them.
+
+        Raises BackendError where it cannot be used.
+        """
         authorization = basic_authorization(credentials)
         if authorization is None:
             raise LoginError(f"the backend {self._address} needs a name and a password: {login_owner} gave none")
         self._login_owner = login_owner
-        self._connections = await HttpConnections(self._dialer).__aenter__()
-        self._upstream = _InternalUpstream(self._connections, self._address, authorization)
+        connections = HttpConnections(self._dialer)
+        self._upstream = _InternalUpstream(connections, self._address, authorization, credentials)
+        self._connections = await connections.__aenter__()
 
     async def check_login(self) -> None:
         """Let the backend check the login now. Raises BackendError."""
@@ -78,15 +83,23 @@ class HttpLink:
 class _InternalUpstream:
     """Sends calls with the login, and remembers whether the backend refused it."""
 
-    def __init__(self, connections: HttpConnections, address: Address, authorization: str) -> None:
+    def __init__(
+        self, connections: HttpConnections, address: Address, authorization: str, credentials: bytes
+    ) -> None:
         self._connections = connections
         self._address = address
+        self._credentials = credentials
         self._headers = [("Authorization", authorization), *THRIFT_HEADERS, ("Accept-Encoding", "identity")]
+        # Its calls are about one session, of one client or of our own.
+        principal = connections.principal_at(address, credentials)
+        self._cookie = None if principal is None else LoginCookie(principal)
         self.was_refused = False
 
     async def send(self, call: Call) -> HttpReply:
         """Make a call. Raises BackendError."""
-        incoming = await self._connections.post(self._address, call.message, "", self._headers)
+        incoming = await self._connections.post(
+            self._address, call.message, "", self._headers, self._credentials, self._cookie
+        )
         self.was_refused = incoming.status == HTTPStatus.UNAUTHORIZED
         return incoming
 

@@ -4,20 +4,51 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
 
 from proxy.config.address import Address
 from proxy.config.kerberos import BackendKerberos
 from proxy.kerberos.backend_login import BackendLogin
+from proxy.kerberos.context import Context
 from proxy.kerberos.delegation import tickets_of
 from proxy.kerberos.errors import KerberosError, PeerRefusedError
 from proxy.kerberos.gss import delegated_context, initiator_context
+from proxy.kerberos.principals import Principal
 from proxy.kerberos.security_layer import SecurityLayer
 from proxy.kerberos.ticket_caches import TICKET_CACHES
 from proxy.net.login_threads import step_in_thread
 from proxy.net.own_host import own_host
 from proxy.wire.sasl import SaslReader
 from proxy.wire.thrift.errors import RemoteProtocolError
+
+
+@dataclass(frozen=True)
+class _Login:
+    """One login at a backend: as whom, in words for a sentence, and to whom."""
+
+    user: str
+    peer: Principal
+    context: Context
+
+
+def principal_of_login(kerberos: BackendKerberos, credentials: bytes) -> str:
+    """Return the principal as which the proxy logs in: its own, or that of the client with these credentials.
+
+    Raises KerberosError where they bring no tickets, and have to.
+    """
+    if kerberos.delegates:
+        return str(tickets_of(credentials).client)
+    return str(kerberos.own.at_host(own_host()).principal)
+
+
+def _login(kerberos: BackendKerberos, address: Address, credentials: bytes) -> _Login:
+    peer = kerberos.principal.at_host(address.name or address.host)
+    if kerberos.delegates:
+        tickets = tickets_of(credentials)
+        return _Login(f"{tickets.client} (by delegation)", peer, delegated_context(tickets, peer))
+    own = kerberos.own.at_host(own_host())
+    return _Login(str(own.principal), peer, initiator_context(own.principal, own.keytab, peer))
 
 
 async def log_in_by_kerberos(  # noqa: PLR0913, PLR0917 - who logs in where, and the stream for it
@@ -34,14 +65,8 @@ async def log_in_by_kerberos(  # noqa: PLR0913, PLR0917 - who logs in where, and
     next bytes. Raises KerberosError if the login fails, RemoteProtocolError for a peer that
     speaks something else.
     """
-    own = kerberos.own.at_host(own_host())
-    peer = kerberos.principal.at_host(address.name or address.host)
-    if kerberos.delegates:
-        tickets = tickets_of(credentials)
-        user, context = f"{tickets.client} (by delegation)", delegated_context(tickets, peer)
-    else:
-        user, context = str(own.principal), initiator_context(own.principal, own.keytab, peer)
-    login = BackendLogin(context, kerberos.protection)
+    own = _login(kerberos, address, credentials)
+    login = BackendLogin(own.context, kerberos.protection)
     try:
         write(await step_in_thread(login.start, step_s))
         replies = SaslReader()
@@ -54,21 +79,22 @@ async def log_in_by_kerberos(  # noqa: PLR0913, PLR0917 - who logs in where, and
     except KerberosError as error:
         if isinstance(error, PeerRefusedError) and not kerberos.delegates:
             TICKET_CACHES.login_refused()
-        raise KerberosError(f"the login as {user} to {peer} failed: {error}") from None
+        raise KerberosError(f"the login as {own.user} to {own.peer} failed: {error}") from None
     if replies.leftover():
         raise RemoteProtocolError("said more than was asked")
     return login.layer
 
 
-async def negotiate_authorization(kerberos: BackendKerberos, address: Address, step_s: float) -> str:
-    """Return the Authorization header of one request as the proxy itself (SPNEGO). Raises KerberosError.
+async def negotiate_authorization(
+    kerberos: BackendKerberos, address: Address, credentials: bytes, step_s: float
+) -> str:
+    """Return the Authorization header of one request (SPNEGO), as `log_in_by_kerberos` logs in.
 
-    HiveServer2 sends no token back: TLS alone proves the server.
+    HiveServer2 sends no token back: TLS alone proves the server. Raises KerberosError.
     """
-    own = kerberos.own.at_host(own_host())
-    peer = kerberos.principal.at_host(address.name or address.host)
+    own = _login(kerberos, address, credentials)
     try:
-        token = await step_in_thread(partial(initiator_context(own.principal, own.keytab, peer).step, b""), step_s)
+        token = await step_in_thread(partial(own.context.step, b""), step_s)
     except KerberosError as error:
-        raise KerberosError(f"the login as {own.principal} to {peer} failed: {error}") from None
+        raise KerberosError(f"the login as {own.user} to {own.peer} failed: {error}") from None
     return f"Negotiate {b64encode(token).decode()}"

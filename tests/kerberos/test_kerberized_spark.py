@@ -290,7 +290,9 @@ def test_a_session_by_delegation_is_the_clients_own(world: World) -> None:
     kdc = world.realm.kdc
     assert kdc.ldap is not None
     setting = re.sub(r'[\s"]', "", block("delegation"))
-    with starpruner(world, f"kerberos.{setting}") as proxy:
+    port = free_port()
+    listener = f'[[listener]]\nlisten = "127.0.0.1:{port}"\ntransport = "http"\n'
+    with starpruner(world, f"kerberos.{setting}", listener=listener) as proxy:
         refused = world.beeline.run("anna", url_of(proxy), "SELECT 1;\n")
         assert f"the KDC has to let hive/localhost@{REALM} delegate to {Realm.BACKEND}" in refused.stderr
         allowed = block("krbAllowedToDelegateTo").replace("spark.example.com", "127.0.0.1")
@@ -298,8 +300,12 @@ def test_a_session_by_delegation_is_the_clients_own(world: World) -> None:
         before = rewritten_count(proxy)
         done = world.beeline.run("anna", url_of(proxy, "auth-conf"), f"{STAR_JOIN};\n")
         assert rewritten_count(proxy) == before + 1, done.stderr
+        over_http = url_of(proxy).replace(str(proxy.endpoint.port), str(port)).replace(";saslQop=auth", OVER_HTTP)
+        by_spnego = world.beeline.run("anna", over_http, f"{STAR_JOIN};\n")
+        assert rewritten_count(proxy) == before + 2, by_spnego.stderr
     assert "s4u-client=anna@" in (kdc.directory / "kdc.log").read_text()
-    assert annas_rows(done.stdout) == [(str(number), *others) for number, *others in ROWS]
+    for said in (done.stdout, by_spnego.stdout):
+        assert annas_rows(said) == [(str(number), *others) for number, *others in ROWS]
 
 
 def test_beeline_gets_it_over_http_by_spnego_too(world: World) -> None:
@@ -335,11 +341,11 @@ def test_a_server_over_http(java: Java, tmp_path: Path) -> None:
     if not DEEP:
         pytest.skip("starts a Spark server of its own: STARPRUNER_DEEP=1 runs it")
     listener = '[[listener]]\nlisten = "127.0.0.1:0"\ntransport = "http"\n[backend]\ntransport = "http"\n'
+    listener += f'tls = true\ntls_ca = "{tmp_path}/spark/spark.pem"\n'
+    settings = ("kerberos.backend_qop=auth", "proxy.listen=")
     with ExitStack() as stack:
         world = world_with("auth", tmp_path, java, stack, over_http=True)
-        proxy = stack.enter_context(
-            starpruner(world, "kerberos.backend_qop=auth", "proxy.listen=", listener=listener, port=None)
-        )
+        proxy = stack.enter_context(starpruner(world, *settings, listener=listener, port=None))
         # Directly Spark 4.3 refuses the header of every hive-jdbc: "Illegal base64 character 3a" is its colon.
         url = url_of(proxy).replace(";saslQop=auth", OVER_HTTP)
         make_tables(world, url)
@@ -349,3 +355,15 @@ def test_a_server_over_http(java: Java, tmp_path: Path) -> None:
         assert annas_rows(proxied.stdout) == [(str(number), *others) for number, *others in ROWS]
         assert len(re.findall(r"^\d+\tx{100}$", proxied.stdout, re.MULTILINE)) == 5000
         assert proxied.stdout.rstrip().endswith("the end"), proxied.stderr
+        if missing_directory_parts():
+            return
+        kdc = world.realm.kdc
+        kdc.let_delegate("hive/localhost", Realm.BACKEND.partition("@")[0])
+        more = ("kerberos.act_by=delegation",)
+        delegating = stack.enter_context(starpruner(world, *settings, *more, listener=listener, port=None))
+        url = url_of(delegating).replace(";saslQop=auth", OVER_HTTP)
+        done = world.beeline.run("anna", url, SCRIPT)
+        assert annas_rows(done.stdout) == annas_rows(proxied.stdout), done.stderr
+        # The KDC is asked for each ticket: once for the session, and then the server's cookie does. Without it 29
+        # times.
+        assert 1 <= (kdc.directory / "kdc.log").read_text().count("s4u-client=anna@") <= 3

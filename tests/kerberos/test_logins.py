@@ -4,6 +4,7 @@ import asyncio
 import struct
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,10 +21,12 @@ from support.relay_dialogue import (
     reply,
     session_opened,
 )
-from support.scripted_session import Rewriter, Stage, stage
+from support.scripted_session import Rewriter, Stage, eventually, stage
 
 from proxy.backends.circuit_breaker import CircuitBreaker
 from proxy.config.kerberos import KerberosSection
+from proxy.config.memory_shares import AMPLE, COPIES
+from proxy.frontend import memory_gate
 from proxy.kerberos.client_logins import ClientLogins
 from proxy.kerberos.errors import LOGIN_FAILED
 from proxy.kerberos.principals import parse_principal
@@ -485,3 +488,54 @@ async def test_a_session_without_settings_gets_the_user(realm: Realm) -> None:
         said = await backend.read_message()
         assert PROXY_USER.encode() in said
         assert bytes([Kind.MAP]) in said
+
+
+# --- memory
+
+LONG = execute("SELECT 1 /* " + 200 * 1024 * "x" + " */", 2)
+SMALL = replace(AMPLE, statement_bytes=2 * COPIES * len(LONG))
+
+
+async def test_long_wrapped_statements_are_read_as_memory_allows(realm: Realm) -> None:
+    """Of a token that has not come to its end nobody can read a byte, and it takes memory all the same."""
+    async with stage(kerberos=realm.section(), memory=SMALL) as on:
+        pairs = [await logged_in(on, realm, "auth-conf") for _ in range(8)]
+        tokens = [client.wrapped(LONG[4:]) for client, _ in pairs]
+        for (client, _), token in zip(pairs, tokens, strict=True):
+            client.peer.send(token[:-1])
+        await eventually(lambda: on.proxy.memory.is_paused)
+        held = sum(connection.held_bytes for connection in on.proxy._connections)  # noqa: SLF001 - what they hold
+        assert held > SMALL.statement_bytes, "nothing but wrapped bytes has come"
+
+        async def is_served(client: GssPeer, backend: GssPeer) -> None:
+            await backend.expect(LONG)
+            backend.send(executed(2))
+            await client.expect(executed(2))
+
+        for (client, _), token in zip(pairs, tokens, strict=True):
+            client.peer.send(token[-1:])
+        await asyncio.gather(*(is_served(client, backend) for client, backend in pairs))
+        await eventually(lambda: not on.proxy.memory.is_paused)
+        assert on.proxy.memory.refused == 0
+        assert not any(connection.held_bytes for connection in on.proxy._connections)  # noqa: SLF001 - what they hold
+
+
+async def test_a_wrapped_statement_that_stands_still_gives_way(
+    realm: Realm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for limit in ("STALLED_S", "TURN_S"):
+        monkeypatch.setattr(memory_gate, limit, 0.1)
+    async with stage(kerberos=realm.section(), memory=SMALL) as on:
+        idle, others = (
+            [await logged_in(on, realm, "auth-conf") for _ in range(4)],
+            await logged_in(on, realm, "auth-int"),
+        )
+        for client, _ in idle:
+            client.peer.send(client.wrapped(LONG[4:])[:-1])
+        await eventually(lambda: on.proxy.memory.refused > 0)
+        await eventually(lambda: not on.proxy.memory.is_paused)
+        client, backend = others
+        client.send(fetch())
+        await backend.expect(fetch())
+        backend.send(reply("FetchResults"))
+        await client.expect(reply("FetchResults"))

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 import pytest
 
+from proxy.config.kerberos import KerberosSection
+from proxy.kerberos import client_logins
 from proxy.kerberos.client_login import GssapiLogin
 from proxy.kerberos.context import Unwrapped
 from proxy.kerberos.delegation import ClientTickets, DelegatedCredentials, name_of_owner
@@ -11,6 +13,7 @@ from proxy.kerberos.errors import KerberosError
 from proxy.kerberos.name_rules import NameRules
 from proxy.kerberos.principals import parse_principal
 from proxy.kerberos.protection import Protection, encode_offer
+from proxy.upstream.http_headers import Caller
 from proxy.wire.sasl import plain_response, plain_user
 
 ACTING = parse_principal("starpruner/localhost@REALM")
@@ -64,6 +67,39 @@ def test_a_client_acts_by_its_own_tickets_alone() -> None:
     assert plain_user(logged_in("anna@REALM")) == "anna"
     with pytest.raises(KerberosError, match="anna@REALM has forwarded tickets of bob@REALM"):
         _ = logged_in("bob@REALM")
+
+
+def test_over_http_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    section = KerberosSection(
+        principal=str(ACTING), keytab="/dev/null", backend_principal="hive/spark@REALM", act_by="delegation"
+    )
+    logins = section.client_logins("localhost", 1_000)
+    assert logins is not None
+    monkeypatch.setattr(client_logins, "acceptor_context", lambda *_, **__: AnnasContext("bob@REALM"))
+    with pytest.raises(KerberosError, match="anna@REALM has forwarded tickets of bob@REALM"):
+        _ = logins.credentials_with_ticket(b"a token")
+    monkeypatch.setattr(client_logins, "acceptor_context", lambda *_, **__: AnnasContext("anna@REALM"))
+    credentials, _ = logins.credentials_with_ticket(b"a token")
+    assert name_of_owner(credentials) == b"anna@REALM"
+
+
+def test_requests_are_owned_by_the_principal_and_by_no_header() -> None:
+    annas, bobs = (
+        DelegatedCredentials.with_tickets("shared", ClientTickets(client, ACTING, None)) for client in (ANNA, BOB)
+    )
+    basic = ("Authorization", "Basic YW5uYTphbm5h")
+    cookie = ("Cookie", "hive.server2.auth=cu=anna&rn=1&s=x=")
+    callers = [Caller.from_request("", headers, bobs) for headers in ([], [basic], [cookie], [basic, cookie])]
+    owner = callers[0].owner_digest(b"key")
+    for caller in callers:
+        assert caller.login == "shared"
+        assert caller.claimed_users == {"bob@REALM"}
+        assert caller.credentials is bobs
+        assert caller.owner_digest(b"key") == caller.owner_digest_without_cookie(b"key") == owner
+        assert "bob" not in repr(caller)
+    assert Caller.from_request("", [], annas).owner_digest(b"key") != owner
+    # A word of a header is not a login.
+    assert Caller.from_request("", [("", bobs.decode())]).owner_digest(b"key") != owner
 
 
 def test_two_principals_of_one_short_name_share_nothing() -> None:

@@ -9,10 +9,20 @@ import pytest
 from kerberos_realm import Realm, running_realm
 from support.http_stage import HTTP_TO_BINARY, Asked, basic, body_of, message, ok, response, stage
 from support.kdc import REALM, require_kerberos
-from support.relay_dialogue import ACCEPTED, close_session, fetch, open_session, reply, session_opened
+from support.relay_dialogue import (
+    ACCEPTED,
+    SESSION,
+    close_session,
+    execute,
+    executed,
+    fetch,
+    open_session,
+    reply,
+    session_opened,
+)
 
 from proxy.backends.circuit_breaker import CircuitBreaker
-from proxy.wire.hs2.calls import encode_open_session
+from proxy.wire.hs2.calls import SessionHandle, encode_open_session
 from proxy.wire.hs2.open_session import PROXY_USER
 from proxy.wire.sasl import plain_start
 from proxy.wire.thrift.frames import frame
@@ -171,6 +181,53 @@ async def test_the_proxy_logs_in_over_http_by_a_ticket_for_each_request(realm: R
         assert asked.body != message(close_session())
         asked.answer(ok(message(reply("CloseSession"))))
         await post
+
+
+async def test_a_session_goes_on_by_its_own_cookie(realm: Realm) -> None:
+    """Although every session has one of the same user, the proxy."""
+    cookies = {}
+    async with stage(kerberos=realm.to_backend()) as on:
+        for user in ("anna", "bob"):
+            post = on.start(OPEN, negotiate(realm, user))
+            asked = await on.backend.next()
+            assert proven(realm, asked) == realm.PROXY
+            cookies[user] = f"hive.server2.auth=cu=starpruner&rn={user}&s=x="
+            session = SessionHandle(SESSION.replace(b"session", user.encode().ljust(7, b"_")))
+            opened = message(session_opened(session=session))
+            asked.answer(ok(opened, f"Set-Cookie: {cookies[user]}; HttpOnly"))
+            status, body, got = await post
+            assert (status, body) == (200, opened)
+            assert "Set-Cookie" not in got.headers
+            call = message(execute("SELECT 1", session=session))
+            post = on.start(call, negotiate(realm, user))
+            asked = await on.backend.next()
+            assert (asked.body, asked.header("Cookie"), asked.header("Authorization")) == (
+                call,
+                [cookies[user]],
+                [],
+            )
+            # A new one, although the server has taken the old one, is of no use, and no client's.
+            asked.answer(ok(message(executed()), "Set-Cookie: hive.server2.auth=cu=other"))
+            status, body, got = await post
+            assert (status, body, "Set-Cookie" in got.headers) == (200, message(executed()), False)
+
+
+async def test_a_handle_that_nobody_has_seen_brings_no_client_anothers_cookie(realm: Realm) -> None:
+    """As after a restart: the server judges it, and both clients come to it as the proxy."""
+    async with stage(kerberos=realm.to_backend()) as on:
+        for user in ("anna", "bob"):
+            post = on.start(message(fetch()), negotiate(realm, user))
+            asked = await on.backend.next()
+            assert proven(realm, asked) == realm.PROXY
+            assert asked.header("Cookie") == []
+            asked.answer(ok(message(reply("FetchResults")), f"Set-Cookie: hive.server2.auth=cu=proxy&rn={user}"))
+            await body_of(post)
+        for user in ("anna", "bob"):
+            post = on.start(message(fetch()), negotiate(realm, user))
+            asked = await on.backend.next()
+            assert asked.header("Cookie") == [f"hive.server2.auth=cu=proxy&rn={user}"]
+            asked.answer(ok(message(reply("FetchResults"))))
+            await body_of(post)
 
 
 async def test_a_backend_over_http_that_refuses_the_proxy_does_not_refuse_the_client(

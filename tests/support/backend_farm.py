@@ -10,7 +10,7 @@ from typing import Any
 from proxy.backends.pool import BackendPool, PoolSettings
 from proxy.config.address import Address
 from proxy.config.backend_list import PoolMember
-from proxy.config.endpoints import Listener
+from proxy.config.endpoints import Listener, Transport
 from proxy.operations.session_port import SessionOpening
 from proxy.server import Proxy
 from proxy.wire.sasl import SaslReader, SaslStatus, encode_sasl, plain_start
@@ -26,6 +26,7 @@ class Mood(Enum):
     WORKS = "answers"
     HANGS = "accepts and says nothing"
     CLOSES = "accepts and closes"
+    HANGS_UP = "reads a login and closes"
     STALLS = "answers everything but statements"
     REFUSES_LOGINS = "says that the password is wrong"
 
@@ -38,6 +39,8 @@ class StandIn:
         self._tls = tls
         self.peers: list[Peer] = []
         self.calls: list[str] = []
+        # The number of connections so far.
+        self.met = 0
         self._server: asyncio.Server | None = None
         self._port = 0
 
@@ -64,6 +67,7 @@ class StandIn:
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         peer = Peer(reader, writer)
         self.peers.append(peer)
+        self.met += 1
         try:
             with suppress(OSError, asyncio.IncompleteReadError):
                 await self._meet(peer)
@@ -83,6 +87,8 @@ class StandIn:
                 if not (data := await peer.reader.read(4096)):
                     return
                 sasl.feed(data)
+        if self.mood is Mood.HANGS_UP:
+            return
         if self.mood is Mood.REFUSES_LOGINS:
             peer.send(encode_sasl(SaslStatus.BAD, b"wrong password"))
             return
@@ -166,6 +172,7 @@ async def several(
     limits: PoolSettings | None = None,
     *,
     clock: "Clock | None" = None,
+    transport: Transport = Transport.SASL,
     **keys: Any,
 ) -> AsyncIterator[Several]:
     servers = [StandIn() for _ in range(count)]
@@ -174,7 +181,7 @@ async def several(
             await server.listen()
             stack.push_async_callback(server.die)
         backends = BackendPool([server.member for server in servers], clock or Clock(), limits)
-        listener = Listener(Address(HOST, 0))
+        listener = Listener(Address(HOST, 0), transport)
 
         def open_port(opened: SessionOpening) -> Rewriter:
             on.opened.append(opened)

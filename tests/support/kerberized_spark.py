@@ -31,7 +31,10 @@ def hadoop_conf(directory: Path, settings: Mapping[str, str]) -> Path:
 
 @dataclass(frozen=True)
 class Service:
-    """The principal of the server, the file with its key, the protection of its frames, and its transport."""
+    """The principal of the server, the file with its key, the protection of its frames, and its transport.
+
+    Over HTTP it speaks TLS: without, its cookies are for nobody.
+    """
 
     principal: str
     keytab: Path
@@ -46,7 +49,11 @@ def kerberized_spark(
     """The server until the end, with these settings of Hadoop beside its own."""
     port = free_port()
     http = (
-        {"hive.server2.transport.mode": "http", "hive.server2.thrift.http.port": str(port)}
+        {
+            "hive.server2.transport.mode": "http",
+            "hive.server2.thrift.http.port": str(port),
+            **_tls(directory, java),
+        }
         if service.over_http
         else {}
     )
@@ -68,6 +75,34 @@ def kerberized_spark(
     )
     with thrift_server(settings, java, lambda _: None, answers=Endpoint.listens) as server:
         yield server
+
+
+def _tls(directory: Path, java: Java) -> dict[str, str]:
+    """Settings for TLS, and the certificate `spark.pem` in the directory. Jetty asks for the host in it."""
+    directory.mkdir(parents=True, exist_ok=True)
+    password, store = "of-the-store", str(directory / "spark.p12")
+    for command in (
+        (
+            "-genkeypair",
+            "-alias",
+            "spark",
+            "-keyalg",
+            "RSA",
+            "-dname",
+            "CN=localhost",
+            "-ext",
+            "san=ip:127.0.0.1",
+        ),
+        ("-exportcert", "-rfc", "-alias", "spark", "-file", str(directory / "spark.pem")),
+    ):
+        keytool = [str(java.path.parent / "keytool"), *command]
+        store_options = ("-keystore", store, "-storetype", "PKCS12", "-storepass", password)
+        subprocess.run([*keytool, *store_options], check=True, capture_output=True)
+    return {
+        "hive.server2.use.SSL": "true",
+        "hive.server2.keystore.path": store,
+        "hive.server2.keystore.password": password,
+    }
 
 
 @dataclass(frozen=True)

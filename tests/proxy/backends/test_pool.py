@@ -146,6 +146,46 @@ def test_a_client_waits_for_no_more_than_a_few() -> None:
     assert search.next_lease() is None
 
 
+def test_a_login_that_nobody_answers_counts_against_one_backend_alone() -> None:
+    backends = backends_of(A, B, C)
+    for number in range(1, 4):
+        search = backends.search("me")
+        while search.next_lease() is not None:
+            search.login_unanswered("closed")
+        assert sum(backend.failures for backend in backends.configured) == number
+        assert search.reason.count("closed") == len(backends.configured)
+    assert all(backend.connections == 0 for backend in backends.configured)
+
+
+def test_backends_that_do_not_answer_a_login_count_once_another_has_answered_it() -> None:
+    backends = backends_of(A, B, C)
+    search, silent = backends.search("me"), []
+    for _ in range(2):
+        one = search.next_lease()
+        assert one is not None
+        silent.append(one.member)
+        search.login_unanswered("closed")
+    assert search.next_lease() is not None
+    for _ in range(2):
+        search.login_answered()
+    assert {
+        backend.member: backend.failures for backend in backends.configured if backend.failures
+    } == dict.fromkeys(silent, 1)
+
+
+def test_one_of_which_a_client_waits_no_longer_is_told_and_does_not_count() -> None:
+    backends = backends_of(A, B)
+    search = backends.search("me")
+    assert search.next_lease() is not None
+    search.login_unanswered("closed")
+    assert search.next_lease() is not None
+    assert sorted(part[len("spark:1: ") :] for part in search.time_is_up("too late").split("; ")) == [
+        "closed",
+        "too late",
+    ]
+    assert sum(backend.failures for backend in backends.configured) == 1
+
+
 def test_one_that_keeps_failing_is_left_alone_and_then_tried_by_one_client_alone() -> None:
     clock = Clock()
     backends = backends_of(A, B, clock=clock)

@@ -3,22 +3,26 @@
 import asyncio
 import random
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import aiohttp
 import pytest
 from support.backend_farm import Client, Clock, Mood, several
-from support.relay_dialogue import ACCEPTED, execute
+from support.http_stage import basic, message
+from support.relay_dialogue import ACCEPTED, execute, open_session, session_opened
 from support.scripted_session import HOST, PATIENCE_S, Peer, eventually
 
 from proxy.backends.circuit_breaker import FAILURES_MAX, OPEN_S
 from proxy.backends.pool import PoolSettings
 from proxy.config.address import Address
 from proxy.config.backend_list import PoolMember
+from proxy.config.endpoints import Transport
 from proxy.frontend import graceful_close
 from proxy.operations.query import Query
-from proxy.wire.sasl import SaslStatus, encode_sasl, plain_start
+from proxy.upstream.dialer import Dialer, UnreachableError
+from proxy.wire.sasl import PLAIN, SaslStatus, encode_sasl, plain_start
 
 SPREAD = PoolSettings(login_together_max=0)
 
@@ -99,33 +103,151 @@ async def test_a_backend_that_comes_back_is_found_by_one_client_and_used_by_the_
         assert on.backends.views()[0].breaker == "closed"
 
 
-@pytest.mark.parametrize(
-    ("mood", "patience_s", "reason", "told"),
-    [
-        # The other backend has to answer within that too, on a busy machine.
-        (Mood.HANGS, 0.5, "no answer to a login within 0.5 s", "did not answer a login within 0.5 s"),
-        (
-            Mood.CLOSES,
-            PATIENCE_S,
-            "closed the connection without a word",
-            "hive.server2.thrift.max.worker.threads",
-        ),
-    ],
-)
-async def test_a_backend_that_accepts_and_says_nothing_is_left_alone_too(
-    mood: Mood, patience_s: float, reason: str, told: str
-) -> None:
-    async with several(2, SPREAD, handshake_timeout_s=patience_s) as on:
-        on.servers[0].mood = mood
+async def test_a_backend_that_accepts_and_says_nothing_is_left_alone_too() -> None:
+    # The other backend has to answer within that too, on a busy machine.
+    async with several(2, SPREAD, handshake_timeout_s=0.5) as on:
+        on.servers[0].mood = Mood.HANGS
         unserved = []
         for _ in range(4 * FAILURES_MAX):
             client = await on.connect()
             if await beginning(client) != ACCEPTED:
                 unserved.append(await client.rest())
         # Whoever met it was not served, and who that was had to be found out.
-        assert [told.encode() in sentence for sentence in unserved] == [True] * FAILURES_MAX
+        told = b"did not answer a login within 0.5 s"
+        assert [told in sentence for sentence in unserved] == [True] * FAILURES_MAX
         view = on.backends.views()[0]
-        assert (view.breaker, view.last_failures[0].reason) == ("open", reason)
+        assert (view.breaker, view.last_failures[0].reason) == ("open", "no answer to a login within 0.5 s")
+
+
+async def test_a_login_that_a_backend_closes_without_a_byte_is_tried_at_the_next() -> None:
+    async with several(3, SPREAD) as on:
+        on.servers[0].mood = on.servers[1].mood = Mood.CLOSES
+        clients = [await on.log_in(f"user {number}") for number in range(4 * FAILURES_MAX)]
+        for client in clients:
+            await client.open_session()
+            assert await client.is_served()
+        for view in on.backends.views()[:2]:
+            assert (view.breaker, view.connections) == ("open", 0)
+            assert view.last_failures[0].reason == "closed the connection without a word"
+        assert on.loads == [0, 0, len(clients)]
+
+
+async def test_clients_over_http_never_hear_of_it_either() -> None:
+    async with several(2, SPREAD, transport=Transport.HTTP) as on, aiohttp.ClientSession() as clients:
+        on.servers[0].mood = Mood.CLOSES
+        for number in range(4):
+            url = f"http://{HOST}:{on.proxy.port}/cliservice"
+            async with clients.post(url, data=message(open_session()), headers=basic(f"user {number}")) as got:
+                assert (got.status, await got.read()) == (200, message(session_opened()))
+        assert on.servers[0].met > 0
+
+
+async def test_a_login_that_all_of_them_close_is_answered_by_an_error() -> None:
+    async with several(2, SPREAD) as on:
+        on.servers[0].mood = on.servers[1].mood = Mood.CLOSES
+        assert "hive.server2.thrift.max.worker.threads" in await on.refusal()
+        await on.all_gone()
+        assert on.loads == [0, 0]
+        # The login may have been the reason.
+        assert sum(view.failures for view in on.backends.views()) == 1
+
+
+async def test_no_client_opens_the_circuit_breakers_of_all_by_a_login_that_makes_servers_close() -> None:
+    async with several(4, SPREAD) as on:
+        for server in on.servers:
+            server.mood = Mood.HANGS_UP
+        for _ in range(FAILURES_MAX):
+            assert "closed the connection" in await on.refusal()
+        assert [server.met for server in on.servers] == [FAILURES_MAX] * 4
+        assert sum(view.failures for view in on.backends.views()) == FAILURES_MAX
+        for server in on.servers:
+            server.mood = Mood.WORKS
+        peer = Peer(*await asyncio.open_connection(HOST, on.proxy.port))
+        peer.send(encode_sasl(SaslStatus.START, PLAIN) + encode_sasl(SaslStatus.BAD, b"x"))
+        assert b"expected a SASL response, got BAD" in await peer.rest()
+        assert [server.met for server in on.servers] == [FAILURES_MAX] * 4
+        await peer.closed()
+
+
+async def test_a_connection_that_comes_too_late_is_not_mistaken_for_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    connect, dialled = Dialer.connect, 0
+
+    async def late(self: Dialer, protocol: Callable[[], asyncio.Protocol], address: Address) -> asyncio.Transport:
+        nonlocal dialled
+        dialled += 1
+        if dialled > 1:
+            await asyncio.sleep(0.05)
+            return await connect(self, protocol, address)
+        # The time is up as the socket opens, so that the loop has told of it.
+        transport = await connect(self, protocol, address)
+        transport.close()
+        raise UnreachableError("no connection within 10 s")
+
+    monkeypatch.setattr(Dialer, "connect", late)
+    async with several(4, SPREAD) as on:
+        client = await on.log_in()
+        await client.open_session()
+        await eventually(lambda: sum(server.connections for server in on.servers) == 1)
+        assert (dialled, sum(on.loads)) == (2, 1)
+        await on.all_gone()
+        await eventually(lambda: sum(server.connections for server in on.servers) == 0)
+
+
+async def test_a_client_hears_why_where_the_second_backend_cannot_be_connected_in_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    connect, dialled = Dialer.connect, 0
+
+    async def hanging(
+        self: Dialer, protocol: Callable[[], asyncio.Protocol], address: Address
+    ) -> asyncio.Transport:
+        nonlocal dialled
+        dialled += 1
+        if dialled > 1:
+            await asyncio.sleep(PATIENCE_S)
+        return await connect(self, protocol, address)
+
+    monkeypatch.setattr(Dialer, "connect", hanging)
+    async with several(2, SPREAD, handshake_timeout_s=0.5, connect_timeout_s=PATIENCE_S) as on:
+        on.servers[0].mood = on.servers[1].mood = Mood.CLOSES
+        told = await on.refusal()
+        assert "closed the connection without a word" in told
+        assert "no answer within 0.5 s" in told
+        await on.all_gone()
+        assert on.loads == [0, 0]
+
+
+async def test_of_backends_that_close_a_login_or_are_gone_each_is_told() -> None:
+    async with several(2, SPREAD) as on:
+        on.servers[0].mood = Mood.CLOSES
+        await on.servers[1].die()
+        # In either order.
+        told = {await on.refusal() for _ in range(2)}
+        assert all("closed the connection" in sentence for sentence in told)
+
+
+async def test_a_client_that_leaves_while_another_backend_is_tried_leaves_nothing_behind() -> None:
+    async with several(1, SPREAD, connect_timeout_s=PATIENCE_S) as on:
+        on.servers[0].mood = Mood.CLOSES
+        with black_hole() as hole:
+            on.backends.configure([hole, on.servers[0].member])
+            for _ in range(FAILURES_MAX):
+                peer = await on.connect()
+                await asyncio.sleep(0.05)
+                await peer.closed()
+            await eventually(lambda: on.proxy.connection_count == 0)
+            assert on.loads == [0, 0]
+
+
+async def test_a_login_goes_to_no_other_backend_once_one_has_spoken() -> None:
+    async with several(2, SPREAD) as on:
+        on.servers[0].mood = on.servers[1].mood = Mood.REFUSES_LOGINS
+        peer = await on.connect()
+        await peer.expect(encode_sasl(SaslStatus.BAD, b"wrong password"))
+        assert await peer.rest() == b""
+        assert sum(server.met for server in on.servers) == 1
 
 
 async def test_wrong_passwords_and_clients_that_leave_say_nothing_against_a_backend() -> None:

@@ -1,5 +1,6 @@
 """The section [kerberos]: each combination that cannot work is refused at start, with a sentence."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ BACKEND = {"backend_principal": "hive/_HOST@EXAMPLE.COM"}
 
 
 def written(path: Path, keys: dict[str, Any], more: str = "") -> Path:
-    lines = (f"{key} = {str(value) if isinstance(value, list) else repr(value)}" for key, value in keys.items())
+    lines = (f"{key} = {json.dumps(value)}" for key, value in keys.items())
     path.write_text("[kerberos]\n" + "\n".join(lines) + f"\n{more}", encoding="utf-8")
     return path
 
@@ -33,11 +34,6 @@ def written(path: Path, keys: dict[str, Any], more: str = "") -> Path:
         (BACKEND | {"keytab": "/etc/k", "own_principal": "s/h@R"}, "", "nobody could log in"),
         (OURS | {"plain": "backend"}, "", "kerberos.plain"),
         (OURS | {"act_by": "delegation"}, "", "needs kerberos.backend_principal"),
-        (
-            OURS | BACKEND | {"act_by": "delegation"},
-            '[[listener]]\nlisten = "127.0.0.1:1"\ntransport = "http"\n',
-            '"delegation" is for clients of the binary protocol',
-        ),
         (OURS | {"auth_to_local": ["RULE:x"]}, "", "'RULE:x' is neither DEFAULT nor RULE"),
         (OURS | {"principal": "starpruner"}, "", "'starpruner' is not a principal"),
         (OURS | {"backend_principal": "hive"}, "", "'hive' is not a principal"),
@@ -52,6 +48,18 @@ def written(path: Path, keys: dict[str, Any], more: str = "") -> Path:
             '[backend]\ntransport = "http"\n',
             "backend_qop would do nothing",
         ),
+        (
+            OURS | BACKEND,
+            '[backend]\ntransport = "http"\n',
+            "over HTTP a ticket protects neither statements nor rows",
+        ),
+        (OURS | BACKEND | {"cleartext_http": True}, "", "cleartext_http would do nothing"),
+        (
+            OURS | BACKEND | {"cleartext_http": True},
+            '[backend]\ntransport = "http"\ntls = true\n',
+            "cleartext_http would do nothing",
+        ),
+        ({"cleartext_http": True}, "", "cleartext_http would do nothing"),
     ],
 )
 def test_a_section_that_cannot_work_is_refused(
@@ -59,6 +67,16 @@ def test_a_section_that_cannot_work_is_refused(
 ) -> None:
     with pytest.raises(ConfigError, match=sentence):
         load(written(tmp_path / "starpruner.toml", keys, more))
+
+
+@pytest.mark.parametrize(("keys", "more"), [({"cleartext_http": True}, ""), ({}, "tls = true\n")])
+def test_a_backend_over_http_has_tls_or_a_network_that_is_trusted(
+    tmp_path: Path, keys: dict[str, Any], more: str
+) -> None:
+    section = written(
+        tmp_path / "starpruner.toml", OURS | BACKEND | keys, f'[backend]\ntransport = "http"\n{more}'
+    )
+    assert load(section).upstream().kerberos is not None
 
 
 def test_without_the_section_logins_pass() -> None:

@@ -125,7 +125,9 @@ class Stage:
 
 
 @asynccontextmanager
-async def stage(*, is_slow: bool = False) -> AsyncIterator[Stage]:
+async def stage(
+    *, is_slow: bool = False, on_wrapped_bytes: Callable[[int], None] = lambda _: None
+) -> AsyncIterator[Stage]:
     ours, theirs = socket.socketpair()
     user, context = User(), PlayedContext()
     if not is_slow:
@@ -133,7 +135,7 @@ async def stage(*, is_slow: bool = False) -> AsyncIterator[Stage]:
     loop = asyncio.get_running_loop()
     inner, _ = await loop.create_connection(lambda: user, sock=ours)
     layer = SecurityLayer(context, encrypts=True, peer_token_bytes_max=1024 * 1024, data_bytes_max=DATA_BYTES_MAX)
-    transport = ProtectedTransport(inner, layer)
+    transport = ProtectedTransport(inner, layer, on_wrapped_bytes)
     peer = await asyncio.open_connection(sock=theirs, limit=1024)
     try:
         async with asyncio.timeout(PATIENCE_S):
@@ -294,6 +296,42 @@ async def test_a_frame_that_cannot_be_wrapped_ends_the_connection(monkeypatch: p
             on.transport.write(frame(body(1, size)))
             await until(on.user.has_lost)
             assert "cannot be wrapped: no key" in str(on.user.events[-1])
+
+
+async def test_bytes_that_wait_are_told_until_the_user_has_them() -> None:
+    told: list[int] = []
+    async with stage(is_slow=True, on_wrapped_bytes=told.append) as on:
+        assert on.transport.unread_bytes == 0
+        wrapped = frame(b"\0\0\0\1" + body(1, LONG))
+        on.tokens.sent = 1
+        # The beginning of a token, which nobody can read.
+        on.writer.write(wrapped[:1000])
+        await until(lambda: on.transport.unread_bytes == 1000)
+        on.writer.write(wrapped[1000:])
+        await until(on.context.has_begun.is_set)
+        assert on.transport.unread_bytes == len(wrapped) - 4, "a thread has the token"
+        on.send(b"behind it")
+        await until(lambda: sum(told) == len(wrapped) + len(frame(b"\0\0\0\2behind it")))
+        on.user.on_data = taking_one(on)
+        on.context.may_go_on.set()
+        await until(lambda: bool(on.user.read))
+        whole = len(frame(body(1, LONG)))
+        assert on.transport.unread_bytes == whole - len(on.user.read) + len(frame(b"\0\0\0\2behind it"))
+        on.user.on_data = on.user.read.extend
+        on.transport.resume_reading()
+        await until(lambda: on.user.read.endswith(frame(b"behind it")))
+        assert on.transport.unread_bytes == 0
+
+
+async def test_bytes_of_a_connection_that_ends_wait_no_longer() -> None:
+    async with stage() as on:
+        on.user.on_data = taking_one(on)
+        on.send(body(1, LONG))
+        await until(lambda: bool(on.user.read))
+        assert on.transport.unread_bytes > PIECE_BYTES_MAX
+        on.transport.abort()
+        await until(on.user.has_lost)
+        assert on.transport.unread_bytes == 0
 
 
 async def test_streams_read_and_write_plain_frames() -> None:

@@ -31,7 +31,8 @@ from proxy.relay.commands import Close, Command, ConnectBackend, StatementHeld, 
 from proxy.relay.connection_profile import ConnectionProfile
 from proxy.relay.phases import Phase
 from proxy.wire.hs2.calls import OperationState, encode_failure, encode_operation_call, encode_refusal
-from proxy.wire.sasl import SaslStatus, encode_sasl, refusal
+from proxy.wire.sasl import PLAIN, SaslStatus, encode_sasl, refusal
+from proxy.wire.thrift.errors import LocalProtocolError
 from proxy.wire.thrift.frames import frame
 
 SASL, NOSASL = Transport.SASL, Transport.NOSASL
@@ -206,6 +207,53 @@ def test_a_backend_that_closes_without_a_byte_is_told_to_a_client_that_logs_in()
     assert isinstance(closed, Close)
     assert closed.reason.startswith("the backend backend:10000 closed the connection before it answered")
     assert dialogue.client_got() == refusal(closed.reason)
+
+
+def test_a_login_that_was_not_answered_may_be_sent_to_another_backend() -> None:
+    dialogue = unopened(SASL)
+    dialogue.client(LOGIN)
+    dialogue.carry_out(dialogue.relay.backend_connected())
+    # A client may send its first call without waiting.
+    dialogue.client(open_session())
+    assert dialogue.relay.may_log_in_elsewhere
+    assert dialogue.relay.log_in_elsewhere() == [ConnectBackend()]
+    dialogue.carry_out(dialogue.relay.backend_connected())
+    assert dialogue.backend_got() == LOGIN * 2
+    dialogue.backend(ACCEPTED)
+    assert dialogue.backend_got() == open_session()
+    assert dialogue.client_got() == ACCEPTED
+
+
+@pytest.mark.parametrize("status", [SaslStatus.START, SaslStatus.BAD, SaslStatus.ERROR])
+def test_a_login_that_a_server_would_drop_without_a_word_goes_to_none(status: SaslStatus) -> None:
+    dialogue = unopened(SASL)
+    (closed,) = dialogue.client(encode_sasl(SaslStatus.START, PLAIN) + encode_sasl(status, b"\0ann\0secret"))
+    assert isinstance(closed, Close)
+    assert closed.reason.endswith(f"expected a SASL response, got {status.name}")
+    assert dialogue.client_got() == refusal(closed.reason)
+
+
+@pytest.mark.parametrize("heard", [ACCEPTED[:1], ACCEPTED], ids=["a byte", "its answer"])
+def test_a_login_of_which_the_backend_has_said_anything_stays_with_it(heard: bytes) -> None:
+    dialogue = unopened(SASL)
+    dialogue.client(LOGIN)
+    dialogue.carry_out(dialogue.relay.backend_connected())
+    dialogue.backend(heard)
+    assert not dialogue.relay.may_log_in_elsewhere
+
+
+def test_what_is_no_login_goes_to_no_other_backend() -> None:
+    unsent = unopened(SASL)
+    unsent.client(LOGIN)
+    without_sasl = logged_in(NOSASL)
+    call(without_sasl, NOSASL, open_session(1))
+    by_kerberos = unopened(SASL)
+    by_kerberos.client(encode_sasl(SaslStatus.START, b"GSSAPI"))
+    by_kerberos.carry_out(by_kerberos.relay.backend_connected())
+    for dialogue in (unsent, without_sasl, by_kerberos):
+        assert not dialogue.relay.may_log_in_elsewhere
+        with pytest.raises(LocalProtocolError):
+            dialogue.relay.log_in_elsewhere()
 
 
 def test_a_backend_that_closes_without_a_byte_is_told_to_a_client_without_sasl() -> None:
