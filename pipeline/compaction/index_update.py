@@ -82,7 +82,8 @@ def update_index(
 def _only(file: IndexedFile, names: Sequence[str]) -> tuple[str | None, ...]:
     """The only value of each column, None for null; () if any column has several, or it is not known."""
     known = [one for name in names if (one := file.columns.get(name)) is not None and one.low == one.high]
-    values = tuple(one.low for one in known if one.nulls == (file.rows if one.low is None else 0))
+    # A file of an unknown number of rows may hold values beside its nulls.
+    values = tuple(one.low for one in known if file.rows and one.nulls == (file.rows if one.low is None else 0))
     return values if len(values) == len(names) else ()
 
 

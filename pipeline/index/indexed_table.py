@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -10,10 +11,15 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from pipeline.spark.errors import PipelineError
-from pipeline.tables.table import Table, find_table
+from pipeline.spark.java import jvm_session
+from pipeline.tables.storage import Storage
+from pipeline.tables.table import ORC_BY_POSITION, Table, find_table
 from rewriter.catalog.skewed_by import SkewPropertyError, skewed_by
 from rewriter.domains.literals import is_data_key_type, is_key_type
 from rewriter.vocabulary.identifiers import quoted
+
+# Characters by which Hadoop finds several paths.
+_GLOB = re.compile(r"[\[\]{}*?\\]")
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,8 @@ def find_indexed_table(spark: SparkSession, name: str, wanted: Sequence[str] = (
     table = find_table(spark, name, takes_buckets=True, takes_hive=True)
     if table is None:
         raise PipelineError(f"{name}: there is no such table")
+    if table.provider == "orc" and (table.is_read_by_position or _reads_by_position(spark)):
+        raise PipelineError(f"{name}: {ORC_BY_POSITION} finds columns by their place in a file, the index by name")
     metadata = {field.name: field.metadata for field in spark.table(table.sql_name).schema.fields}
     refusals = {column: _refusal(column, table, metadata[column]) for column in table.columns}
     chosen = _chosen(name, refusals, wanted) | _skewed(refusals, table.properties)
@@ -55,13 +63,20 @@ def find_indexed_table(spark: SparkSession, name: str, wanted: Sequence[str] = (
     )
 
 
+def _reads_by_position(spark: SparkSession) -> bool:
+    value = jvm_session(spark).sessionState().newHadoopConf().get(ORC_BY_POSITION)
+    return str(value or "false").lower() != "false"
+
+
 def _files_of_hive(spark: SparkSession, table: Table) -> str:
     """The name of a view of the files below a Hive table's location, with the `_metadata` that the table has not.
 
     Files of partitions at other locations are not among them. They are not known then, which costs pruning alone.
     """
-    rows = spark.read.schema(spark.table(table.sql_name).schema).format(table.provider).load(table.location)
+    root = _GLOB.sub(r"\\\g<0>", Storage(spark, table.location).root)
+    rows = spark.read.schema(spark.table(table.sql_name).schema).format(table.provider).load(root)
     name = f"starpruner_{sha256(table.index_name.encode()).hexdigest()[:16]}"
+    # It ends with the application, which is this one run.
     rows.select("*", "_metadata").createOrReplaceGlobalTempView(name)
     return f"{quoted(spark.conf.get('spark.sql.globalTempDatabase') or 'global_temp')}.{quoted(name)}"
 

@@ -15,6 +15,8 @@ from rewriter.vocabulary.identifiers import quoted
 
 # Formats that Spark itself reads and writes, and that hold every value exactly.
 NATIVE_FORMATS = ("parquet", "orc")
+# An option of tables, and a setting of Hadoop's. Source: OrcConf.FORCE_POSITIONAL_EVOLUTION in ORC.
+ORC_BY_POSITION = "orc.force.positional.evolution"
 # The only catalog whose tables are plain directories; Iceberg and Delta keep their own lists of files.
 SESSION_CATALOG = "spark_catalog"
 PARTS_WITH_CATALOG = 3
@@ -48,6 +50,12 @@ class Table:
         """Options for readers and writers of its files, such as the compression; without its path."""
         left_out = {"path", "serialization.format"}
         return {name: value for name, value in self.options.items() if name.lower() not in left_out}
+
+    @property
+    def is_read_by_position(self) -> bool:
+        """True if the table says that ORC columns are found by their place in a file, and not by their names."""
+        told = {name.lower(): value.lower() for name, value in {**self.properties, **self.options}.items()}
+        return told.get(ORC_BY_POSITION, "false") != "false"
 
     @property
     def index_name(self) -> str:

@@ -36,6 +36,7 @@ from rewriter import (
     PartitionIndexes,
     Plan,
     RewriteLimits,
+    Rule,
     SkipReason,
     Statement,
     TableFacts,
@@ -57,6 +58,8 @@ Queries: TypeAlias = Generator[Query, QueryResult, T]
 # size.
 _PLANNING_ROUNDS_MAX = VIEW_NESTING_MAX + 3
 
+# The rules that know files by the names of their columns.
+_OF_FILES = frozenset({Rule.FILE_HINTS, Rule.RANGE_IN})
 _QUOTING_SETTINGS = ("spark.sql.ansi.doubleQuotedIdentifiers", "spark.sql.parser.escapedStringLiterals")
 
 
@@ -230,6 +233,7 @@ class SessionCatalog:
             limits,
             has_unknown_extensions=server.has_unknown_extensions,
             unconverted_formats=server.unconverted_formats,
+            rules_off=limits.rules_off | (_OF_FILES if server.reads_by_position else frozenset()),
             table_names=self._metadata.table_names,
         )
         asked: set[TableName] = set()

@@ -33,6 +33,9 @@ from rewriter.vocabulary.skip_reason import SkipReason
 _DAY_MICROS = 86_400_000_000
 # A day that is longer has an hour, or less, that comes twice.
 _LONGEST_PLAIN_DAY = _DAY_MICROS
+# Days beyond are as good as these, which no certain time lies on; so that no number of microseconds overflows.
+_DAY_NUMBER_MIN = CERTAIN_MIN // _DAY_MICROS - 2
+_DAY_NUMBER_MAX = CERTAIN_MAX // _DAY_MICROS + 2
 _KEY_TYPE = "date"
 _ZONE = "current_timezone"
 
@@ -74,8 +77,8 @@ def days_query(  # noqa: PLR0913 - the parts of a query
     """Compose a query for the times of days from the parts of a key query.
 
     >>> sql = days_query(source="d", key="d.`day`", column=KeyColumn("timestamp_ntz"), rows_max=9).sql
-    >>> sql[:74]
-    'SELECT (unix_date(key) + 0L) * 86400000000L AS begins, typeof(key) AS type'
+    >>> sql[:108]
+    'SELECT (greatest(least(unix_date(key), 2932898), -25204) + 0L) * 86400000000L AS begins, typeof(key) AS type'
     """
     where = f" WHERE {' AND '.join(f'({text})' for text in filters)}" if filters else ""
     asked = f"SELECT DISTINCT {key} AS key FROM {source}{where}"
@@ -101,13 +104,17 @@ def days_query(  # noqa: PLR0913 - the parts of a query
 def _start(days: int, *, is_instant: bool) -> str:
     """The first time of the day that comes so many days after a key, as a number of microseconds."""
     if not is_instant:
-        return f"(unix_date(key) + {days}L) * {_DAY_MICROS}L"
+        day = f"greatest(least(unix_date(key), {_DAY_NUMBER_MAX}), {_DAY_NUMBER_MIN})"
+        return f"({day} + {days}L) * {_DAY_MICROS}L"
     # TIMESTAMP alone may be a local time, by spark.sql.timestampType.
     return f"unix_micros(CAST(date_add(key, {days}) AS TIMESTAMP_LTZ))"
 
 
 def _range(begins: int, next_begins: int, following_begins: int) -> tuple[Key, Key]:
     """The times that may lie on a day, up to the next certain ones, or open."""
+    # A day that a zone has skipped begins with the next one.
+    if not begins <= next_begins <= following_begins:
+        raise UnreadableKeyError("days do not begin one after another")
     goes_on = following_begins - next_begins > _LONGEST_PLAIN_DAY
     last = (following_begins if goes_on else next_begins) - 1
     low = MICROS_MIN if begins < CERTAIN_MIN else min(begins, CERTAIN_MAX)

@@ -416,6 +416,11 @@ _KEYS = (
         becomes("rewriter.files.file_facts.is_certain", lambda _: True),
         "rewriter/files/test_files.py::test_times_of_other_calendars_are_no_bounds[instants]",
     ),
+    Mutation(
+        "a filter finds each time of a file, which it does not in ORC",
+        answers("rewriter.catalog.prunable._finds_times", True),
+        "rewriter/catalog/test_prunable.py::test_times_are_found_in_parquet[orc-TYPE_REFUSED]",
+    ),
     Mutation("<=> matches null", null_safe_equality_is_equality),
     Mutation(
         "<=> spelled out tests both its sides for null",

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from proxy.config.rewriting import CatalogSection
 from proxy.operations.query import Query, QueryResult, Rows
 from proxy.session.catalog import describe_iceberg
+from proxy.session.catalog.spark_settings import ORC_BY_POSITION
 from rewriter import Column, TableFacts, TableKind, TableName, ViewText
 
 _BYTES_MAX = 16 * 1024 * 1024  # DESCRIBE of the widest tables, or 200,000 partition names of 80 bytes
@@ -85,7 +86,7 @@ def read_description(result: QueryResult) -> TableFacts | None:
     facts = TableFacts(
         columns=columns,
         partition_columns=partition_columns,
-        provider=details.get("Provider", "").lower(),
+        provider=_provider(details),
         kind=TableKind.TABLE if is_table else TableKind.VIEW,
         full_name=_full_name(details),
         size_bytes=_bytes(details.get("Statistics", "")),
@@ -97,6 +98,13 @@ def read_description(result: QueryResult) -> TableFacts | None:
     if not is_iceberg:
         return facts
     return describe_iceberg.with_iceberg(facts, (transform for _, transform in transforms), details)
+
+
+def _provider(details: Mapping[str, str]) -> str:
+    """The format of a table, in lower case. One whose columns ORC finds by their place is of no known format."""
+    if f"{ORC_BY_POSITION}=true" in details.get("Storage Properties", "").lower():
+        return "orc by position"
+    return details.get("Provider", "").lower()
 
 
 def _full_name(details: Mapping[str, str]) -> TableName | None:

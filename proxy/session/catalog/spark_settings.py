@@ -39,6 +39,10 @@ _CONVERSIONS: Final = {
     "spark.sql.hive.convertMetastoreOrc": "orc",
 }
 
+# An option of tables, and a setting of Hadoop's. Source: OrcConf.FORCE_POSITIONAL_EVOLUTION in ORC.
+ORC_BY_POSITION: Final = "orc.force.positional.evolution"
+_BY_POSITION: Final = (ORC_BY_POSITION, f"spark.hadoop.{ORC_BY_POSITION}")
+
 # Servers have some dozens of settings.
 _ROWS_MAX: Final = 10_000
 _BYTES_MAX: Final = 4 * 1024 * 1024
@@ -54,6 +58,8 @@ class ServerSettings:
     has_unknown_extensions: bool = False
     # The formats whose tables of Hive's are read by Hive's reader.
     unconverted_formats: frozenset[str] = frozenset()
+    # True if columns of ORC files are found by their place in a file: then bounds by name are those of others.
+    reads_by_position: bool = False
 
 
 def settings_query(settings: CatalogSection) -> Query:
@@ -78,6 +84,7 @@ def read_settings(answer: QueryResult) -> ServerSettings:
         _uncertainty(values),
         has_unknown_extensions=not extensions <= _KNOWN_EXTENSIONS,
         unconverted_formats=frozenset(unconverted),
+        reads_by_position=any(values.get(name, "false").strip().lower() != "false" for name in _BY_POSITION),
     )
 
 

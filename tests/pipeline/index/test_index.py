@@ -245,6 +245,9 @@ def test_what_cannot_be_indexed_is_said_at_once(local_spark: SparkSession, table
     local_spark.sql(f"CREATE TABLE {table} (x INT, price DOUBLE, code CHAR(3)) USING parquet")
     local_spark.sql(f"CREATE TABLE {table}_text USING csv AS SELECT 1 AS x")
     local_spark.sql(f"CREATE OR REPLACE VIEW {table}_seen AS SELECT * FROM {table}")
+    option = "orc.force.positional.evolution"
+    local_spark.sql(f"CREATE TABLE {table}_by_place (x INT) USING orc OPTIONS ('{option}' = 'true')")
+    assert f"{option} finds columns by their place in a file" in refusal(f"{table}_by_place")
     assert "there is no such table" in refusal("default.nowhere")
     assert "is a view; name the table that it reads" in refusal(f"{table}_seen")
     assert "is a table of format csv; expected one of parquet, orc" in refusal(f"{table}_text")

@@ -4,6 +4,7 @@ from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo, available_timezones
 
 import pytest
+from pyspark.sql import SparkSession
 
 from rewriter.domains.instants import CERTAIN_MAX, CERTAIN_MIN, MICROS_MAX, MICROS_MIN
 from rewriter.domains.keyset import KeyRanges
@@ -133,3 +134,19 @@ def test_days_of_other_calendars_and_of_five_digits_are_open_ranges() -> None:
     beyond = (CERTAIN_MAX + 1, "date", CERTAIN_MAX + DAY, CERTAIN_MAX + 2 * DAY, "UTC")
     assert known(query().read([beyond])).ranges == ((CERTAIN_MAX, MICROS_MAX),)
     assert found.cover(["at"]).holds({"at": CERTAIN_MIN - 1})
+
+
+def test_days_that_begin_in_no_order_are_not_read() -> None:
+    """Numbers of microseconds that have overflowed."""
+    row = (9 * DAY, "date", -7 * DAY, -6 * DAY)
+    assert query("timestamp_ntz").read([row]) is SkipReason.UNREADABLE_KEY
+
+
+@pytest.mark.spark
+def test_days_that_no_number_of_microseconds_has_are_open(local_spark: SparkSession) -> None:
+    days = "VALUES (106751991), (-106751992), (0) AS t (number)"
+    sql = f"SELECT date_from_unix_date(number) AS day, 1 AS g FROM {days}"
+    asked = days_query(source=f"({sql}) d", key="d.`day`", column=KeyColumn("timestamp_ntz"), rows_max=9)
+    found = asked.read([tuple(row) for row in local_spark.sql(asked.sql).collect()])
+    assert isinstance(found, KeyRanges)
+    assert found.ranges == ((MICROS_MIN, CERTAIN_MIN), (0, DAY - 1), (CERTAIN_MAX, MICROS_MAX))

@@ -260,3 +260,17 @@ def test_a_table_that_gets_other_columns_in_any_session_is_asked_about_again(
     if moment == "asked for while it ran":
         cache.add(DescribedTable(name, FACTS), before)
     assert (name in cache.current()) == is_kept
+
+
+def test_a_table_whose_columns_orc_finds_by_their_place_is_of_no_known_format() -> None:
+    facts = read_description(
+        rows(
+            ("id", "int", ""),
+            ("# Detailed Table Information", "", ""),
+            ("Type", "MANAGED", ""),
+            ("Provider", "orc", ""),
+            ("Storage Properties", "[orc.force.positional.evolution=true, serialization.format=1]", ""),
+        )
+    )
+    assert facts is not None
+    assert facts.provider == "orc by position"

@@ -40,3 +40,10 @@ def test_other_settings_that_decide_what_names_mean_are_read_as_before() -> None
     assert read_settings(rows()) == ServerSettings()
     shared = rows(("spark.sql.hive.thriftServer.singleSession", "true"))
     assert read_settings(shared).uncertainty is SkipReason.SHARED_SESSION
+
+
+@pytest.mark.parametrize("name", ["orc.force.positional.evolution", "spark.hadoop.orc.force.positional.evolution"])
+def test_a_session_that_reads_orc_by_position_is_known(name: str) -> None:
+    assert read_settings(rows((name, "true"))).reads_by_position
+    assert not read_settings(rows((name, "false"))).reads_by_position
+    assert not read_settings(rows()).reads_by_position

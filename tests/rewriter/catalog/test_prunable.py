@@ -1,0 +1,20 @@
+"""Columns by whose keys a table can be narrowed, by the format of its files."""
+
+from dataclasses import replace
+
+import pytest
+
+from rewriter import Column, SkipReason, TableFacts, TableName
+from rewriter.catalog.prunable import key_refusal
+
+AT = Column("at", "timestamp")
+FACTS = TableFacts((AT,), (), "parquet", full_name=TableName(("main", "shop", "f")), bucket_columns=("at",))
+
+
+@pytest.mark.parametrize(
+    ("provider", "refusal"),
+    [("parquet", None), pytest.param("orc", SkipReason.TYPE_REFUSED, id="orc-TYPE_REFUSED")],
+)
+def test_times_are_found_in_parquet(provider: str, refusal: SkipReason | None) -> None:
+    found = key_refusal(replace(FACTS, provider=provider, bucket_count=4), AT, "timestamp")
+    assert getattr(found, "reason", found) is refusal
