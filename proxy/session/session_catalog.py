@@ -26,7 +26,7 @@ from proxy.session.key_queries import KeyAnswers, KeyQueries, RememberedKeys
 from proxy.session.layout.iceberg_file_counts import FileCounts, file_counts
 from proxy.session.layout.iceberg_files import columns_asked
 from proxy.session.layout.partition_lists import PartitionLists
-from proxy.session.layout.partition_store import ListKey
+from proxy.session.layout.partition_store import ListKey, StoreWait
 from proxy.session.shared_state import SharedState
 from proxy.session.table_lookup import describe, with_indexed
 from proxy.statements.statement_class import StatementClass
@@ -99,10 +99,12 @@ class SessionCatalogs:
     def of_state(self, state: bytes | None) -> SessionCatalog:
         """The catalog of the session in this state (`SessionState.digest`), shared with its other sessions.
 
+        Each statement has one of its own, with the time that it may wait for a store.
         Without a digest the session is like no other, and the catalog is its own.
         """
         metadata = self._own if state is None else self._shared.metadata.of(state)
-        return SessionCatalog(self._shared, self._settings, self._lists, self._own, metadata)
+        wait = StoreWait(self._settings.store_deadline_s)
+        return SessionCatalog(self._shared, self._settings, self._lists, wait, self._own, metadata)
 
     def forget_own(self) -> None:
         """Forget the answers that this session got while its state was like that of no other."""
@@ -120,6 +122,7 @@ class SessionCatalog:
     _shared: SharedState
     _settings: CatalogSection
     _lists: PartitionLists
+    _store_wait: StoreWait
     # Answers to this session alone, and those to all sessions of the state: the same object where there is none.
     _own: SessionMetadata
     _metadata: SessionMetadata
@@ -390,7 +393,7 @@ class SessionCatalog:
         """The partition lists of those tables that can be listed."""
         lists = {}
         for name in sorted(names, key=str):
-            found = yield from self._lists.find(self.described(name), self._metadata)
+            found = yield from self._lists.find(self.described(name), self._metadata, self._store_wait)
             if found is not None:
                 lists[name] = ListedPartitions(*found)
         return lists

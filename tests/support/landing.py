@@ -70,6 +70,7 @@ ROTATED: Final = (
     "faults/test_changing_keys_across_workers.py",
     # Partition lists in a real HBase: proxy/session/layout/test_hbase_store, with a gateway in memory.
     "proxy/session/layout/test_hbase_store_on_hbase.py",
+    "proxy/session/sharing/test_lesson_exchange_on_hbase.py",
 )
 
 

@@ -43,6 +43,11 @@ _ASKING_S = 0.2
 _ASKING_WEIGHT = 0.125
 _ASKING_MIN_S = 0.05
 
+# Begins the scopes of single sessions.
+PRIVATE_SCOPE = "private "
+# A statement that has run once may never come again: other replicas are not told of it.
+_RUNS_BEFORE_TELLING = 2
+
 # Enough that two subjects of a process never have one name.
 _NAME_BYTES = 12
 
@@ -52,6 +57,11 @@ class StatementKey(NamedTuple):
 
     scope: str
     fingerprint: str
+
+    @property
+    def is_private(self) -> bool:
+        """Whether no other session can have such statements, here or at another replica."""
+        return self.scope.startswith(PRIVATE_SCOPE)
 
     @property
     def name(self) -> str:
@@ -160,6 +170,28 @@ class CostGate:
         self._records: OrderedDict[StatementKey, Record] = OrderedDict()
         self._written_at: OrderedDict[str, float] = OrderedDict()
         self._asking_s = _ASKING_S
+        # Records of other replicas, by name; and statements of whose runs the others were not told.
+        self._learned: dict[str, Record] = {}
+        self._untold: dict[StatementKey, None] = {}
+
+    def changed(self) -> dict[str, Record]:
+        """The records that have changed since the last call, by name, of statements that others may run too."""
+        told: dict[str, Record] = {}
+        # All at once: other threads add to the next one.
+        untold, self._untold = self._untold, {}
+        for subject in untold:
+            record = self._records.get(subject)
+            if record is not None and record.run_count >= _RUNS_BEFORE_TELLING and not subject.is_private:
+                told[subject.name] = record
+        return told
+
+    def learn(self, records: dict[str, Record]) -> None:
+        """Use the records of other replicas where there are none of this one."""
+        self._learned = records
+        # From now on writes of their facts are noticed.
+        for name in frozenset[str]().union(*(record.facts for record in records.values())):
+            if len(self._written_at) < FACTS_MAX:
+                _ = self._written_at.setdefault(name, -inf)
 
     def report(self, subject: StatementKey, listings: SessionListings) -> GateReport:
         """See Gate."""
@@ -230,7 +262,12 @@ class CostGate:
         return listings.listing(record.facts, self._written_at)
 
     def _record(self, subject: StatementKey) -> Record:
-        return self._records.get(subject, _UNSEEN)
+        own = self._records.get(subject, _UNSEEN)
+        # Statements that have run both ways need nothing of others.
+        if not self._learned or own.has_both_ways:
+            return own
+        learned = self._learned.get(subject.name)
+        return own if learned is None else own.completed_by(learned)
 
     def _about(self, run: Run) -> Record:
         """The record of a statement and its facts, once it has run."""
@@ -246,6 +283,10 @@ class CostGate:
     def _keep(self, subject: StatementKey, record: Record) -> None:
         _ = self._records.pop(subject, None)
         self._records[subject] = record
+        if len(self._untold) >= RECORDS_MAX:
+            # Nobody asks for them, or HBase is away for long.
+            self._untold.clear()
+        self._untold[subject] = None
         if len(self._records) > RECORDS_MAX:
             _ = self._records.popitem(last=False)
 

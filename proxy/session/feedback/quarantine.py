@@ -6,13 +6,14 @@ when statements of several fingerprints have failed with it within minutes. Exam
 with the rule `exists` in ten minutes, so `exists` is quarantined, and queries without it are rewritten as before.
 An answer that differs leaves no time to find out: all rules of the statement go, until the proxy is restarted.
 
-Everything else is released by itself, and is quarantined for twice as long where it does harm again soon after.
+Everything else is released by itself, and is quarantined for twice as long where it does harm again soon after. An
+administrator may release anything. Replicas that share a store tell one another (docs/decisions/0044).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from threading import Lock
 from typing import Final
@@ -20,7 +21,14 @@ from typing import Final
 from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.session.feedback.cost_gate import StatementKey
 from proxy.session.feedback.metastore_limits import FILTER_REFUSED, MetastoreLimits
-from proxy.session.feedback.quarantine_list import Cause, QuarantineEntry, QuarantineKind, QuarantineList
+from proxy.session.feedback.quarantine_list import (
+    Blamed,
+    Cause,
+    QuarantineEntry,
+    QuarantineKind,
+    QuarantineList,
+    SharedEntry,
+)
 from rewriter import Rewrite, Rule, TableName
 
 # Different fingerprints that fail with a rule before it is quarantined: one or two may fail for reasons
@@ -55,9 +63,9 @@ class Quarantine:
             now = self._released_until()
             is_wrong = cause is Cause.DIFFERENT
             period_s = math.inf if is_wrong else self.period_s
-            self._fingerprints.quarantine(key.name, cause, now, period_s)
+            self._fingerprints.quarantine(key.name, cause, now, period_s, Blamed(rules, key.fingerprint))
             for rule in rules:
-                if is_wrong or self._has_failed_widely(rule, key.fingerprint, now):
+                if is_wrong or self._has_failed_widely(rule, key.fingerprint, now, now):
                     self._rules.quarantine(rule, cause, now, period_s)
             self._update()
 
@@ -91,9 +99,45 @@ class Quarantine:
             self._released_until()
             return next(len(each) for each in self._lists if each.kind is kind)
 
-    def _has_failed_widely(self, rule: Rule, fingerprint: str, now: float) -> bool:
+    def release(self, kind: QuarantineKind, name: str) -> bool:
+        """Release something for an administrator. False where it is not quarantined."""
+        with self._lock:
+            now = self._released_until()
+            if kind is QuarantineKind.FINGERPRINT:
+                is_found = self._fingerprints.free(name, now)
+            else:
+                rule = _rule(name)
+                is_found = rule is not None and self._rules.free(rule, now)
+                if rule is not None:
+                    _ = self._failures.pop(rule, None)
+            self._update()
+            return is_found
+
+    def exchange(self, entries: Iterable[SharedEntry]) -> list[SharedEntry]:
+        """Learn the entries that replicas share, and return those that they have to be told."""
+        with self._lock:
+            now = self._released_until()
+            known = {(entry.kind, entry.name): entry for entry in entries}
+            for entry in known.values():
+                self._learn(entry, now)
+            self._update()
+            own = (entry for each in self._lists for entry in each.entries(now))
+            return [entry for entry in own if entry.is_news(known.get((entry.kind, entry.name)), now)]
+
+    def _learn(self, entry: SharedEntry, now: float) -> None:
+        if entry.kind is QuarantineKind.RULE:
+            rule = _rule(entry.name)
+            # A rule of another version.
+            _ = rule is not None and self._rules.learn(rule, entry, now)
+        elif self._fingerprints.learn(entry.name, entry, now) and entry.cause is Cause.FAILED:
+            for rule in entry.blamed.rules:
+                is_counted = max(now - RULE_WINDOW_S, self._rules.freed_at(rule)) < entry.at
+                if is_counted and self._has_failed_widely(rule, entry.blamed.fingerprint, entry.at, now):
+                    self._rules.quarantine(rule, Cause.FAILED, now, self.period_s)
+
+    def _has_failed_widely(self, rule: Rule, fingerprint: str, failed_at: float, now: float) -> bool:
         before = self._failures.get(rule, {})
-        failed = {one: at for one, at in before.items() if now - at < RULE_WINDOW_S} | {fingerprint: now}
+        failed = {one: at for one, at in before.items() if now - at < RULE_WINDOW_S} | {fingerprint: failed_at}
         is_wide = len(failed) >= RULE_FINGERPRINTS
         self._failures[rule] = {} if is_wide else failed
         return is_wide
@@ -110,6 +154,10 @@ class Quarantine:
     def _update(self, not_before: float = -math.inf) -> None:
         self._rules_off = self._rules.quarantined
         self._look_at = max(min(each.due for each in self._lists), not_before)
+
+
+def _rule(name: str) -> Rule | None:
+    return next((rule for rule in Rule if rule.value == name), None)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,8 @@
-"""Things of one kind that are quarantined for a while, and those that were released lately."""
+"""Things of one kind that are quarantined for a while, and those that were released lately.
+
+Replicas may tell one another of them (`SharedEntry`). Of two entries about one thing the later one counts: an
+administrator's release ends a quarantine of before it, and no later one.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +12,28 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from itertools import chain
+from math import inf
 from typing import Final, Generic, TypeVar
 
 from proxy.session.feedback.metastore_limits import PERIOD_MAX_S
+from rewriter import Rule
 
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=Hashable)
+U = TypeVar("U")
 
 # Things of one kind that are remembered, some 300 bytes each. The oldest goes, and then has to do harm again.
 KEPT_MAX: Final = 10_000
+
+
+# Replicas leave a thing that only a restart releases alone for so long after they heard of it last. The one that
+# saw the harm repeats it as long as it runs.
+LEASE_S: Final = PERIOD_MAX_S
+# An entry that ends earlier by less is no news.
+_EVEN_S: Final = 1.0
+# A moment later than a release, also where the own clock is behind that of another replica.
+_LATER_S: Final = 0.001
 
 
 class Cause(Enum):
@@ -52,11 +68,47 @@ class QuarantineEntry:
 
 
 @dataclass(frozen=True)
+class Blamed:
+    """The rules that rewrote a statement, and its fingerprint without its user: rules that fail widely go too."""
+
+    rules: frozenset[Rule] = frozenset()
+    fingerprint: str = ""
+
+
+@dataclass(frozen=True)
+class SharedEntry:
+    """Something that is quarantined, or that an administrator has released, as replicas tell one another of it."""
+
+    kind: QuarantineKind
+    name: str
+    # None where an administrator has released it.
+    cause: Cause | None
+    # When it was quarantined, or released.
+    at: float
+    until: float = 0.0
+    period_s: float = 0.0
+    blamed: Blamed = Blamed()
+
+    def is_news(self, known: SharedEntry | None, now: float) -> bool:
+        """Whether others have to be told this, who know the other entry."""
+        if known is None:
+            return True
+        if self.cause is None:
+            return known.at < self.at or (known.cause is not None and known.at == self.at)
+        if known.cause is None:
+            return known.at < self.at
+        return known.until < (now + LEASE_S / 2 if math.isinf(self.until) else self.until - _EVEN_S)
+
+
+@dataclass(frozen=True)
 class _Stay:
     cause: Cause
     since: float
     until: float
     period_s: float
+    blamed: Blamed = Blamed()
+    # Another replica has seen the harm, and tells the others of it.
+    is_learned: bool = False
 
     @property
     def forgotten_at(self) -> float:
@@ -65,13 +117,15 @@ class _Stay:
 
 
 class QuarantineList(Generic[T]):
-    """The things of one kind: those that are quarantined, and those that were released lately."""
+    """The things of one kind: those that are quarantined, and those that were released, lately or by hand."""
 
     def __init__(self, kind: QuarantineKind, name: Callable[[T], str]) -> None:
         self.kind = kind
         self._name = name
         self._quarantined: dict[T, _Stay] = {}
         self._released: dict[T, _Stay] = {}
+        # Released by an administrator, and when.
+        self._freed: dict[T, float] = {}
 
     def __len__(self) -> int:
         return len(self._quarantined)
@@ -90,15 +144,16 @@ class QuarantineList(Generic[T]):
         ends = (stay.until for stay in self._quarantined.values())
         return min(chain(ends, (stay.forgotten_at for stay in self._released.values())), default=math.inf)
 
-    def quarantine(self, item: T, cause: Cause, now: float, period_s: float) -> None:
+    def quarantine(self, item: T, cause: Cause, now: float, period_s: float, blamed: Blamed = Blamed()) -> None:
         """Quarantine it for the period, or for twice its last one if it was released lately."""
         known = self._quarantined.get(item)
         if known is not None and (cause is not Cause.DIFFERENT or math.isinf(known.until)):
             return  # a statement that was under way as it was quarantined says nothing new
+        since = max(now, self._freed.pop(item, -inf) + _LATER_S)
         before = self._released.pop(item, None)
         if before is not None and not math.isinf(period_s):
             period_s = max(period_s, min(2 * before.period_s, PERIOD_MAX_S))
-        _keep(self._quarantined, item, _Stay(cause, now, now + period_s, period_s))
+        _keep(self._quarantined, item, _Stay(cause, since, now + period_s, period_s, blamed))
         until = "until a restart" if math.isinf(period_s) else f"for {period_s:g} s"
         _log.warning("the %s %s is quarantined %s: %s", self.kind.value, self._name(item), until, cause.value)
 
@@ -106,7 +161,7 @@ class QuarantineList(Generic[T]):
         """The entries, the oldest first."""
         for item, stay in self._quarantined.items():
             yield QuarantineEntry(
-                self.kind, self._name(item), stay.cause, now - stay.since, max(0.0, stay.until - now)
+                self.kind, self._name(item), stay.cause, max(0.0, now - stay.since), max(0.0, stay.until - now)
             )
 
     def release_due(self, now: float) -> None:
@@ -116,9 +171,56 @@ class QuarantineList(Generic[T]):
             _keep(self._released, item, stay)
             _log.info("the %s %s is released after %g s", self.kind.value, self._name(item), stay.period_s)
         self._released = {item: stay for item, stay in self._released.items() if stay.forgotten_at > now}
+        self._freed = {item: at for item, at in self._freed.items() if at + LEASE_S > now}
+
+    def freed_at(self, item: T) -> float:
+        """When an administrator released it, minus infinity where none has."""
+        return self._freed.get(item, -inf)
+
+    def free(self, item: T, now: float) -> bool:
+        """Release it for an administrator, with its past. False where it is not quarantined."""
+        stay = self._quarantined.get(item)
+        if stay is not None:
+            self._free(item, max(now, stay.since))
+        return stay is not None
+
+    def learn(self, item: T, entry: SharedEntry, now: float) -> bool:
+        """Learn from another replica. Returns whether it is quarantined from now on."""
+        own = self._quarantined.get(item)
+        if entry.cause is None:
+            if entry.at > self.freed_at(item) and (own is None or own.since <= entry.at):
+                self._free(item, entry.at)
+            return False
+        until = min(entry.until, now + LEASE_S)
+        if until <= now or entry.at <= self.freed_at(item) or (own is not None and own.until >= until):
+            return False
+        period_s = max(0.0, min(entry.period_s, PERIOD_MAX_S))
+        _ = self._freed.pop(item, None), self._released.pop(item, None)
+        stay = _Stay(entry.cause, entry.at, until, period_s, entry.blamed, is_learned=True)
+        _keep(self._quarantined, item, stay)
+        if own is None:
+            words = (self.kind.value, self._name(item), until - now, entry.cause.value)
+            _log.warning("the %s %s is quarantined for %g s, as another replica says: %s", *words)
+        return own is None
+
+    def entries(self, now: float) -> Iterator[SharedEntry]:
+        """All that other replicas are to be told, but for what they have told this one."""
+        for item, stay in self._quarantined.items():
+            if not stay.is_learned:
+                times = (stay.since, stay.until, stay.period_s)
+                yield SharedEntry(self.kind, self._name(item), stay.cause, *times, stay.blamed)
+        for item, at in self._freed.items():
+            if at + LEASE_S > now:
+                yield SharedEntry(self.kind, self._name(item), None, at)
+
+    def _free(self, item: T, at: float) -> None:
+        if self._quarantined.pop(item, None) is not None:
+            _log.warning("the %s %s is released by an administrator", self.kind.value, self._name(item))
+        _ = self._released.pop(item, None)
+        _keep(self._freed, item, at)
 
 
-def _keep(kept: dict[T, _Stay], item: T, stay: _Stay) -> None:
+def _keep(kept: dict[T, U], item: T, stay: U) -> None:
     """Remember it as the newest; the oldest goes where there are too many."""
     _ = kept.pop(item, None)
     if len(kept) >= KEPT_MAX:

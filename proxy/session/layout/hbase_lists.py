@@ -10,12 +10,13 @@ import secrets
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from msgspec.structs import replace
 
 from proxy.hbase.calls import Cell
-from proxy.hbase.table import HBaseTable
+from proxy.hbase.table import PAGE_ROWS, HBaseTable
 from proxy.session.layout import shared_rows
 from proxy.session.layout.lmdb_store import StoredList
 from proxy.session.layout.partition_store import ListKey
@@ -100,9 +101,12 @@ def drop(table: HBaseTable, names: frozenset[str] | None) -> int:
     marks = (Cell(shared_rows.mark_row(name), shared_rows.MARK_COLUMN, _mark()) for name in names or ())
     table.put(marks, _MARK_TTL_S)
     ranges = [shared_rows.ALL_HEADERS] if names is None else map(shared_rows.headers_of_table, sorted(names))
-    dropped = [row.key for rows in ranges for row in table.scan(*rows)]
-    table.delete(dropped, shared_rows.HEADER_COLUMN)
-    return len(dropped)
+    dropped = (row.key for rows in ranges for row in table.scan(*rows))
+    count = 0
+    while page := list(islice(dropped, PAGE_ROWS)):
+        table.delete(page, shared_rows.HEADER_COLUMN)
+        count += len(page)
+    return count
 
 
 def _header_in(cells: Mapping[bytes, bytes], key: ListKey) -> SharedHeader | None:

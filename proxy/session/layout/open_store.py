@@ -20,6 +20,11 @@ from proxy.session.layout.lmdb_store import LmdbPartitionStore, lmdb_store
 _READ_S: Final = 1.0
 # A page of a thousand rows takes some hundredths of a second, and a table to be made some seconds.
 _WORK_S: Final = 30.0
+# Lessons are small rows, and some thousands of them a second or two. They are looked for so often.
+_LESSON_S: Final = 5.0
+_LESSONS_LOOK_S: Final = 1.0
+# All pages of one list, or of a search for lists to drop. A million rows took 65 s, on a busy machine.
+_PAGES_S: Final = 300.0
 # Each is one list whose header is read, and one that is loaded or published. With more waiting than that, HBase is
 # too slow, and lists that are not shared are only asked for more often.
 _READS_WAITING_MAX: Final = 64
@@ -40,7 +45,8 @@ def open_store(
             return
         reads = GatewayThread("reads", _table(settings, _READ_S), _READS_WAITING_MAX)
         work = GatewayThread("work", _table(settings, _WORK_S), _WORK_WAITING_MAX, prepare=_make_table)
-        threads = GatewayThreads(reads, work)
+        lessons = GatewayThread("lessons", _table(settings, _LESSON_S), 1, idle_s=_LESSONS_LOOK_S)
+        threads = GatewayThreads(reads, work, lessons)
         store = HBasePartitionStore(own, threads, settings, clock)
         threads.start()
         try:
@@ -50,7 +56,8 @@ def open_store(
 
 
 def _table(settings: CatalogSection, call_s: float) -> HBaseTable:
-    return HBaseTable(GatewayConnection(address(settings.store_gateway), monotonic), settings.store_table, call_s)
+    connection = GatewayConnection(address(settings.store_gateway), monotonic)
+    return HBaseTable(connection, settings.store_table, call_s, pages_s=_PAGES_S)
 
 
 def _make_table(table: HBaseTable) -> None:

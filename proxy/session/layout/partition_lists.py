@@ -12,7 +12,7 @@ from proxy.session.catalog.describe import partitions_query, read_partitions
 from proxy.session.catalog.facts_cache import DescribedTable
 from proxy.session.catalog.late_answers import believed_s
 from proxy.session.catalog.metadata_cache import SessionMetadata, owner_of
-from proxy.session.layout.partition_store import ListKey, PartitionStore
+from proxy.session.layout.partition_store import ListKey, PartitionStore, StoreWait
 from rewriter import TableKind
 from rewriter.domains.gap_costs import PartitionCosts
 from rewriter.partitions.index import PartitionIndex
@@ -77,9 +77,9 @@ class PartitionLists:
         self._unlisted: dict[ListKey, float] = {}
 
     def find(
-        self, table: DescribedTable, known: SessionMetadata
+        self, table: DescribedTable, known: SessionMetadata, wait: StoreWait
     ) -> Generator[Query, QueryResult, tuple[ListKey, PartitionIndex] | None]:
-        """The list of a table, or None where there is none that can be used."""
+        """The list of a table, or None where there is none that can be used. `wait` is that of the statement."""
         facts = table.facts
         if facts is None or facts.kind is not TableKind.TABLE or not facts.partition_columns or not table.identity:
             return None
@@ -87,7 +87,7 @@ class PartitionLists:
         if not owner:
             return None
         key = ListKey(owner, table.identity)
-        index = self._shared.store.look_up(key) if self._shared.store is not None else None
+        index = self._shared.store.look_up(key, wait) if self._shared.store is not None else None
         if index is not None and not _is_of(index, table):
             index = None
         if index is None and self._unlisted.get(key, 0.0) <= self._clock():
