@@ -80,10 +80,14 @@ class ListedPartitions:
 
 @dataclass(frozen=True)
 class KnownPartitions:
-    """A table as a session knows it: None where it cannot be described, or its partitions cannot be listed."""
+    """A table as a session knows it: None where it cannot be described, or its partitions cannot be listed.
+
+    Its files are those of the file index, where a statement has needed them: they are not asked for.
+    """
 
     facts: TableFacts | None
     index: PartitionIndex | None
+    files: FileIndex | None = None
 
 
 class SessionCatalogs:
@@ -402,7 +406,9 @@ class SessionCatalog:
         """A table and its partitions, as far as the session may know them."""
         yield from self.look_up([name])
         found = yield from self.partitions([name])
-        return KnownPartitions(self.facts(name), found[name].index if name in found else None)
+        facts = self.facts(name)
+        files = self._shared.files.at_hand(facts, self._metadata) if facts is not None else None
+        return KnownPartitions(facts, found[name].index if name in found else None, files)
 
     def files(
         self, planned: Plan, answers: KeyAnswers, limits: RewriteLimits
