@@ -110,6 +110,11 @@ class GatewayThread:
         """Whether the gateway did not answer the last times."""
         return self._is_away
 
+    def prepare(self) -> None:
+        """Do what has to be done before any work, where that is not done. Work that waits does it anyway."""
+        if not self.is_prepared and not self._waiting:
+            _ = self.do(lambda _: None)
+
     def do(self, work: Callable[[HBaseTable], Result]) -> Task[Result] | None:
         """Hand work to the thread. None if it is not taken: the gateway is left alone, or too much is waiting."""
         with self._changed:

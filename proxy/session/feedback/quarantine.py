@@ -13,6 +13,7 @@ administrator may release anything. Replicas that share a store tell one another
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from threading import Lock
@@ -44,10 +45,14 @@ _RELEASED_EVERY_S: Final = 1.0
 class Quarantine:
     """Lessons of all sessions of the process about what to leave alone. Safe to use from several threads."""
 
-    def __init__(self, period_s: float, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, period_s: float, clock: Callable[[], float], time_of_day: Callable[[], float] = time.time
+    ) -> None:
+        """`clock` is one that is never set. Replicas compare entries by the time of day."""
         # The first quarantine of a thing lasts this long; may be changed at any time.
         self.period_s = period_s
         self._clock = clock
+        self._time_of_day = time_of_day
         self._lock = Lock()
         self._rules = QuarantineList[Rule](QuarantineKind.RULE, lambda rule: rule.value)
         self._fingerprints = QuarantineList[str](QuarantineKind.FINGERPRINT, str)
@@ -60,13 +65,13 @@ class Quarantine:
     def blame(self, rules: frozenset[Rule], key: StatementKey, cause: Cause = Cause.FAILED) -> None:
         """A statement that was rewritten by these rules did harm."""
         with self._lock:
-            now = self._released_until()
+            now, at = self._released_until(), self._time_of_day()
             is_wrong = cause is Cause.DIFFERENT
             period_s = math.inf if is_wrong else self.period_s
-            self._fingerprints.quarantine(key.name, cause, now, period_s, Blamed(rules, key.fingerprint))
+            self._fingerprints.quarantine(key.name, cause, now, period_s, at, Blamed(rules, key.fingerprint))
             for rule in rules:
                 if is_wrong or self._has_failed_widely(rule, key.fingerprint, now, now):
-                    self._rules.quarantine(rule, cause, now, period_s)
+                    self._rules.quarantine(rule, cause, now, period_s, at)
             self._update()
 
     def rules_off(self) -> frozenset[Rule]:
@@ -102,12 +107,13 @@ class Quarantine:
     def release(self, kind: QuarantineKind, name: str) -> bool:
         """Release something for an administrator. False where it is not quarantined."""
         with self._lock:
-            now = self._released_until()
+            _ = self._released_until()
+            at = self._time_of_day()
             if kind is QuarantineKind.FINGERPRINT:
-                is_found = self._fingerprints.free(name, now)
+                is_found = self._fingerprints.free(name, at)
             else:
                 rule = _rule(name)
-                is_found = rule is not None and self._rules.free(rule, now)
+                is_found = rule is not None and self._rules.free(rule, at)
                 if rule is not None:
                     _ = self._failures.pop(rule, None)
             self._update()
@@ -116,24 +122,24 @@ class Quarantine:
     def exchange(self, entries: Iterable[SharedEntry]) -> list[SharedEntry]:
         """Learn the entries that replicas share, and return those that they have to be told."""
         with self._lock:
-            now = self._released_until()
+            now, at = self._released_until(), self._time_of_day()
             known = {(entry.kind, entry.name): entry for entry in entries}
             for entry in known.values():
-                self._learn(entry, now)
+                self._learn(entry, now, now - max(0.0, at - entry.at))
             self._update()
-            own = (entry for each in self._lists for entry in each.entries(now))
+            own = (entry for each in self._lists for entry in each.entries(at))
             return [entry for entry in own if entry.is_news(known.get((entry.kind, entry.name)), now)]
 
-    def _learn(self, entry: SharedEntry, now: float) -> None:
+    def _learn(self, entry: SharedEntry, now: float, since: float) -> None:
         if entry.kind is QuarantineKind.RULE:
             rule = _rule(entry.name)
             # A rule of another version.
-            _ = rule is not None and self._rules.learn(rule, entry, now)
-        elif self._fingerprints.learn(entry.name, entry, now) and entry.cause is Cause.FAILED:
+            _ = rule is not None and self._rules.learn(rule, entry, now, since)
+        elif self._fingerprints.learn(entry.name, entry, now, since) and entry.cause is Cause.FAILED:
             for rule in entry.blamed.rules:
-                is_counted = max(now - RULE_WINDOW_S, self._rules.freed_at(rule)) < entry.at
-                if is_counted and self._has_failed_widely(rule, entry.blamed.fingerprint, entry.at, now):
-                    self._rules.quarantine(rule, Cause.FAILED, now, self.period_s)
+                is_counted = now - RULE_WINDOW_S < since and self._rules.freed_at(rule) < entry.at
+                if is_counted and self._has_failed_widely(rule, entry.blamed.fingerprint, since, now):
+                    self._rules.quarantine(rule, Cause.FAILED, now, self.period_s, self._time_of_day())
 
     def _has_failed_widely(self, rule: Rule, fingerprint: str, failed_at: float, now: float) -> bool:
         before = self._failures.get(rule, {})

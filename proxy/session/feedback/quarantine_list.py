@@ -83,7 +83,7 @@ class SharedEntry:
     name: str
     # None where an administrator has released it.
     cause: Cause | None
-    # When it was quarantined, or released.
+    # The time of day when it was quarantined, or released. The own clock tells the time until which it is.
     at: float
     until: float = 0.0
     period_s: float = 0.0
@@ -106,6 +106,8 @@ class _Stay:
     since: float
     until: float
     period_s: float
+    # The time of day, by which replicas know it.
+    at: float
     blamed: Blamed = Blamed()
     # Another replica has seen the harm, and tells the others of it.
     is_learned: bool = False
@@ -124,7 +126,7 @@ class QuarantineList(Generic[T]):
         self._name = name
         self._quarantined: dict[T, _Stay] = {}
         self._released: dict[T, _Stay] = {}
-        # Released by an administrator, and when.
+        # Released by an administrator, and the time of day then.
         self._freed: dict[T, float] = {}
 
     def __len__(self) -> int:
@@ -144,16 +146,21 @@ class QuarantineList(Generic[T]):
         ends = (stay.until for stay in self._quarantined.values())
         return min(chain(ends, (stay.forgotten_at for stay in self._released.values())), default=math.inf)
 
-    def quarantine(self, item: T, cause: Cause, now: float, period_s: float, blamed: Blamed = Blamed()) -> None:
-        """Quarantine it for the period, or for twice its last one if it was released lately."""
+    def quarantine(  # noqa: PLR0913, PLR0917 - the harm, and what is told of it
+        self, item: T, cause: Cause, now: float, period_s: float, at: float = 0.0, blamed: Blamed = Blamed()
+    ) -> None:
+        """Quarantine it for the period, or for twice its last one if it was released lately.
+
+        `now` is of the own clock, and `at` the time of day.
+        """
         known = self._quarantined.get(item)
         if known is not None and (cause is not Cause.DIFFERENT or math.isinf(known.until)):
             return  # a statement that was under way as it was quarantined says nothing new
-        since = max(now, self._freed.pop(item, -inf) + _LATER_S)
+        at = max(at, self._freed.pop(item, -inf) + _LATER_S)
         before = self._released.pop(item, None)
         if before is not None and not math.isinf(period_s):
             period_s = max(period_s, min(2 * before.period_s, PERIOD_MAX_S))
-        _keep(self._quarantined, item, _Stay(cause, since, now + period_s, period_s, blamed))
+        _keep(self._quarantined, item, _Stay(cause, now, now + period_s, period_s, at, blamed))
         until = "until a restart" if math.isinf(period_s) else f"for {period_s:g} s"
         _log.warning("the %s %s is quarantined %s: %s", self.kind.value, self._name(item), until, cause.value)
 
@@ -161,7 +168,7 @@ class QuarantineList(Generic[T]):
         """The entries, the oldest first."""
         for item, stay in self._quarantined.items():
             yield QuarantineEntry(
-                self.kind, self._name(item), stay.cause, max(0.0, now - stay.since), max(0.0, stay.until - now)
+                self.kind, self._name(item), stay.cause, now - stay.since, max(0.0, stay.until - now)
             )
 
     def release_due(self, now: float) -> None:
@@ -171,24 +178,24 @@ class QuarantineList(Generic[T]):
             _keep(self._released, item, stay)
             _log.info("the %s %s is released after %g s", self.kind.value, self._name(item), stay.period_s)
         self._released = {item: stay for item, stay in self._released.items() if stay.forgotten_at > now}
-        self._freed = {item: at for item, at in self._freed.items() if at + LEASE_S > now}
 
     def freed_at(self, item: T) -> float:
-        """When an administrator released it, minus infinity where none has."""
+        """The time of day when an administrator released it, minus infinity where none has."""
         return self._freed.get(item, -inf)
 
-    def free(self, item: T, now: float) -> bool:
+    def free(self, item: T, at: float) -> bool:
         """Release it for an administrator, with its past. False where it is not quarantined."""
         stay = self._quarantined.get(item)
         if stay is not None:
-            self._free(item, max(now, stay.since))
+            # The clock of the replica that quarantined it may be ahead.
+            self._free(item, max(at, stay.at))
         return stay is not None
 
-    def learn(self, item: T, entry: SharedEntry, now: float) -> bool:
-        """Learn from another replica. Returns whether it is quarantined from now on."""
+    def learn(self, item: T, entry: SharedEntry, now: float, since: float) -> bool:
+        """Learn from another replica, by which it is quarantined since then. Returns whether that is news here."""
         own = self._quarantined.get(item)
         if entry.cause is None:
-            if entry.at > self.freed_at(item) and (own is None or own.since <= entry.at):
+            if entry.at > self.freed_at(item) and (own is None or own.at <= entry.at):
                 self._free(item, entry.at)
             return False
         until = min(entry.until, now + LEASE_S)
@@ -196,21 +203,22 @@ class QuarantineList(Generic[T]):
             return False
         period_s = max(0.0, min(entry.period_s, PERIOD_MAX_S))
         _ = self._freed.pop(item, None), self._released.pop(item, None)
-        stay = _Stay(entry.cause, entry.at, until, period_s, entry.blamed, is_learned=True)
+        stay = _Stay(entry.cause, since, until, period_s, entry.at, entry.blamed, is_learned=True)
         _keep(self._quarantined, item, stay)
         if own is None:
             words = (self.kind.value, self._name(item), until - now, entry.cause.value)
             _log.warning("the %s %s is quarantined for %g s, as another replica says: %s", *words)
         return own is None
 
-    def entries(self, now: float) -> Iterator[SharedEntry]:
+    def entries(self, time_of_day: float) -> Iterator[SharedEntry]:
         """All that other replicas are to be told, but for what they have told this one."""
         for item, stay in self._quarantined.items():
             if not stay.is_learned:
-                times = (stay.since, stay.until, stay.period_s)
+                times = (stay.at, stay.until, stay.period_s)
                 yield SharedEntry(self.kind, self._name(item), stay.cause, *times, stay.blamed)
         for item, at in self._freed.items():
-            if at + LEASE_S > now:
+            # By then no replica has an entry of before it.
+            if at + LEASE_S > time_of_day:
                 yield SharedEntry(self.kind, self._name(item), None, at)
 
     def _free(self, item: T, at: float) -> None:

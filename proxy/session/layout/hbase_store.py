@@ -80,8 +80,7 @@ class GatewayThreads:
 
     def make_table(self) -> None:
         """Make the table, where that has not been done."""
-        if not self.work.is_prepared:
-            _ = self.work.do(_nothing)
+        self.work.prepare()
 
     def read(self, work: Callable[[HBaseTable], Result]) -> Task[Result] | None:
         """Read from the table. None where there is none so far, or the gateway is left alone."""
@@ -172,7 +171,12 @@ class HBasePartitionStore:
 
     def share_lessons(self, due: Callable[[], Callable[[HBaseTable], None] | None]) -> None:
         """Ask for an exchange of lessons every few seconds from now on, once there is a table."""
-        self._threads.lessons.when_idle(lambda: due() if self._threads.work.is_prepared else None)
+
+        def due_with_table() -> Callable[[HBaseTable], None] | None:
+            self._threads.make_table()
+            return due() if self._threads.work.is_prepared else None
+
+        self._threads.lessons.when_idle(due_with_table)
         self._threads.lessons.start()
 
     def close(self) -> None:
@@ -374,10 +378,6 @@ def _without_list(read: ReadHeader) -> SharedListResult:
     """What came of a look that has found no list to believe."""
     is_broken = read.is_there and read.header is None
     return SharedListResult.INVALID if is_broken else SharedListResult.ABSENT
-
-
-def _nothing(_: HBaseTable) -> None:
-    """No work: the thread makes the table first."""
 
 
 def _make_room(remembered: dict[ListKey, Any] | set[bytes]) -> None:

@@ -5,13 +5,14 @@
 
 They stand beside the partition lists (proxy/session/layout/shared_rows.py), and `1` is the same version. A name is
 that of a rule, or a digest that reveals nothing of the statement (`StatementKey.name`). Times are of the time of
-day in a row, and of the own clock, which is never set, in this process. No row is believed because it is there: a
-value has a checksum and its own name, and numbers are those that a replica can have written.
+day in a row, and most of the own clock, which is never set, in this process. No row is believed because it is
+there: a value has a checksum and its own name, and numbers are those that a replica can have written.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from hashlib import blake2b
 from typing import Final, TypeVar
 
@@ -37,6 +38,7 @@ _CHECKSUM_BYTES: Final = 16
 # A record has some hundred bytes and the names of its facts.
 _VALUE_BYTES_MAX: Final = 65_536
 _NAME_CHARS_MAX: Final = 200
+_NAME: Final = re.compile(r"[0-9A-Za-z_]+")
 # Clocks of replicas differ. An entry of one whose clock is ahead by more is not believed.
 _CLOCK_SKEW_S: Final = 60.0
 
@@ -93,7 +95,7 @@ def quarantine_value(entry: SharedEntry, now: float, offset_s: float) -> bytes:
             kind=entry.kind,
             name=entry.name,
             cause=entry.cause,
-            at=entry.at + offset_s,
+            at=entry.at,
             until=min(entry.until, now + LEASE_S) + offset_s,
             period_s=0.0 if math.isinf(entry.period_s) else entry.period_s,
             rules=tuple(sorted(rule.value for rule in entry.blamed.rules)),
@@ -110,13 +112,14 @@ def ttl_s(entry: SharedEntry, now: float) -> float:
 def read_quarantine(row: bytes, value: bytes, now: float, offset_s: float) -> SharedEntry | None:
     """The entry in a cell, or None where it is not one that a replica writes."""
     told = _decoded(value, _Quarantined)
-    if told is None or len(told.name) > _NAME_CHARS_MAX:
+    # Names come into logs and pages.
+    if told is None or len(told.name) > _NAME_CHARS_MAX or _NAME.fullmatch(told.name) is None:
         return None
-    if not (math.isfinite(told.at) and math.isfinite(told.until) and told.at - offset_s <= now + _CLOCK_SKEW_S):
+    if not (math.isfinite(told.at) and math.isfinite(told.until) and told.at <= now + offset_s + _CLOCK_SKEW_S):
         return None
     rules = frozenset(rule for rule in Rule if rule.value in told.rules)
     blamed = Blamed(rules, told.fingerprint)
-    times = (told.at - offset_s, told.until - offset_s, max(0.0, told.period_s))
+    times = (told.at, told.until - offset_s, max(0.0, told.period_s))
     entry = SharedEntry(told.kind, told.name, told.cause, *times, blamed)
     return entry if quarantine_row(entry) == row else None
 

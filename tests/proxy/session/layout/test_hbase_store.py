@@ -20,9 +20,10 @@ from demo.proxy_process import proxy_process
 from proxy.backends import circuit_breaker
 from proxy.config.rewriting import CatalogSection
 from proxy.hbase import gateway_thread
+from proxy.hbase.table import HBaseTable
 from proxy.session.layout import hbase_store, shared_rows
 from proxy.session.layout import open_store as open_store_module
-from proxy.session.layout.hbase_store import HBasePartitionStore, close_store
+from proxy.session.layout.hbase_store import HBasePartitionStore, close_store, is_hbase_away, share_lessons
 from proxy.session.layout.open_store import open_store
 from proxy.session.layout.partition_store import ListKey, StoreWait
 from rewriter.partitions.filter_tree import And
@@ -454,3 +455,25 @@ def test_a_proxy_makes_the_table(tmp_path: Path) -> None:
         options = ("--set", "catalog.store=hbase", "--set", f"catalog.store_gateway=127.0.0.1:{gateway.port}")
         with proxy_process(Endpoint("127.0.0.1", free_port()), tmp_path, options=options):
             eventually(lambda: gateway.has_table)
+
+
+def test_lessons_are_exchanged_once_there_is_a_table_without_any_statement(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    exchanged: list[HBaseTable] = []
+    section = CatalogSection(
+        store="hbase",
+        store_gateway=f"127.0.0.1:{port}",
+        store_path=str(tmp_path / "store"),
+        store_deadline_s=0.005,
+    )
+    with ExitStack() as stack:
+        stack.enter_context(pytest.MonkeyPatch.context()).setattr(circuit_breaker, "OPEN_S", 0.2)
+        stack.enter_context(pytest.MonkeyPatch.context()).setattr(open_store_module, "_LESSONS_LOOK_S", 0.1)
+        store = stack.enter_context(open_store(section))
+        share_lessons(store, lambda: exchanged.append)
+        eventually(lambda: is_hbase_away(store))
+        assert not exchanged
+        stack.enter_context(gateway_in_memory(port))
+        eventually(lambda: bool(exchanged))
+        close_store(store)

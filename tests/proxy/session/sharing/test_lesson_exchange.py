@@ -59,12 +59,13 @@ class Replica:
         self.restart()
 
     def restart(self) -> None:
-        self.quarantine = Quarantine(PERIOD_S, self.steady)
+        self.quarantine = Quarantine(PERIOD_S, self.steady, self.time_of_day)
         self.gate = CostGate(self.steady)
         self.listings = SessionListings(self.steady)
-        self._exchange = LessonExchange(
-            self.quarantine, self.gate, self.steady, lambda: self.day.now + self.skew_s
-        )
+        self._exchange = LessonExchange(self.quarantine, self.gate, self.steady, self.time_of_day)
+
+    def time_of_day(self) -> float:
+        return self.day.now + self.skew_s
 
     def steady(self) -> float:
         return self.day.now - self.began_at
@@ -226,6 +227,22 @@ def test_a_release_counts_where_clocks_differ(shared: Shared, skew_s: float) -> 
     assert one.names == other.names == {name}, "harm that was done later"
 
 
+def test_a_release_counts_where_a_clock_was_set(shared: Shared) -> None:
+    one, other = shared.replica(), shared.replica()
+    one.failed("a")
+    exchange(one, other)
+    other.skew_s = -20.0
+    assert other.quarantine.release(QuarantineKind.FINGERPRINT, key("a").name)
+    for skew_s in (-19.9, 0.0, 30.0, -30.0):
+        other.skew_s = one.skew_s = skew_s
+        exchange(other, one)
+        assert not one.names
+        assert not other.names
+    writes = shared.gateway.calls.count("mutateRows")
+    exchange(other, one)
+    assert shared.gateway.calls.count("mutateRows") == writes, "all is told"
+
+
 def test_an_entry_of_a_clock_that_is_far_ahead_is_not_believed(shared: Shared) -> None:
     one, other = shared.replica(skew_s=3_600.0), shared.replica()
     one.failed("a")
@@ -295,12 +312,11 @@ def test_an_entry_is_read_as_it_was_written(
 ) -> None:
     until = 0.0 if cause is None else at + lasts_s
     entry = SharedEntry(kind, "0123", cause, at, until, 0.0, Blamed(rules, "fff"))
-    value = lesson_rows.quarantine_value(entry, at, 5e8)
-    read = lesson_rows.read_quarantine(lesson_rows.quarantine_row(entry), value, at, 5e8)
+    value = lesson_rows.quarantine_value(entry, at, 100.0)
+    read = lesson_rows.read_quarantine(lesson_rows.quarantine_row(entry), value, at, 100.0)
     assert read is not None
-    assert read.at == pytest.approx(at, abs=1e-3)
     assert read.until == pytest.approx(min(until, at + LEASE_S), abs=1e-3)
-    assert dataclasses.replace(read, at=at, until=until) == entry
+    assert dataclasses.replace(read, until=until) == entry
 
 
 # --- runs of statements
@@ -308,12 +324,12 @@ def test_an_entry_is_read_as_it_was_written(
 
 def test_what_one_replica_has_measured_another_one_knows(shared: Shared) -> None:
     one, other = shared.replica(), shared.replica()
-    one.listings.tables_listed(["sales"])
+    one.listings.tables_listed(frozenset({"sales"}))
     one.runs(Way.REWRITTEN, 2.0, 3)
     one.runs(Way.ORIGINAL, 0.1, 3)
     assert one.gate.decide(key("a"), one.listings).leaves
     exchange(one, other)
-    other.listings.tables_listed(["sales"])
+    other.listings.tables_listed(frozenset({"sales"}))
     report = other.gate.decide(key("a"), other.listings)
     assert report.leaves
     assert "3 times rewritten in 2.20 s" in report.sentence
@@ -323,9 +339,9 @@ def test_what_one_replica_has_measured_another_one_knows(shared: Shared) -> None
 
 def test_a_way_that_was_not_seen_here_is_known_from_another_replica(shared: Shared) -> None:
     one, other = shared.replica(), shared.replica()
-    one.listings.tables_listed(["sales"])
+    one.listings.tables_listed(frozenset({"sales"}))
     one.runs(Way.ORIGINAL, 0.1, 2)
-    other.listings.tables_listed(["sales"])
+    other.listings.tables_listed(frozenset({"sales"}))
     other.runs(Way.REWRITTEN, 2.0, 2)
     exchange(one, other, one)
     for replica in (one, other):
