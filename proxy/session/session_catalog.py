@@ -395,8 +395,9 @@ class SessionCatalog:
 
     def partitions(self, names: Iterable[TableName]) -> Queries[dict[TableName, ListedPartitions]]:
         """The partition lists of those tables that can be listed."""
-        lists = {}
-        for name in sorted(names, key=str):
+        lists, wanted = {}, sorted(names, key=str)
+        self._lists.ask_ahead([self.described(name) for name in wanted], self._metadata)
+        for name in wanted:
             found = yield from self._lists.find(self.described(name), self._metadata, self._store_wait)
             if found is not None:
                 lists[name] = ListedPartitions(*found)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
@@ -43,9 +43,18 @@ class ReadHeader:
 
 def read_header(table: HBaseTable, key: ListKey, partitions_max: int) -> ReadHeader:
     """The header of a list."""
-    row = shared_rows.header_row(key)
-    found = table.rows([row]).get(row)
-    value = found.cells.get(shared_rows.HEADER_COLUMN) if found is not None else None
+    return read_headers(table, [key], partitions_max)[key]
+
+
+def read_headers(table: HBaseTable, keys: Sequence[ListKey], partitions_max: int) -> dict[ListKey, ReadHeader]:
+    """The headers of a few lists, by one call."""
+    rows = {key: shared_rows.header_row(key) for key in keys}
+    found = table.rows([*rows.values()])
+    values = {key: found[row].cells.get(shared_rows.HEADER_COLUMN) for key, row in rows.items() if row in found}
+    return {key: _read_header(values.get(key), key, partitions_max) for key in keys}
+
+
+def _read_header(value: bytes | None, key: ListKey, partitions_max: int) -> ReadHeader:
     if value is None:
         return ReadHeader(None, is_there=False)
     return ReadHeader(shared_rows.read_header(value, key, partitions_max), is_there=True)

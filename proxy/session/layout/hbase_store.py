@@ -103,6 +103,16 @@ class GatewayThreads:
             thread.join()
 
 
+@dataclass
+class _HeaderRead:
+    """A read of headers, and the moment up to which it is waited for, by whichever statement wants it."""
+
+    task: Task[dict[ListKey, ReadHeader]]
+    waited_until: float
+    # Whether it was late for a statement that had all its time: it counts once.
+    is_missed: bool = False
+
+
 class HBasePartitionStore:
     """See PartitionStore. Any thread may use it; only `look_up` waits, and only for so long as is configured."""
 
@@ -122,8 +132,7 @@ class HBasePartitionStore:
         self._steady_clock = steady_clock
         self._lock = Lock()
         self._headers: dict[ListKey, tuple[ReadHeader, float]] = {}
-        # Each with the moment up to which it is waited for, by whichever statement wants it.
-        self._reads: dict[ListKey, tuple[Task[ReadHeader], float]] = {}
+        self._reads: dict[ListKey, _HeaderRead] = {}
         self._loads: dict[ListKey, Task[None]] = {}
         # Versions that are not what their headers say: they are not loaded again.
         self._broken: set[bytes] = set()
@@ -149,6 +158,11 @@ class HBasePartitionStore:
     def get(self, key: ListKey, *, or_old: bool = False) -> PartitionIndex | None:
         """See PartitionStore. HBase is not asked."""
         return self._own.get(key, or_old=or_old)
+
+    def ask_ahead(self, keys: Sequence[ListKey]) -> None:
+        """See PartitionStore. One call reads all headers."""
+        with self._lock:
+            self._ask(keys)
 
     def look_up(self, key: ListKey, wait: StoreWait) -> PartitionIndex | None:
         """See PartitionStore."""
@@ -238,35 +252,50 @@ class HBasePartitionStore:
     def _header(self, key: ListKey, wait: StoreWait) -> ReadHeader | None:
         """The header of a list in HBase; None where it is not known in time."""
         with self._lock:
-            now = self._steady_clock()
-            known = self._headers.get(key)
-            if known is not None and now - known[1] < _HEADER_BELIEVED_S:
-                return known[0]
-            read, waited_until = self._reads.get(key, (None, 0.0))
-            is_asked = read is None or read.is_over
-            if is_asked:
-                read = self._threads.read(lambda table: self._read_header(table, key))
-                waited_until = now + self._settings.store_deadline_s
-                _make_room(self._reads)
-                if read is not None:
-                    self._reads[key] = read, waited_until
+            known = self._known_header(key)
+            if known is not None:
+                return known
+            self._ask([key])
+            read = self._reads.get(key)
         if read is None:
             return None
         # The rest of what was waited for other lists says nothing of the gateway.
-        is_telling = is_asked and wait.is_whole
-        if not self._has_ended(read, min(wait.left_s, waited_until - now), wait):
+        is_telling = wait.is_whole and not read.is_missed
+        if not self._has_ended(read.task, min(wait.left_s, read.waited_until - self._steady_clock()), wait):
             if is_telling:
+                read.is_missed = True
                 self._threads.reads.missed()
             return None
-        return read.result
+        return read.task.result[key] if read.task.result is not None else None
 
-    def _read_header(self, table: HBaseTable, key: ListKey) -> ReadHeader:
-        drop = self._dropped.moment(key.name)
-        read = hbase_lists.read_header(table, key, self._settings.partitions_max)
+    def _known_header(self, key: ListKey) -> ReadHeader | None:
+        known = self._headers.get(key)
+        is_believed = known is not None and self._steady_clock() - known[1] < _HEADER_BELIEVED_S
+        return known[0] if known is not None and is_believed else None
+
+    def _ask(self, keys: Sequence[ListKey]) -> None:
+        """Ask for the headers of these lists that are neither known nor asked for already."""
+        asked = [key for key in keys if is_named(key.name) and self._known_header(key) is None]
+        asked = [key for key in asked if key not in self._reads or self._reads[key].task.is_over]
+        if not asked:
+            return
+        task = self._threads.read(lambda table: self._read_headers(table, asked))
+        _make_room(self._reads)
+        for key in asked:
+            # What an older read has found does not count any more.
+            _ = self._reads.pop(key, None)
+        if task is not None:
+            read = _HeaderRead(task, self._steady_clock() + self._settings.store_deadline_s)
+            self._reads.update(dict.fromkeys(asked, read))
+
+    def _read_headers(self, table: HBaseTable, keys: Sequence[ListKey]) -> dict[ListKey, ReadHeader]:
+        drops = {key: self._dropped.moment(key.name) for key in keys}
+        read = hbase_lists.read_headers(table, keys, self._settings.partitions_max)
         with self._lock:
-            if self._dropped.moment(key.name) == drop:
-                _make_room(self._headers)
-                self._headers[key] = (read, self._steady_clock())
+            for key in keys:
+                if self._dropped.moment(key.name) == drops[key]:
+                    _make_room(self._headers)
+                    self._headers[key] = (read[key], self._steady_clock())
         return read
 
     def _load(self, key: ListKey, header: SharedHeader, drop: int) -> Task[None] | None:

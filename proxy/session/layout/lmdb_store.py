@@ -185,6 +185,9 @@ class LmdbPartitionStore:
         found = self.found(key, or_old=or_old)
         return None if found is None else found.index
 
+    def ask_ahead(self, keys: Sequence[ListKey]) -> None:
+        """See PartitionStore. Nothing is waited for here."""
+
     def look_up(self, key: ListKey, _: StoreWait) -> PartitionIndex | None:
         """See PartitionStore. There are no other replicas."""
         return self.get(key)

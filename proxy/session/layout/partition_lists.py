@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
@@ -76,12 +76,19 @@ class PartitionLists:
         # Tables that could not be listed, each with the time until which it is not tried again.
         self._unlisted: dict[ListKey, float] = {}
 
+    def ask_ahead(self, tables: Sequence[DescribedTable], known: SessionMetadata) -> None:
+        """Begin to look up the lists of several tables that a statement is about to ask for."""
+        if self._shared.store is None or not known.owner:
+            return
+        identities = [table.identity for table in tables if _may_be_listed(table) and table.identity]
+        if len(identities) > 1:
+            self._shared.store.ask_ahead([ListKey(known.owner, identity) for identity in identities])
+
     def find(
         self, table: DescribedTable, known: SessionMetadata, wait: StoreWait
     ) -> Generator[Query, QueryResult, tuple[ListKey, PartitionIndex] | None]:
         """The list of a table, or None where there is none that can be used. `wait` is that of the statement."""
-        facts = table.facts
-        if facts is None or facts.kind is not TableKind.TABLE or not facts.partition_columns or not table.identity:
+        if not _may_be_listed(table) or not table.identity:
             return None
         owner = yield from owner_of(known)
         if not owner:
@@ -138,6 +145,11 @@ class PartitionLists:
         if self._shared.store is not None and self._shared.store.put(key, names, types, specs):
             return self._shared.store.get(key) or index
         return index
+
+
+def _may_be_listed(table: DescribedTable) -> bool:
+    facts = table.facts
+    return facts is not None and facts.kind is TableKind.TABLE and bool(facts.partition_columns)
 
 
 def _is_of(index: PartitionIndex, table: DescribedTable) -> bool:

@@ -87,6 +87,10 @@ class PartitionStore(Protocol):
         """
         ...
 
+    def ask_ahead(self, keys: Sequence[ListKey]) -> None:
+        """Begin to look lists up that a statement is about to ask for, all at once. Returns at once."""
+        ...
+
     def look_up(self, key: ListKey, wait: StoreWait) -> PartitionIndex | None:
         """The list as it is now, as `get` gives it, or as other replicas have it.
 

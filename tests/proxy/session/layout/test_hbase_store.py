@@ -297,6 +297,23 @@ def test_a_statement_of_many_lists_waits_no_longer_than_one_of_one(shared: Share
     assert not one.store.is_away, "each answer by itself came in time"
 
 
+def test_the_headers_of_a_statements_lists_are_read_by_one_call(
+    shared: Shared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hbase_store, "_HEADER_BELIEVED_S", 60.0)
+    one = shared.replica(deadline_s=1.0)
+    keys = [ListKey(("ann",), (f"t{number}",)) for number in range(20)]
+    for key in keys[1:]:
+        one.put(DAYS[:2], key)
+    shared.gateway.delay_s["getRows"] = 0.2
+    asked = shared.gateway.calls.count("getRows")
+    wait = StoreWait(1.0)
+    one.store.ask_ahead(keys)
+    assert [one.names_within(wait, key) for key in keys] == [None, *[DAYS[:2]] * 19]
+    assert shared.gateway.calls.count("getRows") == asked + 1
+    assert one.count("late") == 0
+
+
 def test_a_scan_that_never_ends_is_given_up(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(open_store_module, "_PAGES_S", 0.5)
     one, other = shared.replica(), shared.replica()
