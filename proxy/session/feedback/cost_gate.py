@@ -283,10 +283,10 @@ class CostGate:
     def _keep(self, subject: StatementKey, record: Record) -> None:
         _ = self._records.pop(subject, None)
         self._records[subject] = record
-        if len(self._untold) >= RECORDS_MAX:
-            # Nobody asks for them, or HBase is away for long.
-            self._untold.clear()
+        # Nobody asks for them where nothing is shared: then the oldest go.
         self._untold[subject] = None
+        if len(self._untold) > RECORDS_MAX:
+            _ = self._untold.pop(next(iter(self._untold), subject), None)
         if len(self._records) > RECORDS_MAX:
             _ = self._records.popitem(last=False)
 
