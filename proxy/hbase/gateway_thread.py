@@ -181,8 +181,10 @@ class GatewayThread:
         except Exception as error:  # noqa: BLE001 - the thread goes on with the next work
             _log.error("work on HBase failed (%s): %s", self._name, type(error).__name__)
         with self._changed:
-            if task.error is not None and not self._is_closed:
-                self._failed(str(task.error))
+            if task.error is not None:
+                # A call that was cut off says nothing of the gateway.
+                if not self._is_closed:
+                    self._failed(str(task.error))
             elif not task.is_late and self._table.answered_count > answered_count:
                 self._succeeded()
             if is_trial:
