@@ -467,6 +467,17 @@ def test_a_proxy_serves_and_says_so_where_its_gateway_is_away(tmp_path: Path, wo
         assert 'starpruner_shared_lists_total{result="found"} 0.0' in metrics
 
 
+def test_a_proxy_stops_although_its_gateway_hangs(tmp_path: Path) -> None:
+    with gateway_in_memory() as gateway:
+        gateway.delay_s[""] = 25.0
+        options = ("--set", "catalog.store=hbase", "--set", f"catalog.store_gateway=127.0.0.1:{gateway.port}")
+        with proxy_process(Endpoint("127.0.0.1", free_port()), tmp_path, options=options):
+            eventually(lambda: bool(gateway.calls))
+            begun = time.monotonic()
+        assert time.monotonic() - begun < 15.0
+        gateway.delay_s.clear()
+
+
 def test_a_proxy_makes_the_table(tmp_path: Path) -> None:
     with gateway_in_memory() as gateway:
         options = ("--set", "catalog.store=hbase", "--set", f"catalog.store_gateway=127.0.0.1:{gateway.port}")
