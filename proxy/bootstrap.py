@@ -108,7 +108,9 @@ async def serve_until_stopped(
         shared.metrics.watch_tracing(spans.lost)
         shared.metrics.watch_shared_lists(partial(shared_list_results, store), partial(is_hbase_away, store))
         if isinstance(shared.gate, CostGate):
-            share_lessons(store, LessonExchange(shared.quarantine, shared.gate).due)
+            lessons = LessonExchange(shared.quarantine, shared.gate)
+            share_lessons(store, lessons.due)
+            shared.metrics.watch_shared_lessons(lessons.results)
         try:
             await _serve_with(config, shared, history, read, role, memory)
         finally:

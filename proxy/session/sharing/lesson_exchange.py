@@ -7,8 +7,10 @@ tells what others have learned. While HBase is away each replica goes on by itse
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
+from enum import Enum
 from itertools import islice
 from typing import Final, Protocol
 
@@ -30,6 +32,15 @@ _REST_PART: Final = 19.0
 _TOLD_AT_ONCE_MAX: Final = 200
 # Both kinds of what is quarantined.
 _QUARANTINE_ROWS_MAX: Final = 2 * KEPT_MAX
+
+
+class LessonResult(Enum):
+    """What came of a row, or of an exchange."""
+
+    TOLD = "told"
+    LEARNED = "learned"
+    # A row that no replica of this version has written.
+    INVALID = "invalid"
 
 
 class RunRecords(Protocol):
@@ -62,6 +73,11 @@ class LessonExchange:
         self._next_at = self._records_at = steady_clock()
         # Records that others have not been told of.
         self._untold: dict[str, Record] = {}
+        self._results = Counter[LessonResult]()
+
+    def results(self) -> Iterable[tuple[str, float]]:
+        """How many rows were written and read, by what came of them."""
+        return tuple((result.value, self._results[result]) for result in LessonResult)
 
     def due(self) -> Callable[[HBaseTable], None] | None:
         """The next exchange, where it is time for it."""
@@ -86,12 +102,14 @@ class LessonExchange:
         entries: list[SharedEntry] = []
         for row in _rows(table, lesson_rows.ALL_QUARANTINE, _QUARANTINE_ROWS_MAX):
             entry = lesson_rows.read_quarantine(row.key, row.cells.get(column, b""), now, offset_s)
+            self._results[LessonResult.INVALID if entry is None else LessonResult.LEARNED] += 1
             if entry is not None:
                 entries.append(entry)
         for entry in islice(self._quarantine.exchange(entries), _TOLD_AT_ONCE_MAX):
             value = lesson_rows.quarantine_value(entry, now, offset_s)
             cell = Cell(lesson_rows.quarantine_row(entry), column, value)
             table.put(iter([cell]), lesson_rows.ttl_s(entry, now))
+            self._results[LessonResult.TOLD] += 1
 
     def _tell_records(self, table: HBaseTable) -> None:
         self._untold.update(self._records.changed())
@@ -108,6 +126,7 @@ class LessonExchange:
             ),
             lesson_rows.RECORD_TTL_S,
         )
+        self._results[LessonResult.TOLD] += len(self._untold)
         self._untold.clear()
 
     def _completed(self, table: HBaseTable) -> dict[str, Record]:
@@ -125,8 +144,11 @@ class LessonExchange:
     def _read(self, rows: Iterable[Row]) -> dict[str, Record]:
         offset_s, now = self._clock() - self._steady_clock(), self._steady_clock()
         values = ((row.key, row.cells.get(lesson_rows.RECORD_COLUMN, b"")) for row in rows)
-        read = (lesson_rows.read_record(key, value, now, offset_s) for key, value in values)
-        return dict(each for each in read if each is not None)
+        read = [lesson_rows.read_record(key, value, now, offset_s) for key, value in values]
+        found = dict(each for each in read if each is not None)
+        self._results[LessonResult.LEARNED] += len(found)
+        self._results[LessonResult.INVALID] += len(read) - len(found)
+        return found
 
 
 def _rows(table: HBaseTable, rows: tuple[bytes, bytes], rows_max: int) -> Iterator[Row]:

@@ -82,6 +82,10 @@ class Replica:
             run = Run(subject, way, self.listings, 0.2 if way is Way.REWRITTEN else 0.0, (SALES,))
             self.gate.ended(run, Outcome(OutcomeKind.FINISHED, seconds))
 
+    @property
+    def counts(self) -> dict[str, float]:
+        return dict(self._exchange.results())
+
     def is_due(self) -> bool:
         return self._exchange.due() is not None
 
@@ -295,6 +299,7 @@ def test_rows_that_no_replica_has_written_are_passed_by(shared: Shared) -> None:
             rows[row][column] = value[:20] + b"?" + value[21:]
     exchange(other)
     assert not other.names
+    assert other.counts == {"told": 0, "learned": 0, "invalid": 4 * len(one.names) + 4}
     assert "not seen before" in other.gate.report(key("a"), other.listings).sentence
     exchange(one, other)
     assert other.quarantine.rules_off() == {INNER}, "it is written again"

@@ -55,6 +55,8 @@ def test_a_rule_is_quarantined_at_all_proxies_and_released_at_all(tmp_path: Path
         told_by_a_third_one(gateway)
         one, other = proxy("one", 1), proxy("other", workers)
         eventually(lambda: (rules_quarantined(one), rules_quarantined(other)) == (1, workers))
+        with urlopen(f"{one.admin_url}/metrics", timeout=60) as answer:
+            assert b'starpruner_shared_lessons_total{result="learned"}' in answer.read()
         release = Request(f"{one.admin_url}/quarantine/rule/{Rule.EXISTS.value}/release", method="POST")
         with urlopen(release, timeout=60) as answer:
             assert b"rule exists" in answer.read()
