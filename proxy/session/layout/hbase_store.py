@@ -282,7 +282,7 @@ class HBasePartitionStore:
         task = self._threads.read(lambda table: self._read_headers(table, asked))
         _make_room(self._reads)
         for key in asked:
-            # What an older read has found does not count any more.
+            # Headers of an older read do not count any more.
             _ = self._reads.pop(key, None)
         if task is not None:
             read = _HeaderRead(task, self._steady_clock() + self._settings.store_deadline_s)
