@@ -12,6 +12,7 @@ administrator may release anything. Replicas that share a store tell one another
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Callable, Iterable
@@ -32,6 +33,8 @@ from proxy.session.feedback.quarantine_list import (
 )
 from rewriter import Rewrite, Rule, TableName
 
+_log = logging.getLogger(__name__)
+
 # Different fingerprints that fail with a rule before it is quarantined: one or two may fail for reasons
 # of their own, and by then they are quarantined themselves.
 RULE_FINGERPRINTS: Final = 3
@@ -40,6 +43,8 @@ RULE_FINGERPRINTS: Final = 3
 RULE_WINDOW_S: Final = 600.0
 # How often to look for items to release: the look goes through all that is kept, a millisecond or two.
 _RELEASED_EVERY_S: Final = 1.0
+# Entries of other replicas that are learned in one piece, some milliseconds: statements wait for it.
+_LEARNED_AT_ONCE_MAX: Final = 500
 
 
 class Quarantine:
@@ -61,6 +66,8 @@ class Quarantine:
         self._failures: dict[Rule, dict[str, float]] = {}
         self._rules_off: frozenset[Rule] = frozenset()
         self._look_at = math.inf
+        # The last exchange, and the last one of which the others know the answer.
+        self._asked_at = self._told_until = -math.inf
 
     def blame(self, rules: frozenset[Rule], key: StatementKey, cause: Cause = Cause.FAILED) -> None:
         """A statement that was rewritten by these rules did harm."""
@@ -70,7 +77,7 @@ class Quarantine:
             period_s = math.inf if is_wrong else self.period_s
             self._fingerprints.quarantine(key.name, cause, now, period_s, at, Blamed(rules, key.fingerprint))
             for rule in rules:
-                if is_wrong or self._has_failed_widely(rule, key.fingerprint, now, now):
+                if is_wrong or self._failed_widely_at(rule, key.fingerprint, now, now) is not None:
                     self._rules.quarantine(rule, cause, now, period_s, at)
             self._update()
 
@@ -120,33 +127,69 @@ class Quarantine:
             return is_found
 
     def exchange(self, entries: Iterable[SharedEntry]) -> list[SharedEntry]:
-        """Learn the entries that replicas share, and return those that they have to be told."""
+        """Learn the entries that replicas share, and return those that they have to be told, rules first."""
+        known = {(entry.kind, entry.name): entry for entry in entries}
+        # Rules first: failures of before a rule's release do not count.
+        ordered = sorted(known.values(), key=lambda entry: entry.kind is not QuarantineKind.RULE)
+        news: list[SharedEntry] = []
+        for start in range(0, len(ordered), _LEARNED_AT_ONCE_MAX):
+            with self._lock:
+                page = ordered[start : start + _LEARNED_AT_ONCE_MAX]
+                news += [entry for entry in page if self._is_learned(entry)]
+                self._update()
+        _log_learned([entry for entry in news if not entry.is_release])
         with self._lock:
             now, at = self._released_until(), self._time_of_day()
-            known = {(entry.kind, entry.name): entry for entry in entries}
-            for entry in known.values():
-                self._learn(entry, now, now - max(0.0, at - entry.at))
-            self._update()
-            own = (entry for each in self._lists for entry in each.entries(at))
-            return [entry for entry in own if entry.is_news(known.get((entry.kind, entry.name)), now)]
+            self._asked_at = now
+            own = [entry for each in self._lists for entry in each.entries(at)]
+        return [entry for entry in own if entry.is_news(known.get((entry.kind, entry.name)), now)]
 
-    def _learn(self, entry: SharedEntry, now: float, since: float) -> None:
+    def exchanged(self) -> None:
+        """Others can know by now what the last exchange returned."""
+        with self._lock:
+            self._told_until = self._asked_at
+
+    def _is_learned(self, entry: SharedEntry) -> bool:
+        """Learn an entry. Returns whether it was news here."""
+        now = self._released_until()
+        since = now - max(0.0, self._time_of_day() - entry.at)
         if entry.kind is QuarantineKind.RULE:
             rule = _rule(entry.name)
-            # A rule of another version.
-            _ = rule is not None and self._rules.learn(rule, entry, now, since)
-        elif self._fingerprints.learn(entry.name, entry, now, since) and entry.cause is Cause.FAILED:
-            for rule in entry.blamed.rules:
-                is_counted = now - RULE_WINDOW_S < since and self._rules.freed_at(rule) < entry.at
-                if is_counted and self._has_failed_widely(rule, entry.blamed.fingerprint, since, now):
-                    self._rules.quarantine(rule, Cause.FAILED, now, self.period_s, self._time_of_day())
+            # A rule of another version is passed by.
+            return rule is not None and self._is_rule_learned(rule, entry, now, since)
+        if entry.is_release:
+            return self._fingerprints.learn_release(entry.name, entry, self._told_until)
+        is_news = self._fingerprints.learn(entry.name, entry, now, since)
+        if is_news and entry.cause is Cause.FAILED and now - since < RULE_WINDOW_S:
+            self._count_failure(entry, now, since)
+        return is_news
 
-    def _has_failed_widely(self, rule: Rule, fingerprint: str, failed_at: float, now: float) -> bool:
+    def _is_rule_learned(self, rule: Rule, entry: SharedEntry, now: float, since: float) -> bool:
+        if not entry.is_release:
+            return self._rules.learn(rule, entry, now, since)
+        is_news = self._rules.learn_release(rule, entry, self._told_until)
+        if is_news:
+            failed = self._failures.get(rule, {})
+            self._failures[rule] = {one: at for one, at in failed.items() if since < at}
+        return is_news
+
+    def _count_failure(self, entry: SharedEntry, now: float, since: float) -> None:
+        for rule in entry.blamed.rules:
+            if entry.at <= self._rules.freed_at(rule):
+                continue
+            failed_at = self._failed_widely_at(rule, entry.blamed.fingerprint, since, now)
+            if failed_at is not None:
+                # As the replica that saw the last of the failures: a release of after it counts.
+                at = self._time_of_day() - (now - failed_at)
+                self._rules.quarantine(rule, Cause.FAILED, failed_at, self.period_s, at)
+
+    def _failed_widely_at(self, rule: Rule, fingerprint: str, failed_at: float, now: float) -> float | None:
+        """The time of the last of the failures that show a rule to be wrong; None while they are too few."""
         before = self._failures.get(rule, {})
         failed = {one: at for one, at in before.items() if now - at < RULE_WINDOW_S} | {fingerprint: failed_at}
         is_wide = len(failed) >= RULE_FINGERPRINTS
         self._failures[rule] = {} if is_wide else failed
-        return is_wide
+        return max(failed.values()) if is_wide else None
 
     def _released_until(self) -> float:
         """The time now, at which everything has been released whose time is over."""
@@ -160,6 +203,17 @@ class Quarantine:
     def _update(self, not_before: float = -math.inf) -> None:
         self._rules_off = self._rules.quarantined
         self._look_at = max(min(each.due for each in self._lists), not_before)
+
+
+def _log_learned(news: list[SharedEntry]) -> None:
+    for entry in news:
+        if entry.kind is QuarantineKind.RULE:
+            _log.warning("the rule %s is quarantined, as another replica says: %s", entry.name, entry.cause.value)
+    fingerprints = [entry.name for entry in news if entry.kind is QuarantineKind.FINGERPRINT]
+    if fingerprints:
+        # There may be thousands.
+        words = (len(fingerprints), fingerprints[0])
+        _log.warning("%d fingerprints are quarantined, as other replicas say, the first one %s", *words)
 
 
 def _rule(name: str) -> Rule | None:

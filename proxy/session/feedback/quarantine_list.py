@@ -1,7 +1,8 @@
 """Things of one kind that are quarantined for a while, and those that were released lately.
 
 Replicas may tell one another of them (`SharedEntry`). Of two entries about one thing the later one counts: an
-administrator's release ends a quarantine of before it, and no later one.
+administrator's release ends a quarantine of before it, and no later one. A release of a failure ends no wrong
+answer, and no release ends harm of which the other replicas have not heard: the administrator did not know of it.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import chain
 from math import inf
@@ -81,23 +82,29 @@ class SharedEntry:
 
     kind: QuarantineKind
     name: str
-    # None where an administrator has released it.
-    cause: Cause | None
+    # The harm, also of something that was released.
+    cause: Cause
     # The time of day when it was quarantined, or released. The own clock tells the time until which it is.
     at: float
     until: float = 0.0
     period_s: float = 0.0
     blamed: Blamed = Blamed()
+    # An administrator has released it.
+    is_release: bool = False
 
     def is_news(self, known: SharedEntry | None, now: float) -> bool:
         """Whether others have to be told this, who know the other entry."""
         if known is None:
             return True
-        if self.cause is None:
-            return known.at < self.at or (known.cause is not None and known.at == self.at)
-        if known.cause is None:
-            return known.at < self.at
+        if self.is_release:
+            return known.at < self.at if known.is_release else self.ends(known.cause, known.at)
+        if known.is_release:
+            return not known.ends(self.cause, self.at)
         return known.until < (now + LEASE_S / 2 if math.isinf(self.until) else self.until - _EVEN_S)
+
+    def ends(self, cause: Cause, at: float) -> bool:
+        """Whether a release ends a quarantine that began at that time of day."""
+        return at <= self.at and (cause is not Cause.DIFFERENT or self.cause is Cause.DIFFERENT)
 
 
 @dataclass(frozen=True)
@@ -126,8 +133,8 @@ class QuarantineList(Generic[T]):
         self._name = name
         self._quarantined: dict[T, _Stay] = {}
         self._released: dict[T, _Stay] = {}
-        # Released by an administrator, and the time of day then.
-        self._freed: dict[T, float] = {}
+        # Released by an administrator.
+        self._freed: dict[T, SharedEntry] = {}
 
     def __len__(self) -> int:
         return len(self._quarantined)
@@ -156,7 +163,8 @@ class QuarantineList(Generic[T]):
         known = self._quarantined.get(item)
         if known is not None and (cause is not Cause.DIFFERENT or math.isinf(known.until)):
             return  # a statement that was under way as it was quarantined says nothing new
-        at = max(at, self._freed.pop(item, -inf) + _LATER_S)
+        at = max(at, self.freed_at(item) + _LATER_S)
+        _ = self._freed.pop(item, None)
         before = self._released.pop(item, None)
         if before is not None and not math.isinf(period_s):
             period_s = max(period_s, min(2 * before.period_s, PERIOD_MAX_S))
@@ -181,34 +189,45 @@ class QuarantineList(Generic[T]):
 
     def freed_at(self, item: T) -> float:
         """The time of day when an administrator released it, minus infinity where none has."""
-        return self._freed.get(item, -inf)
+        return self._freed[item].at if item in self._freed else -inf
 
     def free(self, item: T, at: float) -> bool:
         """Release it for an administrator, with its past. False where it is not quarantined."""
         stay = self._quarantined.get(item)
         if stay is not None:
             # The clock of the replica that quarantined it may be ahead.
-            self._free(item, max(at, stay.at))
+            at = max(at, stay.at)
+            self._free(item, SharedEntry(self.kind, self._name(item), stay.cause, at, is_release=True))
         return stay is not None
 
     def learn(self, item: T, entry: SharedEntry, now: float, since: float) -> bool:
         """Learn from another replica, by which it is quarantined since then. Returns whether that is news here."""
-        own = self._quarantined.get(item)
-        if entry.cause is None:
-            if entry.at > self.freed_at(item) and (own is None or own.at <= entry.at):
-                self._free(item, entry.at)
-            return False
+        own, freed = self._quarantined.get(item), self._freed.get(item)
         until = min(entry.until, now + LEASE_S)
-        if until <= now or entry.at <= self.freed_at(item) or (own is not None and own.until >= until):
+        if until <= now or (freed is not None and freed.ends(entry.cause, entry.at)):
+            return False
+        if len(self) >= KEPT_MAX if own is None else own.until >= until:
             return False
         period_s = max(0.0, min(entry.period_s, PERIOD_MAX_S))
         _ = self._freed.pop(item, None), self._released.pop(item, None)
-        stay = _Stay(entry.cause, since, until, period_s, entry.at, entry.blamed, is_learned=True)
-        _keep(self._quarantined, item, stay)
-        if own is None:
-            words = (self.kind.value, self._name(item), until - now, entry.cause.value)
-            _log.warning("the %s %s is quarantined for %g s, as another replica says: %s", *words)
+        self._quarantined[item] = _Stay(
+            entry.cause, since, until, period_s, entry.at, entry.blamed, is_learned=True
+        )
         return own is None
+
+    def learn_release(self, item: T, entry: SharedEntry, told_until: float) -> bool:
+        """Learn of a release. Returns whether that is news here.
+
+        Harm that was done here since the others were told last (by the own clock) stays, as harm of after it.
+        """
+        own = self._quarantined.get(item)
+        if entry.at <= self.freed_at(item) or (own is not None and not entry.ends(own.cause, own.at)):
+            return False
+        if own is not None and not own.is_learned and own.since > told_until:
+            self._quarantined[item] = replace(own, at=entry.at + _LATER_S)
+            return False
+        self._free(item, entry)
+        return True
 
     def entries(self, time_of_day: float) -> Iterator[SharedEntry]:
         """All that other replicas are to be told, but for what they have told this one."""
@@ -216,16 +235,16 @@ class QuarantineList(Generic[T]):
             if not stay.is_learned:
                 times = (stay.at, stay.until, stay.period_s)
                 yield SharedEntry(self.kind, self._name(item), stay.cause, *times, stay.blamed)
-        for item, at in self._freed.items():
-            # By then no replica has an entry of before it.
-            if at + LEASE_S > time_of_day:
-                yield SharedEntry(self.kind, self._name(item), None, at)
+        # After that no replica has an entry of before it.
+        yield from (entry for entry in self._freed.values() if entry.at + LEASE_S > time_of_day)
 
-    def _free(self, item: T, at: float) -> None:
+    def _free(self, item: T, entry: SharedEntry) -> None:
         if self._quarantined.pop(item, None) is not None:
             _log.warning("the %s %s is released by an administrator", self.kind.value, self._name(item))
-        _ = self._released.pop(item, None)
-        _keep(self._freed, item, at)
+        # In HBase the row of a release is seen again once the time to live of a later one is over.
+        if item in self._released and self._released[item].at <= entry.at:
+            del self._released[item]
+        _keep(self._freed, item, entry)
 
 
 def _keep(kept: dict[T, U], item: T, stay: U) -> None:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from enum import Enum
-from itertools import islice
+from itertools import chain, islice
 from typing import Final, Protocol
 
 from proxy.hbase.calls import Cell, Row
@@ -19,19 +19,23 @@ from proxy.hbase.table import PAGE_ROWS, HBaseTable
 from proxy.session.feedback.cost_gate import RECORDS_MAX
 from proxy.session.feedback.cost_model import Record
 from proxy.session.feedback.quarantine import Quarantine
-from proxy.session.feedback.quarantine_list import KEPT_MAX, SharedEntry
+from proxy.session.feedback.quarantine_list import KEPT_MAX, QuarantineKind, SharedEntry
 from proxy.session.sharing import lesson_rows
 
 # Rows of the quarantine are some few, and a fault has to stop everywhere soon.
 _EVERY_S: Final = 3.0
 # There may be 10,000 records, which take some tenths of a second to read. Nothing is wrong without them.
 _RECORDS_EVERY_S: Final = 60.0
-# The exchange takes a twentieth of the time at most, however much there is to read.
+# Each of them takes a twentieth of the time at most, however much there is to read; but a slow HBase puts no look
+# at the quarantine off for longer.
 _REST_PART: Final = 19.0
+_REST_MAX_S: Final = 30.0
 # Each is a call of its own, since each has a time to live of its own. The others come with the next exchange.
 _TOLD_AT_ONCE_MAX: Final = 200
-# Both kinds of what is quarantined.
-_QUARANTINE_ROWS_MAX: Final = 2 * KEPT_MAX
+# Replicas of several versions may have different rules, some dozens each.
+_RULE_ROWS_MAX: Final = 1_000
+# Values have 64 KB at most, and an answer of the gateway 16 MB.
+_PAGE_ROWS: Final = 200
 
 
 class LessonResult(Enum):
@@ -88,28 +92,46 @@ class LessonExchange:
         begun = self._steady_clock()
         try:
             self._exchange_quarantine(table)
-            self._tell_records(table)
-            if begun >= self._records_at:
-                self._learn_records(table)
-                self._records_at = begun + _RECORDS_EVERY_S
         finally:
-            now = self._steady_clock()
-            self._next_at = max(begun + _EVERY_S, now + (now - begun) * _REST_PART)
+            self._next_at = self._steady_clock() + min(self._rest_s(begun, _EVERY_S), _REST_MAX_S)
+        begun = self._steady_clock()
+        if begun >= self._records_at:
+            try:
+                self._tell_records(table)
+                self._learn_records(table)
+            finally:
+                self._records_at = self._steady_clock() + self._rest_s(begun, _RECORDS_EVERY_S)
+
+    def _rest_s(self, begun: float, every_s: float) -> float:
+        return max(every_s, (self._steady_clock() - begun) * _REST_PART)
 
     def _exchange_quarantine(self, table: HBaseTable) -> None:
         offset_s, now = self._clock() - self._steady_clock(), self._steady_clock()
         column = lesson_rows.QUARANTINE_COLUMN
         entries: list[SharedEntry] = []
-        for row in _rows(table, lesson_rows.ALL_QUARANTINE, _QUARANTINE_ROWS_MAX):
+        rules = _rows(table, lesson_rows.ALL_RULES, _RULE_ROWS_MAX)
+        fingerprints = list(_rows(table, lesson_rows.ALL_FINGERPRINTS, KEPT_MAX))
+        for row in chain(rules, fingerprints):
             entry = lesson_rows.read_quarantine(row.key, row.cells.get(column, b""), now, offset_s)
             self._results[LessonResult.INVALID if entry is None else LessonResult.LEARNED] += 1
             if entry is not None:
                 entries.append(entry)
-        for entry in islice(self._quarantine.exchange(entries), _TOLD_AT_ONCE_MAX):
+        told = self._quarantine.exchange(entries)
+        if len(fingerprints) >= KEPT_MAX:
+            # Nobody reads further than that.
+            read_to = fingerprints[-1].key
+            told = [
+                entry
+                for entry in told
+                if entry.kind is QuarantineKind.RULE or lesson_rows.quarantine_row(entry) <= read_to
+            ]
+        for entry in told[:_TOLD_AT_ONCE_MAX]:
             value = lesson_rows.quarantine_value(entry, now, offset_s)
             cell = Cell(lesson_rows.quarantine_row(entry), column, value)
             table.put(iter([cell]), lesson_rows.ttl_s(entry, now))
             self._results[LessonResult.TOLD] += 1
+        if len(told) <= _TOLD_AT_ONCE_MAX:
+            self._quarantine.exchanged()
 
     def _tell_records(self, table: HBaseTable) -> None:
         self._untold.update(self._records.changed())
@@ -153,5 +175,5 @@ class LessonExchange:
 
 def _rows(table: HBaseTable, rows: tuple[bytes, bytes], rows_max: int) -> Iterator[Row]:
     """The rows of a range with their values, up to so many."""
-    with closing(table.scan(*rows, filter_text=b"")) as scan:
+    with closing(table.scan(*rows, filter_text=b"", page_rows=_PAGE_ROWS)) as scan:
         yield from islice(scan, rows_max)

@@ -29,7 +29,8 @@ _QUARANTINE: Final = b"1Q"
 _RECORDS: Final = b"1R"
 QUARANTINE_COLUMN: Final = b"l:q"
 RECORD_COLUMN: Final = b"l:r"
-ALL_QUARANTINE: Final = ByteRange.of_prefix(_QUARANTINE)
+ALL_RULES: Final = ByteRange.of_prefix(_QUARANTINE + b"r")
+ALL_FINGERPRINTS: Final = ByteRange.of_prefix(_QUARANTINE + b"f")
 ALL_RECORDS: Final = ByteRange.of_prefix(_RECORDS)
 
 # Runs of a day ago still tell something of a dashboard that is opened each morning.
@@ -39,14 +40,20 @@ _CHECKSUM_BYTES: Final = 16
 _VALUE_BYTES_MAX: Final = 65_536
 _NAME_CHARS_MAX: Final = 200
 _NAME: Final = re.compile(r"[0-9A-Za-z_]+")
-# Clocks of replicas differ. An entry of one whose clock is ahead by more is not believed.
+# Clocks of replicas differ. An entry of one whose clock is ahead by more is not believed, but for a wrong answer.
 _CLOCK_SKEW_S: Final = 60.0
+
+
+# The sentences of causes may be worded anew.
+_CAUSES: Final = {"f": Cause.FAILED, "d": Cause.DIFFERENT}
+_CODES: Final = {cause: code for code, cause in _CAUSES.items()}
 
 
 class _Quarantined(msgspec.Struct, frozen=True):
     kind: QuarantineKind
     name: str
-    cause: Cause | None
+    cause: str
+    is_release: bool
     at: float
     until: float
     period_s: float
@@ -94,7 +101,8 @@ def quarantine_value(entry: SharedEntry, now: float, offset_s: float) -> bytes:
         _Quarantined(
             kind=entry.kind,
             name=entry.name,
-            cause=entry.cause,
+            cause=_CODES[entry.cause],
+            is_release=entry.is_release,
             at=entry.at,
             until=min(entry.until, now + LEASE_S) + offset_s,
             period_s=0.0 if math.isinf(entry.period_s) else entry.period_s,
@@ -106,7 +114,7 @@ def quarantine_value(entry: SharedEntry, now: float, offset_s: float) -> bytes:
 
 def ttl_s(entry: SharedEntry, now: float) -> float:
     """The time that others have to know an entry."""
-    return LEASE_S if entry.cause is None else max(1.0, min(entry.until - now, LEASE_S))
+    return LEASE_S if entry.is_release else max(1.0, min(entry.until - now, LEASE_S))
 
 
 def read_quarantine(row: bytes, value: bytes, now: float, offset_s: float) -> SharedEntry | None:
@@ -115,12 +123,25 @@ def read_quarantine(row: bytes, value: bytes, now: float, offset_s: float) -> Sh
     # Names come into logs and pages.
     if told is None or len(told.name) > _NAME_CHARS_MAX or _NAME.fullmatch(told.name) is None:
         return None
-    if not (math.isfinite(told.at) and math.isfinite(told.until) and told.at <= now + offset_s + _CLOCK_SKEW_S):
+    cause, at = _CAUSES.get(told.cause), told.at
+    if cause is None or not (math.isfinite(at) and math.isfinite(told.until)):
         return None
+    if at > now + offset_s + _CLOCK_SKEW_S:
+        if told.is_release or cause is not Cause.DIFFERENT:
+            return None
+        # A wrong answer counts by any clock.
+        at = now + offset_s
     rules = frozenset(rule for rule in Rule if rule.value in told.rules)
-    blamed = Blamed(rules, told.fingerprint)
-    times = (told.at, told.until - offset_s, max(0.0, told.period_s))
-    entry = SharedEntry(told.kind, told.name, told.cause, *times, blamed)
+    entry = SharedEntry(
+        kind=told.kind,
+        name=told.name,
+        cause=cause,
+        at=at,
+        until=told.until - offset_s,
+        period_s=max(0.0, told.period_s),
+        blamed=Blamed(rules, told.fingerprint),
+        is_release=told.is_release,
+    )
     return entry if quarantine_row(entry) == row else None
 
 

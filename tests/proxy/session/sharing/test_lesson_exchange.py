@@ -21,6 +21,7 @@ from proxy.hbase.connection import GatewayConnection
 from proxy.hbase.errors import HBaseError
 from proxy.hbase.table import HBaseTable
 from proxy.operations.dispatch import Outcome, OutcomeKind
+from proxy.session.feedback import quarantine_list
 from proxy.session.feedback.cost_gate import PRIVATE_SCOPE, CostGate, Fact, Run, StatementKey, Way
 from proxy.session.feedback.cost_model import Record
 from proxy.session.feedback.quarantine import Quarantine
@@ -103,16 +104,19 @@ class Clock:
 
 
 class SlowTable(HBaseTable):
-    """Each scan takes 5 s."""
+    """Each scan of the rows of a prefix takes so long."""
 
-    def __init__(self, day: Clock, table: HBaseTable) -> None:
+    def __init__(self, day: Clock, table: HBaseTable, scan_s: float, of: bytes = b"1") -> None:
         self._day = day
         self._inner = table
+        self._scan_s = scan_s
+        self._of = of
 
     def scan(
         self, start: bytes, stop: bytes, *, filter_text: bytes = b"", page_rows: int = 1_000
     ) -> Generator[Row]:
-        self._day.now += 5.0
+        if start.startswith(self._of):
+            self._day.now += self._scan_s
         return self._inner.scan(start, stop, filter_text=filter_text, page_rows=page_rows)
 
     def put(self, cells: Iterator[Cell], ttl_s: float) -> None:
@@ -247,11 +251,159 @@ def test_a_release_counts_where_a_clock_was_set(shared: Shared) -> None:
     assert shared.gateway.calls.count("mutateRows") == writes, "all is told"
 
 
-def test_an_entry_of_a_clock_that_is_far_ahead_is_not_believed(shared: Shared) -> None:
+def test_an_entry_of_a_clock_that_is_far_ahead_is_not_believed_unless_an_answer_differed(shared: Shared) -> None:
     one, other = shared.replica(skew_s=3_600.0), shared.replica()
     one.failed("a")
     exchange(one, other)
     assert not other.names
+    one.failed("b", cause=Cause.DIFFERENT)
+    exchange(one, other)
+    assert other.quarantine.rules_off() == {INNER}
+    assert one.quarantine.release(QuarantineKind.RULE, INNER.value)
+    exchange(one, other)
+    assert other.quarantine.rules_off() == {INNER}, "its release neither"
+
+
+def test_a_released_rule_stays_released_where_a_replica_starts_soon_after(shared: Shared) -> None:
+    one = shared.replica()
+    one.failed("a", "b", "c")
+    exchange(one)
+    shared.day.now += 30.0
+    assert one.quarantine.release(QuarantineKind.RULE, INNER.value)
+    exchange(one)
+    shared.day.now += 3.0
+    new = shared.replica()
+    exchange(new, one)
+    assert not new.quarantine.rules_off()
+    assert not one.quarantine.rules_off()
+    assert len(new.names) == 3
+    new.failed("d")
+    assert not new.quarantine.rules_off(), "failures of before the release do not count"
+
+
+def test_a_rule_that_failed_widely_by_rows_is_off_as_long_as_where_it_failed(shared: Shared) -> None:
+    one, other = shared.replica(), shared.replica()
+    one.failed("a", "b")
+    shared.day.now += 10.0
+    one.failed("c")
+    left_s = one.left_s(INNER.value) - 100.0
+    exchange(one)
+    for row in [row for row in shared.gateway.rows if row.startswith(b"1Qr")]:
+        del shared.gateway.rows[row]
+    shared.after(100.0, other)
+    assert other.left_s(INNER.value) == pytest.approx(left_s)
+
+
+def test_a_release_of_a_failure_ends_no_wrong_answer(shared: Shared) -> None:
+    one, other, third = (shared.replica() for _ in range(3))
+    one.failed("a", "b", "c")
+    exchange(one)
+    other.failed("z", cause=Cause.DIFFERENT)
+    shared.day.now += 3.0
+    exchange(other)
+    assert one.quarantine.release(QuarantineKind.RULE, INNER.value), "it has not heard of the answer"
+    exchange(one, other, one, third)
+    for replica in (one, other, third):
+        assert replica.quarantine.rules_off() == {INNER}
+    assert one.quarantine.release(QuarantineKind.RULE, INNER.value)
+    exchange(one, other, third, one, other, third)
+    for replica in (one, other, third):
+        assert not replica.quarantine.rules_off()
+
+
+@pytest.mark.parametrize("cause", list(Cause))
+def test_harm_that_others_have_not_heard_of_outlives_a_release(shared: Shared, cause: Cause) -> None:
+    one, other = shared.replica(), shared.replica(skew_s=-30.0)
+    exchange(other)
+    one.failed("a", cause=Cause.DIFFERENT)
+    exchange(one)
+    shared.day.now += 1.0
+    other.failed("x", "y", "z", cause=cause)
+    shared.day.now += 3_600.0 if cause is Cause.DIFFERENT else 10.0
+    assert one.quarantine.release(QuarantineKind.RULE, INNER.value)
+    exchange(one, other, one)
+    assert one.quarantine.rules_off() == other.quarantine.rules_off() == {INNER}
+    assert one.quarantine.release(QuarantineKind.RULE, INNER.value), "known by now"
+    exchange(one, other, one)
+    assert not one.quarantine.rules_off()
+    assert not other.quarantine.rules_off()
+
+
+def test_harm_that_could_not_be_told_outlives_a_release(shared: Shared) -> None:
+    one, other = shared.replica(), shared.replica()
+    one.failed("a", "b", "c")
+    exchange(one)
+    other.failed("d", "e", "f")
+    shared.gateway.refused["mutateRows"] = "no region server"
+    shared.day.now += 1.0
+    with pytest.raises(HBaseError):
+        other.exchange()
+    shared.gateway.refused.clear()
+    assert one.quarantine.release(QuarantineKind.FINGERPRINT, key("a").name)
+    exchange(one, other)
+    assert other.names == {INNER.value, *(key(one).name for one in "bcdef")}
+
+
+def test_failures_of_before_a_release_do_not_count_at_other_replicas(shared: Shared) -> None:
+    one, other = shared.replica(), shared.replica()
+    other.failed("x", "y")
+    one.failed("a", cause=Cause.DIFFERENT)
+    exchange(one, other, one)
+    shared.day.now += 5.0
+    assert one.quarantine.release(QuarantineKind.RULE, INNER.value)
+    exchange(one)
+    shared.after(3.0, other, one)
+    other.failed("n")
+    assert not other.quarantine.rules_off()
+    other.failed("o", "p")
+    assert other.quarantine.rules_off() == {INNER}
+
+
+def test_a_release_that_is_seen_again_leaves_the_past_of_a_later_quarantine(shared: Shared) -> None:
+    one = shared.replica()
+    one.failed("a")
+    exchange(one)
+    assert one.quarantine.release(QuarantineKind.FINGERPRINT, key("a").name)
+    exchange(one)
+    released = dict(shared.gateway.rows)
+    shared.day.now += 100.0
+    one.failed("a")
+    shared.after(PERIOD_S, one)
+    # HBase keeps the older cell, whose time to live is longer.
+    shared.gateway.rows.update(released)
+    exchange(one)
+    one.failed("a")
+    assert one.left_s(key("a").name) == 2 * PERIOD_S
+
+
+def test_what_is_quarantined_here_is_not_pushed_out_by_what_others_tell(
+    shared: Shared, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    one, other = shared.replica(), shared.replica()
+    one.failed(*"abcdef")
+    exchange(one)
+    monkeypatch.setattr(quarantine_list, "KEPT_MAX", 3)
+    other.failed("x")
+    caplog.clear()
+    exchange(other)
+    assert other.quarantine.has_statement(key("x"))
+    assert len(other.names) == 4
+    assert len([record for record in caplog.records if "as other replicas say" in record.message]) == 1
+
+
+def test_fingerprints_that_nobody_reads_are_not_told_again_and_again(
+    shared: Shared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lesson_exchange, "KEPT_MAX", 3)
+    one = shared.replica()
+    one.failed(*"abcdef")
+    exchange(one, one)
+    writes = shared.gateway.calls.count("mutateRows")
+    exchange(one)
+    assert shared.gateway.calls.count("mutateRows") == writes
+    late = shared.replica()
+    exchange(late)
+    assert late.quarantine.rules_off() == {INNER}, "rules are read first"
 
 
 def test_a_relapse_after_another_replicas_quarantine_takes_twice_as_long(shared: Shared) -> None:
@@ -306,17 +458,19 @@ def test_rows_that_no_replica_has_written_are_passed_by(shared: Shared) -> None:
 
 
 @given(
-    st.sampled_from([QuarantineKind.FINGERPRINT]),
-    st.sampled_from([None, *Cause]),
-    st.floats(0.0, 1e6),
-    st.floats(0.0, 1e5) | st.just(inf),
-    st.frozensets(st.sampled_from(Rule)),
+    cause=st.sampled_from(Cause),
+    is_release=st.booleans(),
+    at=st.floats(0.0, 1e6),
+    lasts_s=st.floats(0.0, 1e5) | st.just(inf),
+    rules=st.frozensets(st.sampled_from(Rule)),
 )
 def test_an_entry_is_read_as_it_was_written(
-    kind: QuarantineKind, cause: Cause | None, at: float, lasts_s: float, rules: frozenset[Rule]
+    cause: Cause, *, is_release: bool, at: float, lasts_s: float, rules: frozenset[Rule]
 ) -> None:
-    until = 0.0 if cause is None else at + lasts_s
-    entry = SharedEntry(kind, "0123", cause, at, until, 0.0, Blamed(rules, "fff"))
+    until = 0.0 if is_release else at + lasts_s
+    entry = SharedEntry(
+        QuarantineKind.FINGERPRINT, "0123", cause, at, until, 0.0, Blamed(rules, "fff"), is_release
+    )
     value = lesson_rows.quarantine_value(entry, at, 100.0)
     read = lesson_rows.read_quarantine(lesson_rows.quarantine_row(entry), value, at, 100.0)
     assert read is not None
@@ -403,9 +557,30 @@ def test_an_exchange_takes_a_twentieth_of_the_time_at_most(shared: Shared) -> No
     assert not one.is_due()
     shared.day.now += 3.0
     assert one.is_due()
-    one.table = SlowTable(shared.day, one.table)
+    one.table = SlowTable(shared.day, one.table, 0.5)
     one.exchange()
-    shared.day.now += 150.0
-    assert not one.is_due(), "two scans of 5 s"
-    shared.day.now += 41.0
+    shared.day.now += 18.0
+    assert not one.is_due(), "two scans of 0.5 s, and one of the runs"
+    shared.day.now += 2.0
+    assert one.is_due()
+
+
+def test_a_slow_read_of_runs_puts_the_next_look_at_the_quarantine_off_by_its_own_time_alone(
+    shared: Shared,
+) -> None:
+    one = shared.replica()
+    one.table = SlowTable(shared.day, one.table, 20.0, of=lesson_rows.ALL_RECORDS.start)
+    one.exchange()
+    assert one.is_due()
+    begun = shared.day.now
+    one.exchange()
+    assert shared.day.now == begun, "runs are read less often"
+
+
+def test_a_slow_look_at_the_quarantine_puts_the_next_one_off_by_half_a_minute_at_most(shared: Shared) -> None:
+    one = shared.replica()
+    one.table = SlowTable(shared.day, one.table, 9.0, of=lesson_rows.ALL_RULES.start)
+    one.exchange()
+    assert not one.is_due()
+    shared.day.now += 30.0
     assert one.is_due()
