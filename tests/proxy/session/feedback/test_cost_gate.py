@@ -1,5 +1,6 @@
 """The cost gate: what it advises, and that its advice costs little more than the better way alone."""
 
+import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -425,6 +426,33 @@ def test_sessions_may_call_from_several_threads(monkeypatch: pytest.MonkeyPatch,
 
     with ThreadPoolExecutor(4) as pool:
         assert len(list(pool.map(use, range(4_000)))) == 4_000
+
+
+def test_no_run_of_a_thread_fails_while_others_are_kept(monkeypatch: pytest.MonkeyPatch, gate: Gate) -> None:
+    monkeypatch.setattr(gate_module, "RECORDS_MAX", 3)
+    assert not gate.changed(), "from now on it keeps what others are to be told"
+    subjects = [[StatementKey("someone", f"{thread} {run}") for run in range(8_000)] for thread in range(4)]
+
+    def use(number: int) -> None:
+        for subject in subjects[number]:
+            gate.end(Way.ORIGINAL, 0.1, subject=subject)
+
+    # Threads take turns as often as they can.
+    interval_s = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            assert list(pool.map(use, range(4))) == [None] * 4
+    finally:
+        sys.setswitchinterval(interval_s)
+
+
+def test_what_ran_before_the_first_exchange_is_told_by_it(gate: Gate) -> None:
+    gate.runs_directly(2, run_s=1.0)
+    assert set(gate.changed()) == {SUBJECT.name}
+    assert not gate.changed()
+    gate.runs_directly(run_s=1.0)
+    assert set(gate.changed()) == {SUBJECT.name}
 
 
 def test_a_session_pays_for_a_listing_before_a_statement_runs_as_it_came(gate: Gate) -> None:
