@@ -80,6 +80,23 @@ async def test_only_an_administrator_may_release_where_any_is_named() -> None:
         assert (await client.post(RULE, headers=right)).status == HTTPStatus.OK
 
 
+async def test_a_page_that_gave_its_own_name_our_address_may_not_release() -> None:
+    named = {"Host": "elsewhere.example:9", "Origin": "http://elsewhere.example:9"}
+    async with port(Config()) as (client, shared):
+        assert (await client.post(RULE, headers=named)).status == HTTPStatus.FORBIDDEN
+        assert shared.quarantine.rules_off() == {Rule.EXISTS}
+        # Programs call the proxy by any name.
+        assert (await client.post(RULE, headers={"Host": "starpruner:9"})).status == HTTPStatus.OK
+
+
+async def test_an_open_port_lets_nobody_release_where_administrators_are_named() -> None:
+    section = AdminSection(users={"root": hash_of("secret")}, open=True)
+    async with port(Config(admin=section)) as (client, shared):
+        assert (await client.post(RULE)).status == HTTPStatus.FORBIDDEN
+        assert shared.quarantine.rules_off() == {Rule.EXISTS}
+        assert (await client.post(RULE, headers=credentials("secret"))).status == HTTPStatus.OK
+
+
 async def test_one_of_several_workers_releases_where_the_others_hear_of_it() -> None:
     workers = ProxySection(workers=2)
     async with port(Config(proxy=workers)) as (client, shared):
