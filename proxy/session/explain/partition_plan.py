@@ -60,7 +60,9 @@ class PartitionPlanView(msgspec.Struct):
     `partitions.kept` their numbers. `full_scan` is a sentence that says why every partition is looked at, null
     where some are left out without a look. `unreadable` counts partitions whose values are not certain; no filter
     leaves them out. `files` and `bytes` are those of the file index as a statement has fetched it, and `location`
-    is the directory in which the partitions lie, each by its name: null where no statement has needed them so far.
+    is the directory in which the partitions lie, each by its name. They are null where no statement has needed the
+    file index so far, where it does not have all partitions that are kept or has others than the list, and where
+    partitions do not lie in one directory.
     """
 
     table: str
@@ -128,15 +130,18 @@ class _Files(NamedTuple):
 
 
 def _files(read: PartitionFilter, index: PartitionIndex, files: FileIndex) -> _Files:
-    """The files of the partitions that the filter keeps, of those of all; unknown where some belong to none."""
+    """The files of the partitions that the filter keeps, of those of all; unknown where the index fits not all.
+
+    The names of the files' directories are looked up in the list, which may be far longer.
+    """
     by_partition = PartitionFiles.of(files.files, index.keys.columns)
     if by_partition is None:
         return _Files()
-    total = by_partition.total
-    if by_partition.sum_of(index.matching(And(()))) != total:
-        # Partitions that were dropped since, or whose names are written in another way.
-        return _Files()
     kept = by_partition.sum_of(index.matching(read))
+    if kept is None or not index.has_all(by_partition.by_partition):
+        # Partitions that are newer, were dropped since, or whose names are written in another way.
+        return _Files()
+    total = by_partition.total
     sizes = CountView(total.size_bytes, kept.size_bytes)
     return _Files(by_partition.location, CountView(total.files, kept.files), sizes)
 

@@ -133,7 +133,7 @@ def files_of(*paths: str) -> FileIndex:
 
 def test_files_and_bytes_are_told_where_a_statement_has_fetched_them() -> None:
     files = files_of(*(f"file:/w/sales/y={y}/m={m}/{part}" for y in (2025, 2026) for m in (1, 2) for part in "ab"))
-    plan = plan_of(Listing(KnownPartitions(FACTS, INDEX, files)), "sales", "y = 2026")
+    plan = plan_of(Listing(KnownPartitions(FACTS, INDEX, files)), "sales", "y = 2026 AND m < 3")
     assert (plan.files, plan.bytes) == (CountView(8, 4), CountView(8_000_000, 4_000_000))
     assert plan.location == "file:/w/sales"
     assert plan_lines(plan)[4:6] == [
@@ -148,3 +148,11 @@ def test_files_of_no_partition_in_the_list_leave_the_numbers_unknown(path: str) 
     plan = plan_of(Listing(KnownPartitions(FACTS, INDEX, files)), "sales", "y = 2025")
     assert (plan.files, plan.bytes, plan.location) == (CountView(), CountView(), None)
     assert plan.partitions.kept == 12
+
+
+def test_partitions_that_the_file_index_does_not_know_leave_the_numbers_unknown() -> None:
+    files = files_of("file:/w/sales/y=2025/m=1/a")
+    plan = planned("sales", "y = 2025 AND m < 3", INDEX, files)
+    assert (plan.partitions.kept, plan.files, plan.bytes) == (2, CountView(), CountView())
+    plan = planned("sales", "y = 2025 AND m = 1", INDEX, files)
+    assert (plan.files, plan.bytes) == (CountView(1, 1), CountView(1_000_000, 1_000_000))
