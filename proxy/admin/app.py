@@ -100,8 +100,8 @@ def application(  # noqa: PLR0913 - the parts that the routes show
         ]
     )
     app.add_routes(backend_routes.routes(backends, visitors, is_alone=is_alone))
-    reaches_all = is_alone or config.catalog.store == "hbase"
-    app.add_routes(quarantine_routes.routes(shared.quarantine, visitors, reaches_all=reaches_all))
+    is_shared = config.catalog.store == "hbase"
+    app.add_routes(quarantine_routes.routes(shared.quarantine, visitors, is_alone=is_alone, is_shared=is_shared))
     app.add_routes(statement_routes.routes(view, visitors))
     app.add_routes(pages.routes())
     return app

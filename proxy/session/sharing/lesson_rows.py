@@ -36,6 +36,8 @@ ALL_RECORDS: Final = ByteRange.of_prefix(_RECORDS)
 # Runs of a day ago still tell something of a dashboard that is opened each morning.
 RECORD_TTL_S: Final = 86_400.0
 _CHECKSUM_BYTES: Final = 16
+# No statement that is worth a record takes longer.
+_RUN_MAX_S: Final = 86_400.0
 # A record has some hundred bytes and the names of its facts.
 _VALUE_BYTES_MAX: Final = 65_536
 _NAME_CHARS_MAX: Final = 200
@@ -86,7 +88,9 @@ class _Runs(msgspec.Struct, frozen=True):
             len(self.rewritten) == len(self.overheads)
             and max(len(self.rewritten), len(self.originals)) <= RUNS_KEPT_MAX
             and all(each >= 0.0 for each in seconds)
-            and all(map(math.isfinite, (*self.overheads, *self.originals, self.cold_s or 0.0, self.gained_s)))
+            and all(each <= _RUN_MAX_S or math.isinf(each) for each in self.rewritten)
+            and max((*self.overheads, *self.originals, self.cold_s or 0.0)) <= _RUN_MAX_S
+            and math.isfinite(self.gained_s)
         )
 
 

@@ -104,4 +104,6 @@ async def test_one_of_several_workers_releases_where_the_others_hear_of_it() -> 
         assert shared.quarantine.rules_off() == {Rule.EXISTS}
     stored = CatalogSection(store="hbase", store_gateway="127.0.0.1:1")
     async with port(Config(proxy=workers, catalog=stored)) as (client, _):
-        assert (await client.post(RULE)).status == HTTPStatus.OK
+        answer = await client.post(RULE)
+        assert answer.status == HTTPStatus.OK
+        assert "once HBase answers" in (await answer.json())["others"]

@@ -538,6 +538,9 @@ def test_a_record_that_a_replica_cannot_have_written_is_not_used() -> None:
     for broken in (
         {"overheads": ()},
         {"overheads": (0.1, inf)},
+        {"overheads": (0.1, 1e300)},
+        {"rewritten": (1.0, 1e5)},
+        {"originals": (1e5,)},
         {"rewritten": (1.0, float("nan"))},
         {"rewritten": (1.0,) * 4, "overheads": (1.0,) * 4},
         {"originals": (-1.0,)},
