@@ -34,10 +34,12 @@ from proxy.operations.session_port import SessionOpening
 from proxy.server import Proxy
 from proxy.session.explain.answered_statements import AnsweringSession
 from proxy.session.explain.view import ExplainView
-from proxy.session.layout.hbase_store import is_hbase_away, shared_list_results
+from proxy.session.feedback.cost_gate import CostGate
+from proxy.session.layout.hbase_store import close_store, is_hbase_away, share_lessons, shared_list_results
 from proxy.session.layout.open_store import open_store
 from proxy.session.session import Session
 from proxy.session.shared_state import SharedState
+from proxy.session.sharing.lesson_exchange import LessonExchange
 from proxy.stopping import STOP_SIGNALS, StopRequests
 from proxy.tracing.export import span_export
 from proxy.upstream.errors import BackendError
@@ -105,7 +107,14 @@ async def serve_until_stopped(
         )
         shared.metrics.watch_tracing(spans.lost)
         shared.metrics.watch_shared_lists(partial(shared_list_results, store), partial(is_hbase_away, store))
-        await _serve_with(config, shared, history, read, role, memory)
+        if isinstance(shared.gate, CostGate):
+            lessons = LessonExchange(shared.quarantine, shared.gate)
+            share_lessons(store, lessons.due)
+            shared.metrics.watch_shared_lessons(lessons.results)
+        try:
+            await _serve_with(config, shared, history, read, role, memory)
+        finally:
+            await asyncio.to_thread(close_store, store)
 
 
 async def _serve_with(  # noqa: PLR0913, PLR0917 - the parts of a process

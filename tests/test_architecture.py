@@ -109,6 +109,7 @@ ORDER = {
         "hbase",
         "session.catalog",
         "session.layout",
+        "session.sharing",
         "session.shadow",
         "session",
         "session.explain",

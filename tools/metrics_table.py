@@ -22,6 +22,7 @@ from proxy.session.feedback.quarantine import Quarantine
 from proxy.session.layout.hbase_store import SharedListResult
 from proxy.session.metrics import Metrics
 from proxy.session.shadow.compare import ShadowVerdict
+from proxy.session.sharing.lesson_exchange import LessonResult
 from rewriter import SkipReason
 
 ROOT: Final = Path(__file__).parent.parent
@@ -97,6 +98,7 @@ def _of_everything() -> Metrics:
     told.watch_memory(lambda: [("unanalysed", 0), ("paused", 0), ("refused", 0)])
     told.watch_tracing(lambda: 0)
     told.watch_shared_lists(lambda: [(result.value, 0) for result in SharedListResult], lambda: False)
+    told.watch_shared_lessons(lambda: [(result.value, 0) for result in LessonResult])
     metastore = MetastoreLimits("derby", 1.0, lambda: 0.0)
     told.watch_metastore(lambda: metastore)
     told.watch_quarantine(Quarantine(1.0, lambda: 0.0))

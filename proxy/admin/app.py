@@ -14,6 +14,7 @@ from aiohttp import web
 from aiohttp.typedefs import Middleware
 
 from proxy.admin import backends_endpoint as backend_routes
+from proxy.admin import quarantine_endpoint as quarantine_routes
 from proxy.admin import statements_endpoint as statement_routes
 from proxy.admin.answers import Handler, add_headers, error_answer, json_answer, wants_html
 from proxy.admin.basic_login import BasicLogin, basic_login
@@ -99,6 +100,8 @@ def application(  # noqa: PLR0913 - the parts that the routes show
         ]
     )
     app.add_routes(backend_routes.routes(backends, visitors, is_alone=is_alone))
+    is_shared = config.catalog.store == "hbase"
+    app.add_routes(quarantine_routes.routes(shared.quarantine, visitors, is_alone=is_alone, is_shared=is_shared))
     app.add_routes(statement_routes.routes(view, visitors))
     app.add_routes(pages.routes())
     return app

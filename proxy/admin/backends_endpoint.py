@@ -32,11 +32,9 @@ def routes(backends: BackendPool, visitors: Visitors, *, is_alone: bool = True) 
         return await _drain(request, on=False)
 
     async def _drain(request: web.Request, *, on: bool) -> web.Response:
-        origin = request.headers.get("Origin")
-        if origin is not None and origin.rpartition("//")[2] != request.host:
-            return _json({"error": f"A page of {origin} may not do this."}, HTTPStatus.FORBIDDEN)
-        if not await visitors.may_administrate(request):
-            return _json({"error": "Only an administrator of [admin] users may do this."}, HTTPStatus.FORBIDDEN)
+        refused = await refusal(request, visitors)
+        if refused is not None:
+            return refused
         if not is_alone:
             return _json({"error": NOT_ALONE}, HTTPStatus.CONFLICT)
         name = request.match_info["name"]
@@ -49,6 +47,16 @@ def routes(backends: BackendPool, visitors: Visitors, *, is_alone: bool = True) 
         web.post("/backends/{name}/drain", drain),
         web.post("/backends/{name}/undrain", undrain),
     ]
+
+
+async def refusal(request: web.Request, visitors: Visitors) -> web.Response | None:
+    """The answer to a request for a change by somebody who may not ask for one; None for all others."""
+    origin = request.headers.get("Origin")
+    if origin is not None and origin.rpartition("//")[2] != request.host:
+        return _json({"error": f"A page of {origin} may not do this."}, HTTPStatus.FORBIDDEN)
+    if not await visitors.may_administrate(request):
+        return _json({"error": "Only an administrator of [admin] users may do this."}, HTTPStatus.FORBIDDEN)
+    return None
 
 
 def _json(answer: object, status: HTTPStatus = HTTPStatus.OK) -> web.Response:

@@ -54,6 +54,9 @@ class Visitors:
         """The visitor of a request: by its cookie, or by HTTP Basic. Raises SignInError for a wrong password."""
         if self._admin.open:
             return EVERYBODY if self._is_named_rightly(request) else None
+        return await self._signed_in(request)
+
+    async def _signed_in(self, request: web.Request) -> Visitor | None:
         visitor = self.tickets.visitor(request.cookies.get(COOKIE, ""), time.time())
         header = request.headers.get("Authorization")
         if visitor is not None or header is None:
@@ -65,11 +68,14 @@ class Visitors:
         return await self._remembered_or_checked(login.user, login.password)
 
     async def may_administrate(self, request: web.Request) -> bool:
-        """True for an administrator, and for everybody where none is named."""
+        """True for an administrator, and for everybody where none is named. An open port lets nobody else in.
+
+        A page of another name may not ask: its site may have given that name our address. Programs send no origin.
+        """
         if not self._admin.users:
-            return True
+            return "Origin" not in request.headers or self._is_named_rightly(request)
         try:
-            visitor = await self.of_request(request)
+            visitor = await self._signed_in(request)
         except SignInError:
             return False
         return visitor is not None and visitor.is_administrator

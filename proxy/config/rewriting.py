@@ -145,15 +145,18 @@ class CatalogSection(Section, frozen=True):
     # pruning, never rows.
     partitions_ttl_s: Seconds = 600.0
     # Where partition lists are kept: with "lmdb" in this proxy alone, with "hbase" also in a table of HBase, where
-    # other proxies in front of the same servers find them (docs/decisions/0042).
+    # other proxies in front of the same servers find them (docs/decisions/0042). They also tell one another there
+    # what is quarantined, and how long statements took (docs/decisions/0044).
     store: Annotated[Literal["lmdb", "hbase"], AFTER_RESTART] = "lmdb"
     # HBase's Thrift gateway (Thrift 1, not framed), as HOST:PORT. Users who can write to the table can make
-    # lists wrong, which costs pruning; users who can read it see the partitions of all users' tables.
+    # lists wrong and switch rules off, which costs pruning, and release what is quarantined; users who can read it
+    # see the partitions of all users' tables.
     store_gateway: Annotated[HostAndPortOrNothing, AFTER_RESTART] = ""
     # The table of HBase. It is made if there is none; each group of proxies in front of the same servers has one.
     store_table: Annotated[HBaseTableName, AFTER_RESTART] = "starpruner"
-    # Expert. The time that a statement waits for HBase to say whether a list is still the one that all proxies
-    # share. A read takes a millisecond or two where all is well; later, the statement goes on without.
+    # Expert. The time that a statement waits for HBase to say whether its lists are still those that all proxies
+    # share, all of them together. A read takes a millisecond or two where all is well; later, the statement goes
+    # on without.
     store_deadline_s: Annotated[Annotated[float, Meta(gt=0, le=1)], AFTER_RESTART] = 0.005
     # The directory in which partition lists are kept. Empty: a temporary one, removed when the proxy stops.
     store_path: Annotated[str, AFTER_RESTART] = ""

@@ -30,6 +30,7 @@ class GatewayConnection:
         self._clock = clock
         self._socket: socket.socket | None = None
         self._seqid = 0
+        self._is_cut_off = False
 
     def answer(self, call: Call, within_s: float) -> Message:
         """The reply to a call. Raises HBaseError if it has not come in time, and then connects anew."""
@@ -53,6 +54,15 @@ class GatewayConnection:
                 self._socket.close()
         self._socket = None
 
+    def cut_off(self) -> None:
+        """Let the call under way fail, and all that follow. Any thread may call it."""
+        self._is_cut_off = True
+        sock = self._socket
+        if sock is not None:
+            # Another thread that waits for bytes gets none, which `close` would not do.
+            with suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+
     def _answer(self, call: Call, deadline: float) -> Message:
         sock = self._connected(deadline)
         self._seqid = (self._seqid + 1) & 0x7FFF_FFFF
@@ -74,6 +84,8 @@ class GatewayConnection:
             where = (self._address.host, self._address.port)
             self._socket = socket.create_connection(where, self._left_s(deadline))
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self._is_cut_off:
+            raise ConnectionAbortedError("the proxy stops")
         return self._socket
 
     def _left_s(self, deadline: float) -> float:

@@ -20,7 +20,8 @@ Result = TypeVar("Result")
 
 _log = logging.getLogger(__name__)
 
-# Time for the work under way to end when the proxy stops. A write that is cut has changed nothing that is read.
+# Time for the work under way to end when the proxy stops: its call is cut off, so only a connection that is being
+# made takes any. A write that is cut has changed nothing that is read.
 _CLOSE_S: Final = 2.0
 # Time between two looks for work that could not be done: about as long as the circuit breaker is open at first.
 _IDLE_S: Final = 5.0
@@ -66,26 +67,32 @@ class Task(Generic[Result]):
 class GatewayThread:
     """One thread with one connection. Any thread may hand it work."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the thread, and its work
         self,
         name: str,
         table: HBaseTable,
         waiting_max: int,
         *,
         prepare: Callable[[HBaseTable], None] | None = None,
+        idle_s: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`prepare` is done before any work, again and again until it succeeds."""
+        """`prepare` is done before any work, again and again until it succeeds.
+
+        `idle_s` is the time between two looks for work while none is handed over.
+        """
         self._name = name
         self._table = table
         self._waiting_max = waiting_max
         self._prepare = prepare
+        self._idle_s = _IDLE_S if idle_s is None else idle_s
         self._clock = clock
         self._breaker = CircuitBreaker(clock)
         self._changed = Condition()
         self._waiting: deque[Task[object]] = deque()
         self._next_work: Callable[[], Callable[[HBaseTable], object] | None] = lambda: None
         self._is_closed = False
+        self._close_by = 0.0
         self._is_away = False
         self._thread = Thread(target=self._run, name=f"hbase-{name}", daemon=True)
 
@@ -102,6 +109,11 @@ class GatewayThread:
     def is_away(self) -> bool:
         """Whether the gateway did not answer the last times."""
         return self._is_away
+
+    def prepare(self) -> None:
+        """Do what has to be done before any work, where that is not done. Work that waits does it anyway."""
+        if not self.is_prepared and not self._waiting:
+            _ = self.do(lambda _: None)
 
     def do(self, work: Callable[[HBaseTable], Result]) -> Task[Result] | None:
         """Hand work to the thread. None if it is not taken: the gateway is left alone, or too much is waiting."""
@@ -122,14 +134,23 @@ class GatewayThread:
         with self._changed:
             self._failed("it answers too late for statements")
 
-    def close(self) -> None:
-        """Drop the work that waits, and end the thread once the work under way is done or takes too long."""
+    def stop(self) -> None:
+        """Drop the work that waits, and cut the call under way off. Returns at once."""
         with self._changed:
+            is_first = not self._is_closed
             self._is_closed = True
+            for task in self._waiting:
+                task.fail(HBaseError("the proxy stops"))
             self._waiting.clear()
             self._changed.notify()
+        if is_first:
+            self._close_by = self._clock() + _CLOSE_S
+            self._table.cut_off()
+
+    def join(self) -> None:
+        """Wait for the end of a thread that was stopped, up to a few seconds after that: not on the event loop."""
         if self._thread.is_alive():
-            self._thread.join(_CLOSE_S)
+            self._thread.join(max(0.0, self._close_by - self._clock()))
 
     def _run(self) -> None:
         while (task := self._next()) is not None:
@@ -139,7 +160,7 @@ class GatewayThread:
     def _next(self) -> Task[object] | None:
         with self._changed:
             while not self._waiting and not self._is_closed:
-                if not self._changed.wait(_IDLE_S) and (work := self._next_work()) is not None:
+                if not self._changed.wait(self._idle_s) and (work := self._next_work()) is not None:
                     return Task(work)
             return None if self._is_closed else self._waiting.popleft()
 
@@ -161,7 +182,9 @@ class GatewayThread:
             _log.error("work on HBase failed (%s): %s", self._name, type(error).__name__)
         with self._changed:
             if task.error is not None:
-                self._failed(str(task.error))
+                # A call that was cut off says nothing of the gateway.
+                if not self._is_closed:
+                    self._failed(str(task.error))
             elif not task.is_late and self._table.answered_count > answered_count:
                 self._succeeded()
             if is_trial:
@@ -186,8 +209,8 @@ class GatewayThread:
         self._breaker.record_failure()
         if not self._breaker.admits and not self._is_away:
             _log.warning(
-                "HBase's gateway is left alone for now (%s): %s. Until it answers again, partition lists come from"
-                " this proxy's own store.",
+                "HBase's gateway is left alone for now (%s): %s. Until it answers again, this proxy goes on by"
+                " itself: partition lists come from its own store.",
                 self._name,
                 why,
             )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import Final, Protocol
@@ -27,14 +28,31 @@ class Connection(Protocol):
     def close(self) -> None:
         """End the connection."""
 
+    def cut_off(self) -> None:
+        """Let the call under way in another thread fail, and all that follow."""
+
 
 class HBaseTable:
-    """The rows of a table. Each call has `call_s`; a scan has it for each page. Raises HBaseError."""
+    """The rows of a table. Raises HBaseError.
 
-    def __init__(self, connection: Connection, name: str, call_s: float) -> None:
+    Each call has `call_s`, and all pages of one scan or write have `pages_s`.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        name: str,
+        call_s: float,
+        *,
+        pages_s: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """The clock is one that is never set."""
         self._connection = connection
         self._name = name
         self._call_s = call_s
+        self._pages_s = pages_s
+        self._clock = clock
         # Calls that were answered so far.
         self.answered_count = 0
 
@@ -50,26 +68,37 @@ class HBaseTable:
 
     def put(self, cells: Iterator[Cell], ttl_s: float) -> None:
         """Write cells, page by page."""
+        until = self._clock() + self._pages_s
         while page := list(islice(cells, PAGE_ROWS)):
+            self._check_time("a write", until)
             calls.read_nothing(self._answer(calls.put_cells(self._name, page, ttl_s)))
 
     def delete(self, keys: Sequence[bytes], column: bytes) -> None:
         """Delete a column of rows, page by page."""
+        until = self._clock() + self._pages_s
         for start in range(0, len(keys), PAGE_ROWS):
+            self._check_time("a deletion", until)
             page = keys[start : start + PAGE_ROWS]
             calls.read_nothing(self._answer(calls.delete_rows(self._name, page, column)))
 
     def scan(
         self, start: bytes, stop: bytes, *, filter_text: bytes = calls.KEYS_ONLY, page_rows: int = PAGE_ROWS
-    ) -> Iterator[Row]:
+    ) -> Generator[Row]:
         """The rows from `start` up to `stop`, which is not one of them, in the order of the bytes of their keys.
 
-        By default without values: the keys of these rows say it all.
+        By default without values: the keys of these rows say it all. A gateway that gives other rows, or rows
+        without an end, is given up.
         """
+        until, last = self._clock() + self._pages_s, b""
         scanner = calls.read_number(self._answer(calls.open_scan(self._name, start, stop, page_rows, filter_text)))
         try:
             while page := calls.read_rows(self._answer(calls.next_rows(scanner, page_rows))):
-                yield from page
+                self._check_time("a scan", until)
+                for row in page:
+                    if not (start <= row.key < stop and last < row.key):
+                        raise HBaseError("a scan was answered by rows that are not its own, or not in order")
+                    last = row.key
+                    yield row
         finally:
             # It ends by itself some time later.
             with suppress(HBaseError):
@@ -78,6 +107,14 @@ class HBaseTable:
     def close(self) -> None:
         """End the connection."""
         self._connection.close()
+
+    def cut_off(self) -> None:
+        """Let the call under way fail, and all that follow. Any thread may call it."""
+        self._connection.cut_off()
+
+    def _check_time(self, what: str, until: float) -> None:
+        if self._clock() > until:
+            raise HBaseError(f"{what} has not ended within {self._pages_s:g} s")
 
     def _answer(self, call: Call) -> Message:
         reply = self._connection.answer(call, self._call_s)

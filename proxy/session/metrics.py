@@ -259,6 +259,11 @@ class Metrics:
         text = "Whether HBase is left alone for now, since it did not answer, or not in time."
         self._watch("starpruner_shared_lists_away", text, is_away)
 
+    def watch_shared_lessons(self, results: Callable[[], Iterable[tuple[str, float]]]) -> None:
+        """From now on, this tells of the rows by which replicas tell one another what they have learned."""
+        text = "Rows of the quarantine and of runs in HBase: written (told), read each time (learned, invalid)."
+        self._watch_counter("starpruner_shared_lessons", text, results, "result")
+
     def watch_quarantine(self, quarantine: Quarantine) -> None:
         """From now on, the quarantine tells how many entries of each kind it has."""
         text = "Rules and statement fingerprints that are quarantined because they did harm."

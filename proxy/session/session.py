@@ -22,6 +22,7 @@ from proxy.session.consistency.session_state import SessionState
 from proxy.session.consistency.session_writes import SessionWrites
 from proxy.session.decider import Decider
 from proxy.session.decision import Decision, DecisionTerms
+from proxy.session.feedback.cost_gate import PRIVATE_SCOPE
 from proxy.session.feedback.metastore_limits import FILTER_REFUSED
 from proxy.session.feedback.quarantine import Suspects, learn
 from proxy.session.feedback.quarantine_list import Cause
@@ -66,7 +67,7 @@ class Session:
         # The number of changes of its state after which its own metadata was read.
         self._told_after = 0
         # The scope of its statements where the state of the session is like that of no other.
-        self._private_scope = uuid4().hex
+        self._private_scope = PRIVATE_SCOPE + uuid4().hex
         # The session settings that the client has set, by name.
         self._own: Mapping[str, str]
         self._own, errors = settings_of_opening(opened.configuration)

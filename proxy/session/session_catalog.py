@@ -26,7 +26,7 @@ from proxy.session.key_queries import KeyAnswers, KeyQueries, RememberedKeys
 from proxy.session.layout.iceberg_file_counts import FileCounts, file_counts
 from proxy.session.layout.iceberg_files import columns_asked
 from proxy.session.layout.partition_lists import PartitionLists
-from proxy.session.layout.partition_store import ListKey
+from proxy.session.layout.partition_store import ListKey, StoreWait
 from proxy.session.shared_state import SharedState
 from proxy.session.table_lookup import describe, with_indexed
 from proxy.statements.statement_class import StatementClass
@@ -83,10 +83,14 @@ class ListedPartitions:
 
 @dataclass(frozen=True)
 class KnownPartitions:
-    """A table as a session knows it: None where it cannot be described, or its partitions cannot be listed."""
+    """A table as a session knows it: None where it cannot be described, or its partitions cannot be listed.
+
+    Its files are those of the file index, where a statement has needed them: they are not asked for.
+    """
 
     facts: TableFacts | None
     index: PartitionIndex | None
+    files: FileIndex | None = None
 
 
 class SessionCatalogs:
@@ -102,10 +106,12 @@ class SessionCatalogs:
     def of_state(self, state: bytes | None) -> SessionCatalog:
         """The catalog of the session in this state (`SessionState.digest`), shared with its other sessions.
 
+        Each statement has one of its own, with the time that it may wait for a store.
         Without a digest the session is like no other, and the catalog is its own.
         """
         metadata = self._own if state is None else self._shared.metadata.of(state)
-        return SessionCatalog(self._shared, self._settings, self._lists, self._own, metadata)
+        wait = StoreWait(self._settings.store_deadline_s)
+        return SessionCatalog(self._shared, self._settings, self._lists, wait, self._own, metadata)
 
     def forget_own(self) -> None:
         """Forget the answers that this session got while its state was like that of no other."""
@@ -123,6 +129,7 @@ class SessionCatalog:
     _shared: SharedState
     _settings: CatalogSection
     _lists: PartitionLists
+    _store_wait: StoreWait
     # Answers to this session alone, and those to all sessions of the state: the same object where there is none.
     _own: SessionMetadata
     _metadata: SessionMetadata
@@ -393,9 +400,10 @@ class SessionCatalog:
 
     def partitions(self, names: Iterable[TableName]) -> Queries[dict[TableName, ListedPartitions]]:
         """The partition lists of those tables that can be listed."""
-        lists = {}
-        for name in sorted(names, key=str):
-            found = yield from self._lists.find(self.described(name), self._metadata)
+        lists, wanted = {}, sorted(names, key=str)
+        self._lists.ask_ahead([self.described(name) for name in wanted], self._metadata)
+        for name in wanted:
+            found = yield from self._lists.find(self.described(name), self._metadata, self._store_wait)
             if found is not None:
                 lists[name] = ListedPartitions(*found)
         return lists
@@ -404,7 +412,9 @@ class SessionCatalog:
         """A table and its partitions, as far as the session may know them."""
         yield from self.look_up([name])
         found = yield from self.partitions([name])
-        return KnownPartitions(self.facts(name), found[name].index if name in found else None)
+        facts = self.facts(name)
+        files = self._shared.files.at_hand(facts, self._metadata) if facts is not None else None
+        return KnownPartitions(facts, found[name].index if name in found else None, files)
 
     def files(
         self, planned: Plan, answers: KeyAnswers, limits: RewriteLimits

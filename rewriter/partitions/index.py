@@ -95,6 +95,18 @@ class PartitionIndex:
             yield self.keys.spec(entry)
         yield from self.unreadable
 
+    def has_all(self, names: Iterable[str]) -> bool:
+        """Whether there are partitions of all these names.
+
+        >>> index = PartitionIndex.of(["y"], ["int"], ["y=1", "y=2", "y=x"])
+        >>> index.has_all(["y=2", "y=x"]), index.has_all(["y=1", "y=02"])
+        (True, False)
+        """
+        # A store may have no entry for a name that is too long.
+        unreadable = frozenset(self.unreadable)
+        found, others = in_order(self.keys, (name for name in names if name not in unreadable))
+        return not others and all(any(self.entries.scan(entry, entry + b"\0")) for entry in found)
+
     def values(self, columns: Sequence[str], condition: PartitionFilter) -> set[tuple[Key | None, ...]]:
         """The values of some columns in the partitions that satisfy a filter. Raises NotIndexableError.
 

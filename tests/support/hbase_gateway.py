@@ -32,7 +32,11 @@ class GatewayInMemory:
     # Calls of a name that are refused with IOError.
     refused: dict[str, str] = field(default_factory=dict)
     has_table: bool = False
+    # Each scan begins anew once it has ended, as one of a growing table does.
+    has_endless_scans: bool = False
+    # Rows that each scan has yet to give, and whether it gives their keys alone.
     _scans: dict[int, list[bytes]] = field(default_factory=dict)
+    _keys_only: set[int] = field(default_factory=set)
 
     def answer(self, message: Message) -> bytes:
         """The reply to a call."""
@@ -73,12 +77,21 @@ class GatewayInMemory:
         scan = arguments[2]
         number = len(self._scans)
         self._scans[number] = rows[bisect_left(rows, scan[1]) : bisect_left(rows, scan[2])]
+        if b"KeyOnlyFilter" in scan.get(6, b""):
+            self._keys_only.add(number)
         writer.i32(0, number)
 
     def _scannerGetList(self, writer: Writer, arguments: Mapping[int, Any]) -> None:  # noqa: N802
         number, count = arguments[1], arguments[2]
         page, self._scans[number] = self._scans[number][:count], self._scans[number][count:]
-        _write_rows(writer, {row: dict.fromkeys(self.rows.get(row, {}), b"") for row in page})
+        if self.has_endless_scans and page:
+            # The next row is always one more.
+            self._scans[number] = [page[-1] + b"\x00"]
+            time.sleep(0.01)
+        found = {row: self.rows.get(row, {}) for row in page}
+        if number in self._keys_only:
+            found = {row: dict.fromkeys(cells, b"") for row, cells in found.items()}
+        _write_rows(writer, found)
 
     def _scannerClose(self, _: Writer, __: Mapping[int, Any]) -> None:  # noqa: N802
         pass

@@ -90,7 +90,7 @@ class HBase:
     def table(self, name: str) -> HBaseTable:
         """A table, by a connection of its own."""
         address = Address(self.gateway_endpoint.host, self.gateway_endpoint.port)
-        return HBaseTable(GatewayConnection(address, time.monotonic), name, 60.0)
+        return HBaseTable(GatewayConnection(address, time.monotonic), name, 60.0, pages_s=600.0)
 
     def kill_gateway(self) -> None:
         """Ends the gateway as a crash would."""

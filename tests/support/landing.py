@@ -68,8 +68,10 @@ ROTATED: Final = (
     "pipeline/swap/test_exchange.py",
     "pipeline/swap/test_overwritten.py",
     "faults/test_changing_keys_across_workers.py",
-    # Partition lists in a real HBase: proxy/session/layout/test_hbase_store, with a gateway in memory.
+    # Partition lists and lessons in a real HBase: proxy/session/layout/test_hbase_store, and
+    # proxy/session/sharing/test_lesson_exchange, with a gateway in memory.
     "proxy/session/layout/test_hbase_store_on_hbase.py",
+    "proxy/session/sharing/test_lesson_exchange_on_hbase.py",
     # Golden statements in strict mode on Spark: test_golden_on_spark, and rewriter/predicates/test_strict_check.
     "rewriter/test_strict_on_spark.py",
     # The steps of docs/tools: clients/test_hive_jdbc, clients/test_pyhive_cursors.

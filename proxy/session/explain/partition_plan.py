@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from itertools import islice
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 from sqlglot import exp
@@ -16,9 +16,12 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 
 from proxy.operations.query import Query, QueryResult
+from proxy.session.explain.text import megabytes
 from proxy.session.explain.view import CountView
 from proxy.session.session_catalog import KnownPartitions
 from rewriter import TableName
+from rewriter.files.file_index import FileIndex
+from rewriter.files.partition_files import PartitionFiles
 from rewriter.partitions.filter_report import FilterReport, Marker, ScanReport, report
 from rewriter.partitions.filter_text import FilterError, filter_sql, read_filter, shown
 from rewriter.partitions.filter_tree import And, PartitionFilter
@@ -56,7 +59,10 @@ class PartitionPlanView(msgspec.Struct):
     says why there is no plan, null where there is one. `scans` and `names` are the first of them, `scan_count` and
     `partitions.kept` their numbers. `full_scan` is a sentence that says why every partition is looked at, null
     where some are left out without a look. `unreadable` counts partitions whose values are not certain; no filter
-    leaves them out.
+    leaves them out. `files` and `bytes` are those of the file index as a statement has fetched it, and `location`
+    is the directory in which the partitions lie, each by its name. They are null where no statement has needed the
+    file index so far, where it does not have all partitions that are kept or has others than the list, and where
+    partitions do not lie in one directory.
     """
 
     table: str
@@ -70,6 +76,9 @@ class PartitionPlanView(msgspec.Struct):
     unreadable: int = 0
     partitions: CountView = msgspec.field(default_factory=CountView)
     names: list[str] = []
+    files: CountView = msgspec.field(default_factory=CountView)
+    bytes: CountView = msgspec.field(default_factory=CountView)
+    location: str | None = None
 
 
 class ListingSession(Protocol):
@@ -91,26 +100,54 @@ def partition_plan(
     known = yield from session.known_partitions(name)
     if known.index is None:
         return PartitionPlanView(table, condition, refusal=_no_list(table, known))
-    return planned(table, condition, known.index)
+    return planned(table, condition, known.index, known.files)
 
 
-def planned(table: str, condition: str, index: PartitionIndex) -> PartitionPlanView:
-    """The plan over a list of partitions."""
+def planned(
+    table: str, condition: str, index: PartitionIndex, files: FileIndex | None = None
+) -> PartitionPlanView:
+    """The plan over a list of partitions, with their files where these are known."""
     keys = index.keys
     columns = dict(zip(keys.columns, keys.type_names, strict=True))
     try:
         read = read_filter(condition, keys)
         found = report(read, index)
         names = list(islice(index.matching(read), _NAMES_SHOWN_MAX))
+        known_files = _files(read, index, files) if files is not None else _Files()
     except FilterError as error:
         return PartitionPlanView(table, condition, columns, refusal=str(error))
     except NotIndexableError as error:
         return PartitionPlanView(table, condition, columns, refusal=f"No range answers the filter: {error}.")
-    return _view(table, _cut(filter_sql(read)), index, found, names)
+    return _view(table, _cut(filter_sql(read)), index, found, names, known_files)
 
 
-def _view(
-    table: str, condition: str, index: PartitionIndex, found: FilterReport, names: list[str]
+class _Files(NamedTuple):
+    """The directory below which all partitions lie, and their indexed files."""
+
+    location: str | None = None
+    files: CountView = CountView()
+    size_bytes: CountView = CountView()
+
+
+def _files(read: PartitionFilter, index: PartitionIndex, files: FileIndex) -> _Files:
+    """The files of the partitions that the filter keeps, of those of all; unknown where the index fits not all.
+
+    The names of the files' directories are looked up in the list, which may be far longer.
+    """
+    by_partition = PartitionFiles.of(files.files, index.keys.columns)
+    if by_partition is None:
+        return _Files()
+    kept = by_partition.sum_of(index.matching(read))
+    if kept is None or not index.has_all(by_partition.by_partition):
+        # Partitions that are newer, were dropped since, or whose names are written in another way.
+        return _Files()
+    total = by_partition.total
+    sizes = CountView(total.size_bytes, kept.size_bytes)
+    return _Files(by_partition.location, CountView(total.files, kept.files), sizes)
+
+
+def _view(  # noqa: PLR0913, PLR0917 - the parts of the answer
+    table: str, condition: str, index: PartitionIndex, found: FilterReport, names: list[str], files: _Files
 ) -> PartitionPlanView:
     keys = index.keys
     return PartitionPlanView(
@@ -124,6 +161,9 @@ def _view(
         unreadable=found.unreadable,
         partitions=CountView(found.total, found.kept),
         names=names,
+        files=files.files,
+        bytes=files.size_bytes,
+        location=files.location,
     )
 
 
@@ -192,6 +232,10 @@ def plan_lines(plan: PartitionPlanView) -> list[str]:
     ]
     lines += [f"Full scan   {plan.full_scan}"] if plan.full_scan is not None else []
     lines += [f"Unreadable  {plan.unreadable} partitions, which no filter leaves out"] if plan.unreadable else []
+    if plan.files.total is not None:
+        size = f"{megabytes(plan.bytes.kept)} of {megabytes(plan.bytes.total)}"
+        lines.append(f"Files       {plan.files.kept} of {plan.files.total} as indexed, {size}")
+    lines += [f"Location    {plan.location}"] if plan.location is not None else []
     for number, scan in enumerate(plan.scans, start=1):
         lines += ["", *_scan_lines(number, scan)]
     lines += _more(plan.scan_count - len(plan.scans), "scans")

@@ -70,7 +70,7 @@ def _narrowing_lines(found: ScanView | NarrowingView, inserted: str, kept: str) 
     if found.partitions.total is not None:
         yield f"  partitions   {_known(found.partitions.kept)} of {found.partitions.total} {kept}"
     if found.files.total is not None:
-        sizes = f"{_megabytes(found.bytes.kept)} of {_megabytes(found.bytes.total)}"
+        sizes = f"{megabytes(found.bytes.kept)} of {megabytes(found.bytes.total)}"
         yield f"  files        {_known(found.files.kept)} of {found.files.total} {kept}, {sizes}"
     if found.row_groups.total is not None:
         left = f"{_known(found.row_groups.kept)} of {found.row_groups.total} {kept}"
@@ -85,7 +85,7 @@ def _iceberg_lines(known: IcebergView) -> Iterator[str]:
         now = ", ".join(known.partitioned_by) or "nothing"
         yield f"  partitioning by {now} now; files of {known.partition_specs} partition specs"
     if known.delete_files:
-        yield f"  deletes      {known.delete_files} files, {_megabytes(known.delete_bytes)}, of the whole table"
+        yield f"  deletes      {known.delete_files} files, {megabytes(known.delete_bytes)}, of the whole table"
 
 
 # The list of a file hint (`rewriter.files.file_hint`): literals behind a comparison with parts of `_metadata`.
@@ -104,7 +104,8 @@ def _counted(found: re.Match[str]) -> str:
     return f"{found[1]} NOT IN (.. {sum(1 for _ in _A_LITERAL.finditer(found[2]))} ..)"
 
 
-def _megabytes(size: int | None) -> str:
+def megabytes(size: int | None) -> str:
+    """A size as people read it."""
     return "unknown" if size is None else f"{size / 1e6:,.1f} MB"
 
 

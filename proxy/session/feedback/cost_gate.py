@@ -5,7 +5,7 @@ It decides by the statement's fingerprint, before anything is asked of the backe
 
 Calls may come from several threads at once. Each step on the dictionaries is atomic, since their keys are plain
 tuples and strings, and records are never changed but replaced: of two runs of one fingerprint that end at the same
-moment one may go unrecorded, and nothing worse.
+moment one may go unrecorded, and nothing worse. Only the steps by which a record is kept go together.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from hashlib import blake2b
 from math import inf, isfinite
-from typing import NamedTuple, Protocol
+from threading import Lock
+from typing import NamedTuple, Protocol, TypeVar
 
 from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.session.feedback.cost_model import GateVerdict, Moment, Record
 from proxy.session.feedback.spark_listings import Listing, SessionListings
+
+T = TypeVar("T")
 
 # Fingerprints that are remembered, of all sessions: dashboards have some thousands. A record takes about 1 KB.
 RECORDS_MAX = 10_000
@@ -43,6 +46,11 @@ _ASKING_S = 0.2
 _ASKING_WEIGHT = 0.125
 _ASKING_MIN_S = 0.05
 
+# Begins the scopes of single sessions.
+PRIVATE_SCOPE = "private "
+# A statement that has run once may never come again: other replicas are not told of it.
+_RUNS_BEFORE_TELLING = 2
+
 # Enough that two subjects of a process never have one name.
 _NAME_BYTES = 12
 
@@ -52,6 +60,11 @@ class StatementKey(NamedTuple):
 
     scope: str
     fingerprint: str
+
+    @property
+    def is_private(self) -> bool:
+        """Whether no other session can have such statements, here or at another replica."""
+        return self.scope.startswith(PRIVATE_SCOPE)
 
     @property
     def name(self) -> str:
@@ -160,6 +173,32 @@ class CostGate:
         self._records: OrderedDict[StatementKey, Record] = OrderedDict()
         self._written_at: OrderedDict[str, float] = OrderedDict()
         self._asking_s = _ASKING_S
+        # Records of other replicas, by name; and statements of whose runs the others were not told, None where
+        # nobody has asked for them so far: a proxy that shares nothing keeps none.
+        self._learned: dict[str, Record] = {}
+        self._untold: OrderedDict[StatementKey, None] | None = None
+        # Threads of several sessions keep records at once.
+        self._keeping = Lock()
+
+    def changed(self) -> dict[str, Record]:
+        """The records that have changed since the last call, by name, of statements that others may run too."""
+        told: dict[str, Record] = {}
+        with self._keeping:
+            untold = self._records if self._untold is None else self._untold
+            subjects, self._untold = list(untold), OrderedDict()
+        for subject in subjects:
+            record = self._records.get(subject)
+            if record is not None and record.run_count >= _RUNS_BEFORE_TELLING and not subject.is_private:
+                told[subject.name] = record
+        return told
+
+    def learn(self, records: dict[str, Record]) -> None:
+        """Use the records of other replicas where there are none of this one."""
+        self._learned = records
+        # From now on writes of their facts are noticed.
+        for name in frozenset[str]().union(*(record.facts for record in records.values())):
+            if len(self._written_at) < FACTS_MAX:
+                _ = self._written_at.setdefault(name, -inf)
 
     def report(self, subject: StatementKey, listings: SessionListings) -> GateReport:
         """See Gate."""
@@ -230,7 +269,12 @@ class CostGate:
         return listings.listing(record.facts, self._written_at)
 
     def _record(self, subject: StatementKey) -> Record:
-        return self._records.get(subject, _UNSEEN)
+        own = self._records.get(subject, _UNSEEN)
+        # Statements that have run both ways need nothing of others.
+        if not self._learned or own.has_both_ways:
+            return own
+        learned = self._learned.get(subject.name)
+        return own if learned is None else own.completed_by(learned)
 
     def _about(self, run: Run) -> Record:
         """The record of a statement and its facts, once it has run."""
@@ -244,10 +288,18 @@ class CostGate:
         return record
 
     def _keep(self, subject: StatementKey, record: Record) -> None:
-        _ = self._records.pop(subject, None)
-        self._records[subject] = record
-        if len(self._records) > RECORDS_MAX:
-            _ = self._records.popitem(last=False)
+        with self._keeping:
+            _keep_newest(self._records, subject, record)
+            if self._untold is not None:
+                _keep_newest(self._untold, subject, None)
+
+
+def _keep_newest(kept: OrderedDict[StatementKey, T], subject: StatementKey, value: T) -> None:
+    """Keep it as the newest; the oldest goes where there are too many."""
+    _ = kept.pop(subject, None)
+    kept[subject] = value
+    if len(kept) > RECORDS_MAX:
+        _ = kept.popitem(last=False)
 
 
 _UNSEEN = Record()

@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 from proxy.session.feedback.spark_listings import Listing
 
 # Runs that count, of each way: a median of three lets one outlier pass, and follows a change after two runs.
-_KEPT_MAX: Final = 3
+RUNS_KEPT_MAX: Final = 3
 # Part of the time of all runs since the last trial that a trial may cost.
 _TRIAL_PART: Final = 0.01
 # Part of a rewritten run that counts as lost while no original is known, even where asking takes less: literals
@@ -195,8 +195,8 @@ class Record:
         known_s = overhead_s if isinf(run_s) else overhead_s + run_s
         return replace(
             self,
-            rewritten=(*self.rewritten, overhead_s + run_s)[-_KEPT_MAX:],
-            overheads=(*self.overheads, overhead_s)[-_KEPT_MAX:],
+            rewritten=(*self.rewritten, overhead_s + run_s)[-RUNS_KEPT_MAX:],
+            overheads=(*self.overheads, overhead_s)[-RUNS_KEPT_MAX:],
             rewritten_count=self.rewritten_count + 1,
             since_s=self.since_s + known_s,
             risked_s=self.risked_s + max(overhead_s, known_s * _RISKED_PART),
@@ -212,7 +212,48 @@ class Record:
         if self.rewritten and not isinf(self.rewritten_s):
             gained_s = min(self.gained_s + self.rewritten_s - run_s, _GAINED_RUNS_MAX * self.rewritten_s)
             found = replace(found, gained_s=gained_s)
-        return replace(found, originals=(*self.originals, run_s)[-_KEPT_MAX:]).compared()
+        return replace(found, originals=(*self.originals, run_s)[-RUNS_KEPT_MAX:]).compared()
+
+    @property
+    def run_count(self) -> int:
+        """The runs of both ways."""
+        return self.rewritten_count + self.original_count
+
+    @property
+    def has_both_ways(self) -> bool:
+        """True if runs of both ways were seen."""
+        return bool(self.rewritten) and self.is_measured
+
+    def completed_by(self, other: Record) -> Record:
+        """The record with the runs that another replica saw, of each way that was not seen here.
+
+        The time since the last trial, by which the next one is paid, stays that of this replica: several of them
+        must not pay by the same runs.
+        """
+        found = self
+        if not self.rewritten and other.rewritten:
+            found = replace(
+                found,
+                rewritten=other.rewritten,
+                overheads=other.overheads,
+                rewritten_count=self.rewritten_count + other.rewritten_count,
+                planned_at=max(self.planned_at, other.planned_at),
+            )
+        if not self.is_measured and other.is_measured:
+            found = replace(
+                found,
+                originals=other.originals,
+                cold_s=other.cold_s,
+                original_count=self.original_count + other.original_count,
+                gained_s=other.gained_s,
+            )
+        if found is self:
+            return self
+        if not self.facts or (self.facts == other.facts and not self.is_counted):
+            sizes = (other.listing_s, other.reading_s, other.is_counted)
+            found = replace(found, facts=other.facts, listing_s=sizes[0], reading_s=sizes[1], is_counted=sizes[2])
+        # Times that are even by now were not when the other decided.
+        return replace(found, is_left=other.is_left if self.is_left is None else self.is_left).compared()
 
     def compared(self) -> Record:
         """The record with the better way on listed files, once both were seen."""

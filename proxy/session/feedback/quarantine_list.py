@@ -1,23 +1,40 @@
-"""Things of one kind that are quarantined for a while, and those that were released lately."""
+"""Things of one kind that are quarantined for a while, and those that were released lately.
+
+Replicas may tell one another of them (`SharedEntry`). Of two entries about one thing the later one counts: an
+administrator's release ends a quarantine of before it, and no later one. A release of a failure ends no wrong
+answer, and no release ends harm of which the other replicas have not heard: the administrator did not know of it.
+"""
 
 from __future__ import annotations
 
 import logging
 import math
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import chain
+from math import inf
 from typing import Final, Generic, TypeVar
 
 from proxy.session.feedback.metastore_limits import PERIOD_MAX_S
+from rewriter import Rule
 
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=Hashable)
+U = TypeVar("U")
 
 # Things of one kind that are remembered, some 300 bytes each. The oldest goes, and then has to do harm again.
 KEPT_MAX: Final = 10_000
+
+
+# Replicas leave a thing that only a restart releases alone for so long after they heard of it last. The one that
+# saw the harm repeats it as long as it runs.
+LEASE_S: Final = PERIOD_MAX_S
+# An entry that ends earlier by less is no news.
+_EVEN_S: Final = 1.0
+# A moment later than a release, also where the own clock is behind that of another replica.
+_LATER_S: Final = 0.001
 
 
 class Cause(Enum):
@@ -52,11 +69,55 @@ class QuarantineEntry:
 
 
 @dataclass(frozen=True)
+class Blamed:
+    """The rules that rewrote a statement, and its fingerprint without its user: rules that fail widely go too."""
+
+    rules: frozenset[Rule] = frozenset()
+    fingerprint: str = ""
+
+
+@dataclass(frozen=True)
+class SharedEntry:
+    """Something that is quarantined, or that an administrator has released, as replicas tell one another of it."""
+
+    kind: QuarantineKind
+    name: str
+    # The harm, also of something that was released.
+    cause: Cause
+    # The time of day when it was quarantined, or released. The own clock tells the time until which it is.
+    at: float
+    until: float = 0.0
+    period_s: float = 0.0
+    blamed: Blamed = Blamed()
+    # An administrator has released it.
+    is_release: bool = False
+
+    def is_news(self, known: SharedEntry | None, now: float) -> bool:
+        """Whether others have to be told this, who know the other entry."""
+        if known is None:
+            return True
+        if self.is_release:
+            return known.at < self.at if known.is_release else self.ends(known.cause, known.at)
+        if known.is_release:
+            return not known.ends(self.cause, self.at)
+        return known.until < (now + LEASE_S / 2 if math.isinf(self.until) else self.until - _EVEN_S)
+
+    def ends(self, cause: Cause, at: float) -> bool:
+        """Whether a release ends a quarantine that began at that time of day."""
+        return at <= self.at and (cause is not Cause.DIFFERENT or self.cause is Cause.DIFFERENT)
+
+
+@dataclass(frozen=True)
 class _Stay:
     cause: Cause
     since: float
     until: float
     period_s: float
+    # The time of day, by which replicas know it.
+    at: float
+    blamed: Blamed = Blamed()
+    # Another replica has seen the harm, and tells the others of it.
+    is_learned: bool = False
 
     @property
     def forgotten_at(self) -> float:
@@ -65,13 +126,15 @@ class _Stay:
 
 
 class QuarantineList(Generic[T]):
-    """The things of one kind: those that are quarantined, and those that were released lately."""
+    """The things of one kind: those that are quarantined, and those that were released, lately or by hand."""
 
     def __init__(self, kind: QuarantineKind, name: Callable[[T], str]) -> None:
         self.kind = kind
         self._name = name
         self._quarantined: dict[T, _Stay] = {}
         self._released: dict[T, _Stay] = {}
+        # Released by an administrator.
+        self._freed: dict[T, SharedEntry] = {}
 
     def __len__(self) -> int:
         return len(self._quarantined)
@@ -90,15 +153,22 @@ class QuarantineList(Generic[T]):
         ends = (stay.until for stay in self._quarantined.values())
         return min(chain(ends, (stay.forgotten_at for stay in self._released.values())), default=math.inf)
 
-    def quarantine(self, item: T, cause: Cause, now: float, period_s: float) -> None:
-        """Quarantine it for the period, or for twice its last one if it was released lately."""
+    def quarantine(  # noqa: PLR0913, PLR0917 - the harm, and what is told of it
+        self, item: T, cause: Cause, now: float, period_s: float, at: float = 0.0, blamed: Blamed = Blamed()
+    ) -> None:
+        """Quarantine it for the period, or for twice its last one if it was released lately.
+
+        `now` is of the own clock, and `at` the time of day.
+        """
         known = self._quarantined.get(item)
         if known is not None and (cause is not Cause.DIFFERENT or math.isinf(known.until)):
             return  # a statement that was under way as it was quarantined says nothing new
+        at = max(at, self.freed_at(item) + _LATER_S)
+        _ = self._freed.pop(item, None)
         before = self._released.pop(item, None)
         if before is not None and not math.isinf(period_s):
             period_s = max(period_s, min(2 * before.period_s, PERIOD_MAX_S))
-        _keep(self._quarantined, item, _Stay(cause, now, now + period_s, period_s))
+        _keep(self._quarantined, item, _Stay(cause, now, now + period_s, period_s, at, blamed))
         until = "until a restart" if math.isinf(period_s) else f"for {period_s:g} s"
         _log.warning("the %s %s is quarantined %s: %s", self.kind.value, self._name(item), until, cause.value)
 
@@ -117,8 +187,67 @@ class QuarantineList(Generic[T]):
             _log.info("the %s %s is released after %g s", self.kind.value, self._name(item), stay.period_s)
         self._released = {item: stay for item, stay in self._released.items() if stay.forgotten_at > now}
 
+    def freed_at(self, item: T) -> float:
+        """The time of day when an administrator released it, minus infinity where none has."""
+        return self._freed[item].at if item in self._freed else -inf
 
-def _keep(kept: dict[T, _Stay], item: T, stay: _Stay) -> None:
+    def free(self, item: T, at: float) -> bool:
+        """Release it for an administrator, with its past. False where it is not quarantined."""
+        stay = self._quarantined.get(item)
+        if stay is not None:
+            # The clock of the replica that quarantined it may be ahead.
+            at = max(at, stay.at)
+            self._free(item, SharedEntry(self.kind, self._name(item), stay.cause, at, is_release=True))
+        return stay is not None
+
+    def learn(self, item: T, entry: SharedEntry, now: float, since: float) -> bool:
+        """Learn from another replica, by which it is quarantined since then. Returns whether that is news here."""
+        own, freed = self._quarantined.get(item), self._freed.get(item)
+        until = min(entry.until, now + LEASE_S)
+        if until <= now or (freed is not None and freed.ends(entry.cause, entry.at)):
+            return False
+        if len(self) >= KEPT_MAX if own is None else own.until >= until:
+            return False
+        period_s = max(0.0, min(entry.period_s, PERIOD_MAX_S))
+        _ = self._freed.pop(item, None), self._released.pop(item, None)
+        self._quarantined[item] = _Stay(
+            entry.cause, since, until, period_s, entry.at, entry.blamed, is_learned=True
+        )
+        return own is None
+
+    def learn_release(self, item: T, entry: SharedEntry, told_until: float) -> bool:
+        """Learn of a release. Returns whether that is news here.
+
+        Harm that was done here since the others were told last (by the own clock) stays, as harm of after it.
+        """
+        own = self._quarantined.get(item)
+        if entry.at <= self.freed_at(item) or (own is not None and not entry.ends(own.cause, own.at)):
+            return False
+        if own is not None and not own.is_learned and own.since > told_until:
+            self._quarantined[item] = replace(own, at=entry.at + _LATER_S)
+            return False
+        self._free(item, entry)
+        return True
+
+    def entries(self, time_of_day: float) -> Iterator[SharedEntry]:
+        """All that other replicas are to be told, but for what they have told this one."""
+        for item, stay in self._quarantined.items():
+            if not stay.is_learned:
+                times = (stay.at, stay.until, stay.period_s)
+                yield SharedEntry(self.kind, self._name(item), stay.cause, *times, stay.blamed)
+        # After that no replica has an entry of before it.
+        yield from (entry for entry in self._freed.values() if entry.at + LEASE_S > time_of_day)
+
+    def _free(self, item: T, entry: SharedEntry) -> None:
+        if self._quarantined.pop(item, None) is not None:
+            _log.warning("the %s %s is released by an administrator", self.kind.value, self._name(item))
+        # In HBase the row of a release is seen again once the time to live of a later one is over.
+        if item in self._released and self._released[item].at <= entry.at:
+            del self._released[item]
+        _keep(self._freed, item, entry)
+
+
+def _keep(kept: dict[T, U], item: T, stay: U) -> None:
     """Remember it as the newest; the oldest goes where there are too many."""
     _ = kept.pop(item, None)
     if len(kept) >= KEPT_MAX:

@@ -133,6 +133,15 @@ class FileLists:
         table = overview.tables.get(name_in_index(facts) or "") if overview is not None else None
         return table.size_bytes if table is not None else None
 
+    def at_hand(self, facts: TableFacts, known: SessionMetadata) -> FileIndex | None:
+        """The files of a table, where a session of the same user has fetched them: nothing is asked."""
+        overview, name = known.indexed, name_in_index(facts)
+        if overview is None or overview.index != self._settings.index or name not in overview.tables:
+            return None
+        fetched = self._fetched.get(_Key(known.owner, name)) if known.owner and name is not None else None
+        type_names = {column.name.lower(): column.type_name for column in facts.columns}
+        return fetched.index if fetched is not None and fetched.type_names == type_names else None
+
     def files(self, facts: TableFacts, known: SessionMetadata) -> _Asking[FileIndex | None]:
         """The files of a table, or None where they cannot be had now."""
         found = yield from self._find(facts, known)

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import secrets
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from msgspec.structs import replace
 
 from proxy.hbase.calls import Cell
-from proxy.hbase.table import HBaseTable
+from proxy.hbase.table import PAGE_ROWS, HBaseTable
 from proxy.session.layout import shared_rows
 from proxy.session.layout.lmdb_store import StoredList
 from proxy.session.layout.partition_store import ListKey
@@ -42,9 +43,18 @@ class ReadHeader:
 
 def read_header(table: HBaseTable, key: ListKey, partitions_max: int) -> ReadHeader:
     """The header of a list."""
-    row = shared_rows.header_row(key)
-    found = table.rows([row]).get(row)
-    value = found.cells.get(shared_rows.HEADER_COLUMN) if found is not None else None
+    return read_headers(table, [key], partitions_max)[key]
+
+
+def read_headers(table: HBaseTable, keys: Sequence[ListKey], partitions_max: int) -> dict[ListKey, ReadHeader]:
+    """The headers of a few lists, by one call."""
+    rows = {key: shared_rows.header_row(key) for key in keys}
+    found = table.rows([*rows.values()])
+    values = {key: found[row].cells.get(shared_rows.HEADER_COLUMN) for key, row in rows.items() if row in found}
+    return {key: _read_header(values.get(key), key, partitions_max) for key in keys}
+
+
+def _read_header(value: bytes | None, key: ListKey, partitions_max: int) -> ReadHeader:
     if value is None:
         return ReadHeader(None, is_there=False)
     return ReadHeader(shared_rows.read_header(value, key, partitions_max), is_there=True)
@@ -100,9 +110,12 @@ def drop(table: HBaseTable, names: frozenset[str] | None) -> int:
     marks = (Cell(shared_rows.mark_row(name), shared_rows.MARK_COLUMN, _mark()) for name in names or ())
     table.put(marks, _MARK_TTL_S)
     ranges = [shared_rows.ALL_HEADERS] if names is None else map(shared_rows.headers_of_table, sorted(names))
-    dropped = [row.key for rows in ranges for row in table.scan(*rows)]
-    table.delete(dropped, shared_rows.HEADER_COLUMN)
-    return len(dropped)
+    dropped = (row.key for rows in ranges for row in table.scan(*rows))
+    count = 0
+    while page := list(islice(dropped, PAGE_ROWS)):
+        table.delete(page, shared_rows.HEADER_COLUMN)
+        count += len(page)
+    return count
 
 
 def _header_in(cells: Mapping[bytes, bytes], key: ListKey) -> SharedHeader | None:

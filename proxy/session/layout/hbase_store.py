@@ -2,8 +2,8 @@
 
 Statements are answered from the own store (LMDB), which is also what is left while HBase is away. HBase is asked
 for the header of a list, which says whether the own copy is still the one that replicas share; that is waited for
-up to `catalog.store_deadline_s`. Everything else happens in the background: lists that other replicas asked for
-are loaded, own lists are published, and those of written tables are dropped.
+up to `catalog.store_deadline_s`, for all lists of a statement together. Everything else happens in the background:
+lists that other replicas asked for are loaded, own lists are published, and those of written tables are dropped.
 
 A replica that cannot reach HBase goes on as it would alone. Its copies of lists that other replicas have dropped
 or replaced since are as old as `catalog.partitions_ttl_s` allows: that costs pruning, never rows
@@ -29,7 +29,7 @@ from proxy.session.layout import hbase_lists
 from proxy.session.layout.dropped_tables import DroppedTables
 from proxy.session.layout.hbase_lists import ReadHeader
 from proxy.session.layout.lmdb_store import FoundList, LmdbPartitionStore, StoredList, Times
-from proxy.session.layout.partition_store import ListKey, PartitionStore
+from proxy.session.layout.partition_store import ListKey, PartitionStore, StoreWait
 from proxy.session.layout.shared_rows import SharedHeader, is_named, new_version
 from rewriter.partitions.index import PartitionIndex
 from rewriter.partitions.key_encoding import END, PartitionKeys
@@ -64,11 +64,13 @@ class SharedListResult(Enum):
 
 @dataclass(frozen=True)
 class GatewayThreads:
-    """Two threads: a statement may wait for reads, which must not stand behind long work."""
+    """Three threads: neither reads, which a statement may wait for, nor lessons may stand behind long work."""
 
     reads: GatewayThread
     # Makes the table before anything else.
     work: GatewayThread
+    # Tells other replicas what this one has learned: it begins once there is anything to tell.
+    lessons: GatewayThread
 
     def start(self) -> None:
         """Begin."""
@@ -78,8 +80,7 @@ class GatewayThreads:
 
     def make_table(self) -> None:
         """Make the table, where that has not been done."""
-        if not self.work.is_prepared:
-            _ = self.work.do(_nothing)
+        self.work.prepare()
 
     def read(self, work: Callable[[HBaseTable], Result]) -> Task[Result] | None:
         """Read from the table. None where there is none so far, or the gateway is left alone."""
@@ -88,10 +89,28 @@ class GatewayThreads:
             return None
         return self.reads.do(work)
 
+    @property
+    def is_away(self) -> bool:
+        """Whether HBase is left alone by any of them."""
+        return self.reads.is_away or self.work.is_away or self.lessons.is_away
+
     def close(self) -> None:
-        """End."""
-        self.reads.close()
-        self.work.close()
+        """End all of them, at once. Takes up to a few seconds: not on the event loop."""
+        threads = (self.reads, self.work, self.lessons)
+        for thread in threads:
+            thread.stop()
+        for thread in threads:
+            thread.join()
+
+
+@dataclass
+class _HeaderRead:
+    """A read of headers, and the moment up to which it is waited for, by whichever statement wants it."""
+
+    task: Task[dict[ListKey, ReadHeader]]
+    waited_until: float
+    # Whether it was late for a statement that had all its time: it counts once.
+    is_missed: bool = False
 
 
 class HBasePartitionStore:
@@ -113,8 +132,7 @@ class HBasePartitionStore:
         self._steady_clock = steady_clock
         self._lock = Lock()
         self._headers: dict[ListKey, tuple[ReadHeader, float]] = {}
-        # Each with the moment up to which it is waited for, by whoever wants it.
-        self._reads: dict[ListKey, tuple[Task[ReadHeader], float]] = {}
+        self._reads: dict[ListKey, _HeaderRead] = {}
         self._loads: dict[ListKey, Task[None]] = {}
         # Versions that are not what their headers say: they are not loaded again.
         self._broken: set[bytes] = set()
@@ -141,9 +159,14 @@ class HBasePartitionStore:
         """See PartitionStore. HBase is not asked."""
         return self._own.get(key, or_old=or_old)
 
-    def look_up(self, key: ListKey) -> PartitionIndex | None:
+    def ask_ahead(self, keys: Sequence[ListKey]) -> None:
+        """See PartitionStore. One call reads all headers."""
+        with self._lock:
+            self._ask(keys)
+
+    def look_up(self, key: ListKey, wait: StoreWait) -> PartitionIndex | None:
         """See PartitionStore."""
-        found = self._looked_up(key)
+        found = self._looked_up(key, wait)
         return None if found is None else found.index
 
     def forget(self, names: AbstractSet[str]) -> None:
@@ -158,22 +181,35 @@ class HBasePartitionStore:
     @property
     def is_away(self) -> bool:
         """Whether HBase is left alone for now, since it did not answer, or not in time."""
-        return self._threads.reads.is_away or self._threads.work.is_away
+        return self._threads.is_away
+
+    def share_lessons(self, due: Callable[[], Callable[[HBaseTable], None] | None]) -> None:
+        """Ask for an exchange of lessons every few seconds from now on, once there is a table."""
+
+        def due_with_table() -> Callable[[HBaseTable], None] | None:
+            self._threads.make_table()
+            return due() if self._threads.work.is_prepared else None
+
+        self._threads.lessons.when_idle(due_with_table)
+        self._threads.lessons.start()
+
+    def close(self) -> None:
+        """End the work on HBase. It takes up to a few seconds; a second call returns at once."""
+        self._threads.close()
 
     def results(self) -> Iterable[tuple[str, float]]:
         """How often lists were looked up, loaded, published and dropped, by what came of it."""
         with self._lock:
             return tuple((result.value, self._results[result]) for result in SharedListResult)
 
-    def _looked_up(self, key: ListKey) -> FoundList | None:
+    def _looked_up(self, key: ListKey, wait: StoreWait) -> FoundList | None:
         self._drop_waiting()
-        until = self._steady_clock() + self._settings.store_deadline_s
         # What is read from here on may have been dropped by the time it is used.
         drop = self._dropped.moment(key.name)
         own = self._own.found(key)
         if not is_named(key.name) or self._dropped.is_waiting(key.name):
             return own
-        read = self._header(key, until)
+        read = self._header(key, wait)
         if read is None:
             self._count(SharedListResult.LATE)
             return own
@@ -182,10 +218,10 @@ class HBasePartitionStore:
             self._count(_without_list(read))
             # A list that other replicas could find, and now cannot, was dropped by one of them.
             return None if own is not None and own.is_shared and not read.is_there else own
-        return self._of_header(key, header, own, until, drop)
+        return self._of_header(key, header, own, wait, drop)
 
     def _of_header(
-        self, key: ListKey, header: SharedHeader, own: FoundList | None, until: float, drop: int
+        self, key: ListKey, header: SharedHeader, own: FoundList | None, wait: StoreWait, drop: int
     ) -> FoundList | None:
         """The list of a header: the own copy if it is of that version, else once it is loaded."""
         if own is not None and own.times.version == header.version:
@@ -200,37 +236,66 @@ class HBasePartitionStore:
             self._own.mark_shared(key, header.version, self._times(header))
             return self._own.found(key)
         load = self._load(key, header, drop)
-        is_loaded = load is not None and load.wait(max(0.0, until - self._steady_clock()))
+        is_loaded = load is not None and self._has_ended(load, wait.left_s, wait)
         return self._own.found(key) if is_loaded else own
 
-    def _header(self, key: ListKey, until: float) -> ReadHeader | None:
+    def _has_ended(self, task: Task[Any], within_s: float, wait: StoreWait) -> bool:
+        """Whether a task ends within so many seconds, which count as waited."""
+        if within_s <= 0:
+            return task.is_over
+        begun = self._steady_clock()
+        try:
+            return task.wait(within_s)
+        finally:
+            wait.waited(self._steady_clock() - begun)
+
+    def _header(self, key: ListKey, wait: StoreWait) -> ReadHeader | None:
         """The header of a list in HBase; None where it is not known in time."""
         with self._lock:
-            known = self._headers.get(key)
-            if known is not None and self._steady_clock() - known[1] < _HEADER_BELIEVED_S:
-                return known[0]
-            read, waited_until = self._reads.get(key, (None, 0.0))
-            is_asked = read is None or read.is_over
-            if is_asked:
-                read, waited_until = self._threads.read(lambda table: self._read_header(table, key)), until
-                _make_room(self._reads)
-                if read is not None:
-                    self._reads[key] = read, until
+            known = self._known_header(key)
+            if known is not None:
+                return known
+            self._ask([key])
+            read = self._reads.get(key)
         if read is None:
             return None
-        if not read.wait(max(0.0, min(until, waited_until) - self._steady_clock())):
-            if is_asked:
+        # The rest of what was waited for other lists says nothing of the gateway.
+        is_telling = wait.is_whole and not read.is_missed
+        if not self._has_ended(read.task, min(wait.left_s, read.waited_until - self._steady_clock()), wait):
+            if is_telling:
+                read.is_missed = True
                 self._threads.reads.missed()
             return None
-        return read.result
+        return read.task.result[key] if read.task.result is not None else None
 
-    def _read_header(self, table: HBaseTable, key: ListKey) -> ReadHeader:
-        drop = self._dropped.moment(key.name)
-        read = hbase_lists.read_header(table, key, self._settings.partitions_max)
+    def _known_header(self, key: ListKey) -> ReadHeader | None:
+        known = self._headers.get(key)
+        is_believed = known is not None and self._steady_clock() - known[1] < _HEADER_BELIEVED_S
+        return known[0] if known is not None and is_believed else None
+
+    def _ask(self, keys: Sequence[ListKey]) -> None:
+        """Ask for the headers of these lists that are neither known nor asked for already."""
+        asked = [key for key in keys if is_named(key.name) and self._known_header(key) is None]
+        asked = [key for key in asked if key not in self._reads or self._reads[key].task.is_over]
+        if not asked:
+            return
+        task = self._threads.read(lambda table: self._read_headers(table, asked))
+        _make_room(self._reads)
+        for key in asked:
+            # Headers of an older read do not count any more.
+            _ = self._reads.pop(key, None)
+        if task is not None:
+            read = _HeaderRead(task, self._steady_clock() + self._settings.store_deadline_s)
+            self._reads.update(dict.fromkeys(asked, read))
+
+    def _read_headers(self, table: HBaseTable, keys: Sequence[ListKey]) -> dict[ListKey, ReadHeader]:
+        drops = {key: self._dropped.moment(key.name) for key in keys}
+        read = hbase_lists.read_headers(table, keys, self._settings.partitions_max)
         with self._lock:
-            if self._dropped.moment(key.name) == drop:
-                _make_room(self._headers)
-                self._headers[key] = (read, self._steady_clock())
+            for key in keys:
+                if self._dropped.moment(key.name) == drops[key]:
+                    _make_room(self._headers)
+                    self._headers[key] = (read[key], self._steady_clock())
         return read
 
     def _load(self, key: ListKey, header: SharedHeader, drop: int) -> Task[None] | None:
@@ -321,6 +386,18 @@ def is_hbase_away(store: PartitionStore) -> bool:
     return isinstance(store, HBasePartitionStore) and store.is_away
 
 
+def share_lessons(store: PartitionStore, due: Callable[[], Callable[[HBaseTable], None] | None]) -> None:
+    """Share lessons by a store that replicas share; by one of this proxy alone, none."""
+    if isinstance(store, HBasePartitionStore):
+        store.share_lessons(due)
+
+
+def close_store(store: PartitionStore) -> None:
+    """End the work of a store in other threads. It takes up to a few seconds: not on the event loop."""
+    if isinstance(store, HBasePartitionStore):
+        store.close()
+
+
 def _is_newer(own: FoundList | None, header: SharedHeader) -> bool:
     """Whether the own list is newer than the one that replicas share, and not published so far."""
     return own is not None and not own.is_shared and own.times.filled_at > header.filled_at
@@ -330,10 +407,6 @@ def _without_list(read: ReadHeader) -> SharedListResult:
     """What came of a look that has found no list to believe."""
     is_broken = read.is_there and read.header is None
     return SharedListResult.INVALID if is_broken else SharedListResult.ABSENT
-
-
-def _nothing(_: HBaseTable) -> None:
-    """No work: the thread makes the table first."""
 
 
 def _make_room(remembered: dict[ListKey, Any] | set[bytes]) -> None:

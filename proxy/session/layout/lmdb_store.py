@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from proxy.config.errors import ConfigError
 from proxy.config.rewriting import CatalogSection
-from proxy.session.layout.partition_store import ListKey
+from proxy.session.layout.partition_store import ListKey, StoreWait
 from rewriter.partitions.index import PartitionIndex, in_order
 from rewriter.partitions.key_encoding import PartitionKeys
 from rewriter.partitions.value_encoding import NotIndexableError
@@ -185,7 +185,10 @@ class LmdbPartitionStore:
         found = self.found(key, or_old=or_old)
         return None if found is None else found.index
 
-    def look_up(self, key: ListKey) -> PartitionIndex | None:
+    def ask_ahead(self, keys: Sequence[ListKey]) -> None:
+        """See PartitionStore. Nothing is waited for here."""
+
+    def look_up(self, key: ListKey, _: StoreWait) -> PartitionIndex | None:
         """See PartitionStore. There are no other replicas."""
         return self.get(key)
 

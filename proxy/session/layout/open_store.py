@@ -20,6 +20,13 @@ from proxy.session.layout.lmdb_store import LmdbPartitionStore, lmdb_store
 _READ_S: Final = 1.0
 # A page of a thousand rows takes some hundredths of a second, and a table to be made some seconds.
 _WORK_S: Final = 30.0
+# Lessons are small rows, and some thousands of them a second or two. They are looked for so often.
+_LESSON_S: Final = 5.0
+_LESSONS_LOOK_S: Final = 1.0
+# All pages of one read of lessons: what is quarantined waits for a read of runs.
+_LESSON_PAGES_S: Final = 10.0
+# All pages of one list, or of a search for lists to drop. A million rows took 65 s, on a busy machine.
+_PAGES_S: Final = 300.0
 # Each is one list whose header is read, and one that is loaded or published. With more waiting than that, HBase is
 # too slow, and lists that are not shared are only asked for more often.
 _READS_WAITING_MAX: Final = 64
@@ -38,9 +45,10 @@ def open_store(
         if settings.store == "lmdb":
             yield own
             return
-        reads = GatewayThread("reads", _table(settings, _READ_S), _READS_WAITING_MAX)
-        work = GatewayThread("work", _table(settings, _WORK_S), _WORK_WAITING_MAX, prepare=_make_table)
-        threads = GatewayThreads(reads, work)
+        reads = GatewayThread("reads", _table(settings, _READ_S, _PAGES_S), _READS_WAITING_MAX)
+        work = GatewayThread("work", _table(settings, _WORK_S, _PAGES_S), _WORK_WAITING_MAX, prepare=_make_table)
+        lessons = GatewayThread("lessons", _table(settings, _LESSON_S, _LESSON_PAGES_S), 1, idle_s=_LESSONS_LOOK_S)
+        threads = GatewayThreads(reads, work, lessons)
         store = HBasePartitionStore(own, threads, settings, clock)
         threads.start()
         try:
@@ -49,8 +57,9 @@ def open_store(
             threads.close()
 
 
-def _table(settings: CatalogSection, call_s: float) -> HBaseTable:
-    return HBaseTable(GatewayConnection(address(settings.store_gateway), monotonic), settings.store_table, call_s)
+def _table(settings: CatalogSection, call_s: float, pages_s: float) -> HBaseTable:
+    connection = GatewayConnection(address(settings.store_gateway), monotonic)
+    return HBaseTable(connection, settings.store_table, call_s, pages_s=pages_s)
 
 
 def _make_table(table: HBaseTable) -> None:

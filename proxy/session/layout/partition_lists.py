@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from proxy.session.catalog.describe import partitions_query, read_partitions
 from proxy.session.catalog.facts_cache import DescribedTable
 from proxy.session.catalog.late_answers import believed_s
 from proxy.session.catalog.metadata_cache import SessionMetadata, owner_of
-from proxy.session.layout.partition_store import ListKey, PartitionStore
+from proxy.session.layout.partition_store import ListKey, PartitionStore, StoreWait
 from rewriter import TableKind
 from rewriter.domains.gap_costs import PartitionCosts
 from rewriter.partitions.index import PartitionIndex
@@ -76,18 +76,25 @@ class PartitionLists:
         # Tables that could not be listed, each with the time until which it is not tried again.
         self._unlisted: dict[ListKey, float] = {}
 
+    def ask_ahead(self, tables: Sequence[DescribedTable], known: SessionMetadata) -> None:
+        """Begin to look up the lists of several tables that a statement is about to ask for."""
+        if self._shared.store is None or not known.owner:
+            return
+        identities = [table.identity for table in tables if _may_be_listed(table) and table.identity]
+        if len(identities) > 1:
+            self._shared.store.ask_ahead([ListKey(known.owner, identity) for identity in identities])
+
     def find(
-        self, table: DescribedTable, known: SessionMetadata
+        self, table: DescribedTable, known: SessionMetadata, wait: StoreWait
     ) -> Generator[Query, QueryResult, tuple[ListKey, PartitionIndex] | None]:
-        """The list of a table, or None where there is none that can be used."""
-        facts = table.facts
-        if facts is None or facts.kind is not TableKind.TABLE or not facts.partition_columns or not table.identity:
+        """The list of a table, or None where there is none that can be used. `wait` is that of the statement."""
+        if not _may_be_listed(table) or not table.identity:
             return None
         owner = yield from owner_of(known)
         if not owner:
             return None
         key = ListKey(owner, table.identity)
-        index = self._shared.store.look_up(key) if self._shared.store is not None else None
+        index = self._shared.store.look_up(key, wait) if self._shared.store is not None else None
         if index is not None and not _is_of(index, table):
             index = None
         if index is None and self._unlisted.get(key, 0.0) <= self._clock():
@@ -138,6 +145,11 @@ class PartitionLists:
         if self._shared.store is not None and self._shared.store.put(key, names, types, specs):
             return self._shared.store.get(key) or index
         return index
+
+
+def _may_be_listed(table: DescribedTable) -> bool:
+    facts = table.facts
+    return facts is not None and facts.kind is TableKind.TABLE and bool(facts.partition_columns)
 
 
 def _is_of(index: PartitionIndex, table: DescribedTable) -> bool:

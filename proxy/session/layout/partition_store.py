@@ -45,6 +45,27 @@ class ListKey:
         return _digest(self.table) + _digest(self.owner)
 
 
+class StoreWait:
+    """The time that one statement may still wait for a store that replicas share, over all its lists."""
+
+    def __init__(self, deadline_s: float) -> None:
+        self._deadline_s = self._left_s = deadline_s
+
+    @property
+    def left_s(self) -> float:
+        """The seconds that are left."""
+        return self._left_s
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing was waited for so far."""
+        return self._left_s >= self._deadline_s
+
+    def waited(self, seconds: float) -> None:
+        """Count seconds that were waited. The statement goes on in one thread at a time."""
+        self._left_s = max(0.0, self._left_s - seconds)
+
+
 def _digest(parts: tuple[str, ...]) -> bytes:
     return sha256(msgspec.msgpack.encode(parts)).digest()
 
@@ -66,8 +87,15 @@ class PartitionStore(Protocol):
         """
         ...
 
-    def look_up(self, key: ListKey) -> PartitionIndex | None:
-        """The list as it is now, as `get` gives it, or as other replicas have it: that may take milliseconds."""
+    def ask_ahead(self, keys: Sequence[ListKey]) -> None:
+        """Begin to look lists up that a statement is about to ask for, all at once. Returns at once."""
+        ...
+
+    def look_up(self, key: ListKey, wait: StoreWait) -> PartitionIndex | None:
+        """The list as it is now, as `get` gives it, or as other replicas have it.
+
+        That is waited for as long as the statement may still wait: a few milliseconds for all its lists.
+        """
         ...
 
     def forget(self, names: AbstractSet[str]) -> None:

@@ -6,6 +6,7 @@ metastore in HBase (HIVE-9452): a filter is a few scans from a start to a stop.
     1L <table> 0 <list>              the header of a list: its version, size, times, columns, checksum
     1E <list> <version> <entry>      a partition: the entry is its key with its own name behind it
     1F <table>                       a mark, another one each time that the lists of the table were dropped
+    1Q .., 1R ..                     lessons of statements (proxy/session/sharing/lesson_rows.py)
 
 `1` is the version of this layout: rows of another one are never scanned. A list is written under a new version,
 and found as soon as its header names that: it is replaced as a whole or not at all. No row is believed because it

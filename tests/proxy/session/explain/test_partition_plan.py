@@ -6,8 +6,11 @@ import pytest
 
 from proxy.operations.query import Query, QueryResult
 from proxy.session.explain.partition_plan import PartitionPlanView, partition_plan, plan_lines, planned
+from proxy.session.explain.view import CountView
 from proxy.session.session_catalog import KnownPartitions
 from rewriter import TableFacts, TableName
+from rewriter.files.file_facts import FileFacts
+from rewriter.files.file_index import FileIndex
 from rewriter.partitions.index import PartitionIndex
 from rewriter.vocabulary.identifiers import Column
 
@@ -122,3 +125,34 @@ def test_a_filter_that_is_not_read_is_refused_with_a_sentence() -> None:
     plan = planned("sales", "x = 1", INDEX)
     assert plan.refusal == "x is not a partition column; the columns are y, m."
     assert plan.columns == {"y": "int", "m": "int"}
+
+
+def files_of(*paths: str) -> FileIndex:
+    return FileIndex({}, tuple(FileFacts(path, 1_000_000, 7, None, {}, ()) for path in paths))
+
+
+def test_files_and_bytes_are_told_where_a_statement_has_fetched_them() -> None:
+    files = files_of(*(f"file:/w/sales/y={y}/m={m}/{part}" for y in (2025, 2026) for m in (1, 2) for part in "ab"))
+    plan = plan_of(Listing(KnownPartitions(FACTS, INDEX, files)), "sales", "y = 2026 AND m < 3")
+    assert (plan.files, plan.bytes) == (CountView(8, 4), CountView(8_000_000, 4_000_000))
+    assert plan.location == "file:/w/sales"
+    assert plan_lines(plan)[4:6] == [
+        "Files       4 of 8 as indexed, 4.0 MB of 8.0 MB",
+        "Location    file:/w/sales",
+    ]
+
+
+@pytest.mark.parametrize("path", ["file:/w/sales/y=2027/m=1/a", "file:/elsewhere/a"])
+def test_files_of_no_partition_in_the_list_leave_the_numbers_unknown(path: str) -> None:
+    files = files_of("file:/w/sales/y=2025/m=1/a", path)
+    plan = plan_of(Listing(KnownPartitions(FACTS, INDEX, files)), "sales", "y = 2025")
+    assert (plan.files, plan.bytes, plan.location) == (CountView(), CountView(), None)
+    assert plan.partitions.kept == 12
+
+
+def test_partitions_that_the_file_index_does_not_know_leave_the_numbers_unknown() -> None:
+    files = files_of("file:/w/sales/y=2025/m=1/a")
+    plan = planned("sales", "y = 2025 AND m < 3", INDEX, files)
+    assert (plan.partitions.kept, plan.files, plan.bytes) == (2, CountView(), CountView())
+    plan = planned("sales", "y = 2025 AND m = 1", INDEX, files)
+    assert (plan.files, plan.bytes) == (CountView(1, 1), CountView(1_000_000, 1_000_000))

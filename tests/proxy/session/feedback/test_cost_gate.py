@@ -1,5 +1,7 @@
 """The cost gate: what it advises, and that its advice costs little more than the better way alone."""
 
+import sys
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from math import ceil, inf
@@ -11,7 +13,7 @@ from support.gate_worlds import SUBJECT, World, simulated
 
 from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.session.feedback import cost_gate as gate_module
-from proxy.session.feedback.cost_gate import CostGate, Fact, Run, StatementKey, Way
+from proxy.session.feedback.cost_gate import CostGate, Fact, GateReport, Run, StatementKey, Way
 from proxy.session.feedback.cost_model import GateVerdict
 from proxy.session.feedback.spark_listings import SessionListings
 
@@ -426,6 +428,33 @@ def test_sessions_may_call_from_several_threads(monkeypatch: pytest.MonkeyPatch,
         assert len(list(pool.map(use, range(4_000)))) == 4_000
 
 
+def test_no_run_of_a_thread_fails_while_others_are_kept(monkeypatch: pytest.MonkeyPatch, gate: Gate) -> None:
+    monkeypatch.setattr(gate_module, "RECORDS_MAX", 3)
+    assert not gate.changed(), "from now on it keeps what others are to be told"
+    subjects = [[StatementKey("someone", f"{thread} {run}") for run in range(8_000)] for thread in range(4)]
+
+    def use(number: int) -> None:
+        for subject in subjects[number]:
+            gate.end(Way.ORIGINAL, 0.1, subject=subject)
+
+    # Threads take turns as often as they can.
+    interval_s = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            assert list(pool.map(use, range(4))) == [None] * 4
+    finally:
+        sys.setswitchinterval(interval_s)
+
+
+def test_what_ran_before_the_first_exchange_is_told_by_it(gate: Gate) -> None:
+    gate.runs_directly(2, run_s=1.0)
+    assert set(gate.changed()) == {SUBJECT.name}
+    assert not gate.changed()
+    gate.runs_directly(run_s=1.0)
+    assert set(gate.changed()) == {SUBJECT.name}
+
+
 def test_a_session_pays_for_a_listing_before_a_statement_runs_as_it_came(gate: Gate) -> None:
     # The original is taken for 0.6 s and the listing for 3.2 s: 3.3 s more than a rewritten run.
     assert gate.narrowings_to_a_trial(asking_s=0.2, run_s=0.3, fact=MIDDLING) == 17
@@ -547,6 +576,45 @@ def test_trials_take_two_hundredths_of_the_time_at_most(world: World) -> None:
     fastest_s = min(world.original_s, world.rewritten_s + world.asking_s)
     found = simulated(world, ceil(150 * (world.listing_s + world.original_s) / fastest_s))
     assert found.trials_s <= 0.02 * found.gated_s, found
+
+
+class SharingGates(CostGate):
+    """Two replicas that tell one another of each run, and have the statements in turn."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        super().__init__(clock)
+        self._replicas = CostGate(clock), CostGate(clock)
+
+    def report(self, subject: StatementKey, listings: SessionListings) -> GateReport:
+        return self._replicas[0].report(subject, listings)
+
+    def decide(self, subject: StatementKey, listings: SessionListings) -> GateReport:
+        return self._replicas[0].decide(subject, listings)
+
+    def ended(self, run: Run, outcome: Outcome) -> None:
+        one, other = self._replicas
+        one.ended(run, outcome)
+        other.learn(one.changed())
+        self._replicas = other, one
+
+    def written(self, words: Iterable[str]) -> None:
+        for replica in self._replicas:
+            replica.written(set(words))
+
+
+@pytest.mark.parametrize("world", [*WORLDS.values(), SLOWED], ids=[*WORLDS, "slowed"])
+def test_trials_of_replicas_that_share_their_runs_take_no_larger_part(world: World) -> None:
+    fastest_s = min(world.original_s, world.rewritten_s + world.asking_s)
+    runs = 2 * ceil(150 * (world.listing_s + world.original_s) / fastest_s)
+    found = simulated(world, runs, gate_with=SharingGates)
+    assert found.trials_s <= 0.02 * found.gated_s, found
+
+
+@pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
+@pytest.mark.parametrize("runs", [20, 200, 1_000])
+def test_replicas_that_share_their_runs_cost_little_more_than_one(world: World, runs: int) -> None:
+    found = simulated(world, runs, gate_with=SharingGates)
+    assert found.gated_s <= 1.2 * found.best_s + 2 * learned_for_s(world), found
 
 
 @pytest.mark.parametrize("asking_s", [0.1, 0.005])

@@ -55,6 +55,18 @@ def test_the_files_of_a_table_are_fetched_once(lists: FileLists, known: SessionM
     assert paths(lists, known, []) == ["file:/t/a"]
 
 
+def test_files_that_were_fetched_are_at_hand_for_the_same_user(
+    lists: FileLists, known: SessionMetadata, clock: Clock
+) -> None:
+    assert lists.at_hand(FACTS, known) is None
+    assert paths(lists, known, FIRST) == ["file:/t/a"]
+    index = lists.at_hand(FACTS, known)
+    assert index is not None
+    assert [facts.path for facts in index.files] == ["file:/t/a"]
+    assert lists.at_hand(FACTS, a_state(clock)) is None, "it has not heard of the index"
+    assert lists.at_hand(TableFacts((Column("x", "string"),), full_name=FACTS.full_name), known) is None
+
+
 def test_row_groups_of_very_many_files_are_not_asked_for(lists: FileLists, known: SessionMetadata) -> None:
     assert paths(lists, known, [indexed(files=2_001), ANN, (BOUNDS_ALONE, A_FILE)]) == ["file:/t/a"]
 

@@ -20,10 +20,12 @@ from demo.proxy_process import proxy_process
 from proxy.backends import circuit_breaker
 from proxy.config.rewriting import CatalogSection
 from proxy.hbase import gateway_thread
+from proxy.hbase.table import HBaseTable
 from proxy.session.layout import hbase_store, shared_rows
-from proxy.session.layout.hbase_store import HBasePartitionStore
+from proxy.session.layout import open_store as open_store_module
+from proxy.session.layout.hbase_store import HBasePartitionStore, close_store, is_hbase_away, share_lessons
 from proxy.session.layout.open_store import open_store
-from proxy.session.layout.partition_store import ListKey
+from proxy.session.layout.partition_store import ListKey, StoreWait
 from rewriter.partitions.filter_tree import And
 
 ANN = ListKey(("ann", "ann"), ("sales", "default", "spark_catalog", "file:/sales", "2026-11-20"))
@@ -48,9 +50,14 @@ class Replica:
     """One proxy's store."""
 
     store: HBasePartitionStore
+    deadline_s: float = PATIENT_S
 
     def names(self, key: ListKey = ANN) -> list[str] | None:
-        index = self.store.look_up(key)
+        """The list as a statement finds it that looks up no other."""
+        return self.names_within(StoreWait(self.deadline_s), key)
+
+    def names_within(self, wait: StoreWait, key: ListKey = ANN) -> list[str] | None:
+        index = self.store.look_up(key, wait)
         return list(index.matching(And(()))) if index is not None else None
 
     def own_names(self, key: ListKey = ANN) -> list[str] | None:
@@ -95,7 +102,7 @@ class Shared:
         store = self.stack.enter_context(open_store(section, self.clock))
         assert isinstance(store, HBasePartitionStore)
         eventually(lambda: self.gateway.has_table)
-        return Replica(store)
+        return Replica(store, deadline_s)
 
 
 @pytest.fixture
@@ -275,6 +282,51 @@ def test_a_gateway_that_is_slow_delays_a_statement_by_the_deadline_and_then_not_
     assert one.count("late") >= 103
 
 
+def test_a_statement_of_many_lists_waits_no_longer_than_one_of_one(shared: Shared) -> None:
+    one = shared.replica()
+    keys = [ListKey(("ann",), (f"t{number}",)) for number in range(20)]
+    for key in keys:
+        one.put(DAYS[:2], key)
+    shared.gateway.delay_s["getRows"] = 0.4
+    wait, begun = StoreWait(PATIENT_S), time.monotonic()
+    assert [one.names_within(wait, key) for key in keys] == [DAYS[:2]] * len(keys), "from its own store"
+    assert time.monotonic() - begun < 4.0, "one after the other they take 8 s"
+    assert wait.left_s == 0.0
+    assert one.count("found") >= 1
+    assert one.count("late") >= len(keys) / 2
+    assert not one.store.is_away, "each answer by itself came in time"
+
+
+def test_the_headers_of_a_statements_lists_are_read_by_one_call(
+    shared: Shared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hbase_store, "_HEADER_BELIEVED_S", 60.0)
+    one = shared.replica(deadline_s=1.0)
+    keys = [ListKey(("ann",), (f"t{number}",)) for number in range(20)]
+    for key in keys[1:]:
+        one.put(DAYS[:2], key)
+    shared.gateway.delay_s["getRows"] = 0.2
+    asked = shared.gateway.calls.count("getRows")
+    wait = StoreWait(1.0)
+    one.store.ask_ahead(keys)
+    assert [one.names_within(wait, key) for key in keys] == [None, *[DAYS[:2]] * 19]
+    assert shared.gateway.calls.count("getRows") == asked + 1
+    assert one.count("late") == 0
+
+
+def test_a_scan_that_never_ends_is_given_up(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(open_store_module, "_PAGES_S", 0.5)
+    one, other = shared.replica(), shared.replica()
+    one.put(DAYS)
+    shared.gateway.has_endless_scans = True
+    assert other.names() is None
+    other.store.forget({"sales"})
+    eventually(lambda: other.store.is_away)
+    shared.gateway.has_endless_scans = False
+    eventually(lambda: other.count("dropped") == 1)
+    one.finds(None)
+
+
 def test_an_answer_that_hangs_is_waited_for_once_and_not_by_each_statement(shared: Shared) -> None:
     one = shared.replica(deadline_s=0.5)
     one.put(DAYS)
@@ -376,8 +428,31 @@ def test_a_store_that_is_closed_while_it_works_ends(shared: Shared) -> None:
     shared.gateway.delay_s[""] = 5.0
     assert one.store.put(ANN, COLUMNS, TYPES, DAYS)
     begun = time.monotonic()
+    one.store.close()
+    assert time.monotonic() - begun < 1.9
+    begun = time.monotonic()
     shared.stack.close()
-    assert time.monotonic() - begun < 4.9
+    assert time.monotonic() - begun < 0.9, "nobody waits for it again"
+
+
+def test_a_store_whose_gateway_does_not_take_connections_ends(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full, ExitStack() as stack:
+        where = full.getsockname()
+        # The queue of connections that nobody accepts takes one or two.
+        for _ in range(4):
+            waiting = stack.enter_context(socket.socket())
+            waiting.settimeout(0)
+            _ = waiting.connect_ex(where)
+        section = CatalogSection(
+            store="hbase", store_gateway=f"127.0.0.1:{where[1]}", store_path=str(tmp_path / "store")
+        )
+        store = stack.enter_context(open_store(section))
+        time.sleep(0.2)
+        begun = time.monotonic()
+        close_store(store)
+        assert time.monotonic() - begun < 2.9
+        begun = time.monotonic()
+    assert time.monotonic() - begun < 0.9
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -392,8 +467,41 @@ def test_a_proxy_serves_and_says_so_where_its_gateway_is_away(tmp_path: Path, wo
         assert 'starpruner_shared_lists_total{result="found"} 0.0' in metrics
 
 
+def test_a_proxy_stops_although_its_gateway_hangs(tmp_path: Path) -> None:
+    with gateway_in_memory() as gateway:
+        gateway.delay_s[""] = 25.0
+        options = ("--set", "catalog.store=hbase", "--set", f"catalog.store_gateway=127.0.0.1:{gateway.port}")
+        with proxy_process(Endpoint("127.0.0.1", free_port()), tmp_path, options=options):
+            eventually(lambda: bool(gateway.calls))
+            begun = time.monotonic()
+        assert time.monotonic() - begun < 15.0
+        gateway.delay_s.clear()
+
+
 def test_a_proxy_makes_the_table(tmp_path: Path) -> None:
     with gateway_in_memory() as gateway:
         options = ("--set", "catalog.store=hbase", "--set", f"catalog.store_gateway=127.0.0.1:{gateway.port}")
         with proxy_process(Endpoint("127.0.0.1", free_port()), tmp_path, options=options):
             eventually(lambda: gateway.has_table)
+
+
+def test_lessons_are_exchanged_once_there_is_a_table_without_any_statement(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    exchanged: list[HBaseTable] = []
+    section = CatalogSection(
+        store="hbase",
+        store_gateway=f"127.0.0.1:{port}",
+        store_path=str(tmp_path / "store"),
+        store_deadline_s=0.005,
+    )
+    with ExitStack() as stack:
+        stack.enter_context(pytest.MonkeyPatch.context()).setattr(circuit_breaker, "OPEN_S", 0.2)
+        stack.enter_context(pytest.MonkeyPatch.context()).setattr(open_store_module, "_LESSONS_LOOK_S", 0.1)
+        store = stack.enter_context(open_store(section))
+        share_lessons(store, lambda: exchanged.append)
+        eventually(lambda: is_hbase_away(store))
+        assert not exchanged
+        stack.enter_context(gateway_in_memory(port))
+        eventually(lambda: bool(exchanged))
+        close_store(store)

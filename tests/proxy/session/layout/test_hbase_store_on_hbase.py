@@ -21,7 +21,7 @@ from proxy.session.layout import hbase_lists, hbase_store, shared_rows
 from proxy.session.layout.hbase_store import HBasePartitionStore
 from proxy.session.layout.lmdb_store import StoredList, Times
 from proxy.session.layout.open_store import open_store
-from proxy.session.layout.partition_store import ListKey
+from proxy.session.layout.partition_store import ListKey, StoreWait
 from rewriter.partitions.filter_tree import And, Compare, In, IsNull, Operator, PartitionFilter
 from rewriter.partitions.index import PartitionIndex
 from rewriter.partitions.key_encoding import DEFAULT_PARTITION
@@ -36,9 +36,10 @@ class Replica:
     """One proxy's store."""
 
     store: HBasePartitionStore
+    deadline_s: float
 
     def names(self, key: ListKey) -> list[str] | None:
-        index = self.store.look_up(key)
+        index = self.store.look_up(key, StoreWait(self.deadline_s))
         return list(index.matching(And(()))) if index is not None else None
 
     def put(self, key: ListKey, specs: list[str]) -> None:
@@ -72,7 +73,7 @@ class Shared:
         )
         store = self.stack.enter_context(open_store(section))
         assert isinstance(store, HBasePartitionStore)
-        return Replica(store)
+        return Replica(store, deadline_s)
 
     def table(self, name: str | None = None) -> HBaseTable:
         table = self.server.table(name or self.name)
@@ -127,7 +128,7 @@ def test_a_list_that_one_replica_was_given_is_found_by_another(shared: Shared) -
     one.put(KEY, SPECS)
     eventually(lambda: other.names(KEY) is not None)
     memory = PartitionIndex.of(COLUMNS, TYPES, SPECS)
-    found = other.store.look_up(KEY)
+    found = other.store.look_up(KEY, StoreWait(1.0))
     assert found is not None
     for condition in FILTERS:
         assert list(found.matching(condition)) == list(memory.matching(condition))
@@ -257,7 +258,7 @@ def test_a_replica_goes_on_while_the_gateway_is_killed_and_joins_the_others_agai
         assert one.store.is_away
         begun = time.monotonic()
         for _ in range(20):
-            assert one.store.look_up(KEY) is not None
+            assert one.store.look_up(KEY, StoreWait(0.05)) is not None
         assert (time.monotonic() - begun) / 20 < 0.05
     finally:
         shared.server.start_gateway()

@@ -13,7 +13,7 @@ from proxy.session.catalog.facts_cache import DescribedTable
 from proxy.session.catalog.metadata_cache import MetadataCache, SessionMetadata
 from proxy.session.layout.open_store import open_store
 from proxy.session.layout.partition_lists import PartitionLists, SharedLists
-from proxy.session.layout.partition_store import ListKey
+from proxy.session.layout.partition_store import ListKey, StoreWait
 from rewriter import Column as TableColumn
 from rewriter import TableFacts, TableName
 
@@ -37,7 +37,7 @@ def lists() -> Iterator[PartitionLists]:
 
 
 def listed(lists: PartitionLists, known: SessionMetadata, *partitions: str) -> None:
-    asking = lists.find(SALES, known)
+    asking = lists.find(SALES, known, StoreWait(1.0))
     assert next(asking).sql == "SELECT current_user()"
     asking.send(rows("someone"))
     with pytest.raises(StopIteration):
@@ -64,7 +64,7 @@ def test_a_name_that_is_no_table_has_no_count(lists: PartitionLists, known: Sess
 def rest(lists: PartitionLists, known: SessionMetadata, table: DescribedTable = SALES) -> list[str]:
     """The queries that are asked for a list, all of them answered."""
     asked = []
-    asking = lists.find(table, known)
+    asking = lists.find(table, known, StoreWait(1.0))
     try:
         query = next(asking)
         while True:
@@ -83,7 +83,7 @@ def test_a_list_that_one_replica_asked_for_is_not_asked_for_by_another() -> None
         known = MetadataCache(section, lambda: 0.0).of_nobody_else()
         assert len(rest(PartitionLists(SharedLists(one), section, lambda: 0.0), known)) == 2
         deadline = time.monotonic() + 20
-        while other.look_up(key) is None:
+        while other.look_up(key, StoreWait(1.0)) is None:
             assert time.monotonic() < deadline
             time.sleep(0.01)
         assert rest(PartitionLists(SharedLists(other), section, lambda: 0.0), known) == []

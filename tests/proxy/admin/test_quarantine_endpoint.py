@@ -1,0 +1,109 @@
+"""What is quarantined can be released on the admin port, by those who may administrate."""
+
+import time
+from base64 import b64encode
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from typing import Any
+
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+
+from proxy.admin.app import application
+from proxy.admin.passwords import hash_of
+from proxy.backends.pool import BackendPool
+from proxy.config.address import Address
+from proxy.config.backend_list import PoolMember
+from proxy.config.config import Config
+from proxy.config.rewriting import CatalogSection
+from proxy.config.serving import AdminSection, ProxySection
+from proxy.session.feedback.cost_gate import StatementKey
+from proxy.session.feedback.quarantine_list import Cause
+from proxy.session.shared_state import SharedState
+from rewriter import Rule
+
+KEY = StatementKey("ann", "a")
+RULE = f"/quarantine/rule/{Rule.EXISTS.value}/release"
+
+
+@asynccontextmanager
+async def port(config: Config) -> AsyncIterator[tuple[TestClient[Any, Any], SharedState]]:
+    async def exposition() -> bytes:
+        return b""
+
+    shared = SharedState.of(config)
+    shared.quarantine.blame(frozenset({Rule.EXISTS}), KEY, Cause.DIFFERENT)
+    backends = BackendPool([PoolMember(Address("127.0.0.1", 10_000))], time.monotonic)
+    async with TestClient(TestServer(application(config, shared, backends, exposition))) as client:
+        yield client, shared
+
+
+def credentials(password: str) -> dict[str, str]:
+    return {"Authorization": f"Basic {b64encode(f'root:{password}'.encode()).decode()}"}
+
+
+async def test_a_rule_and_a_fingerprint_are_released() -> None:
+    async with port(Config()) as (client, shared):
+        answer = await client.post(RULE)
+        assert (answer.status, await answer.json()) == (HTTPStatus.OK, {"released": "rule exists"})
+        assert not shared.quarantine.rules_off()
+        assert shared.quarantine.has_statement(KEY)
+        answer = await client.post(f"/quarantine/fingerprint/{KEY.name}/release")
+        assert answer.status == HTTPStatus.OK
+        assert not shared.quarantine.current()
+        answer = await client.post(RULE)
+        assert answer.status == HTTPStatus.NOT_FOUND
+        assert "is not quarantined" in (await answer.json())["error"]
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/quarantine/rule/no_such_rule/release", HTTPStatus.NOT_FOUND),
+        ("/quarantine/table/sales/release", HTTPStatus.NOT_FOUND),
+        (f"/quarantine/fingerprint/{'x' * 500}/release", HTTPStatus.NOT_FOUND),
+    ],
+)
+async def test_what_is_not_quarantined_is_not_found(path: str, status: HTTPStatus) -> None:
+    async with port(Config()) as (client, shared):
+        assert (await client.post(path)).status == status
+        assert shared.quarantine.rules_off() == {Rule.EXISTS}
+
+
+async def test_only_an_administrator_may_release_where_any_is_named() -> None:
+    async with port(Config(admin=AdminSection(users={"root": hash_of("secret")}))) as (client, shared):
+        right, wrong = credentials("secret"), credentials("wrong")
+        for headers in ({}, wrong, {**right, "Origin": "https://elsewhere.example"}):
+            assert (await client.post(RULE, headers=headers)).status == HTTPStatus.FORBIDDEN
+        assert shared.quarantine.rules_off() == {Rule.EXISTS}
+        assert (await client.post(RULE, headers=right)).status == HTTPStatus.OK
+
+
+async def test_a_page_that_gave_its_own_name_our_address_may_not_release() -> None:
+    named = {"Host": "elsewhere.example:9", "Origin": "http://elsewhere.example:9"}
+    async with port(Config()) as (client, shared):
+        assert (await client.post(RULE, headers=named)).status == HTTPStatus.FORBIDDEN
+        assert shared.quarantine.rules_off() == {Rule.EXISTS}
+        # Programs call the proxy by any name.
+        assert (await client.post(RULE, headers={"Host": "starpruner:9"})).status == HTTPStatus.OK
+
+
+async def test_an_open_port_lets_nobody_release_where_administrators_are_named() -> None:
+    section = AdminSection(users={"root": hash_of("secret")}, open=True)
+    async with port(Config(admin=section)) as (client, shared):
+        assert (await client.post(RULE)).status == HTTPStatus.FORBIDDEN
+        assert shared.quarantine.rules_off() == {Rule.EXISTS}
+        assert (await client.post(RULE, headers=credentials("secret"))).status == HTTPStatus.OK
+
+
+async def test_one_of_several_workers_releases_where_the_others_hear_of_it() -> None:
+    workers = ProxySection(workers=2)
+    async with port(Config(proxy=workers)) as (client, shared):
+        assert (await client.post(RULE)).status == HTTPStatus.CONFLICT
+        assert shared.quarantine.rules_off() == {Rule.EXISTS}
+    stored = CatalogSection(store="hbase", store_gateway="127.0.0.1:1")
+    async with port(Config(proxy=workers, catalog=stored)) as (client, _):
+        answer = await client.post(RULE)
+        assert answer.status == HTTPStatus.OK
+        assert "once HBase answers" in (await answer.json())["others"]
