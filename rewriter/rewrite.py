@@ -191,7 +191,7 @@ def _grouped(outcome: ScanOutcome, layout: TableLayout, limits: RewriteLimits) -
         return outcome
     if not layout.packing.has_fixed_slots:
         return outcome
-    if Rule.SPLITS in limits.rules_off or has_outgrown(facts.size_bytes, layout.index.files):
+    if Rule.SPLITS in limits.rules_off or has_outgrown(facts.size_bytes, layout.index.files, layout.packing):
         return outcome
     kept = layout.index.misses(Cover.all(), within)
     splits = grouping(kept.kept_sizes, layout.packing, layout.group_limits, kept.kept_rows)

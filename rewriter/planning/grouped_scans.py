@@ -13,9 +13,11 @@ worse by it:
 * Tables in buckets have a split for each bucket, by which Spark spares shuffles (`TableFacts.packs_files`).
 * Aggregates over one table in FROM are merged likewise (`MergeSubplans`), and fields of variants are read alone
   where nothing stands between.
+* Of a small filtered table Spark makes a Bloom filter for a large one (`InjectRuntimeFilter`), and not behind a
+  hint. So of several tables only the largest one is read in fewer splits.
 
-A table whose size is not known may have grown since it was indexed, and a user's function may count the rows of
-its task.
+A table whose size is not known may have grown since it was indexed, a user's function may count the rows of its
+task, and sums of floating-point numbers depend on the order in which they are added.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from rewriter.catalog.prunable import fact_refusal
-from rewriter.catalog.table_facts import TableKind
+from rewriter.catalog.table_facts import TableFacts, TableKind
 from rewriter.domains.cover import Cover
 from rewriter.scopes.blocks import Block
 from rewriter.scopes.join_tree import Leaf, TableReference
@@ -33,6 +35,7 @@ from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.literal_filters import partition_cover
 from rewriter.semijoins.outer_filters import OuterFilterFinder
+from rewriter.sql.exact_sums import TypesOf, are_sums_exact
 from rewriter.sql.statement import Statement
 from rewriter.sql.task_dependence import calls_unknown_functions
 from rewriter.vocabulary.rule import Rule
@@ -55,19 +58,37 @@ def grouped_scans(
     """The scans of the statement, each with the partitions that its own filters let through, or more."""
     if not may_be_grouped(limits) or _may_be_merged(scopes.statement) or _reads_twice(scopes):
         return
-    if calls_unknown_functions(scopes.statement):
+    if calls_unknown_functions(scopes.statement) or not are_sums_exact(scopes.statement, _types_of(scopes)):
         return
+    size_max = max((facts.size_bytes or 0 for facts in _tables(scopes)), default=0)
     for block in scopes.blocks:
         for leaf in block.tree.leaves if block.refusal is None else ():
-            if leaf.reference is not None and _is_plain_table(scopes, leaf, leaf.reference):
+            if leaf.reference is not None and _is_plain_table(scopes, leaf, leaf.reference, size_max):
                 yield leaf.reference, _partitions(scopes, filter_finder, block, leaf)
 
 
-def _is_plain_table(scopes: Scopes, leaf: Leaf, reference: TableReference) -> bool:
+def _tables(scopes: Scopes) -> list[TableFacts]:
+    """The facts of the tables that the statement names, as far as they are known."""
+    return [facts for facts in map(scopes.catalog.get, scopes.tables) if facts is not None]
+
+
+def _types_of(scopes: Scopes) -> TypesOf:
+    tables = _tables(scopes)
+
+    def types_of(name: str) -> Iterator[str]:
+        found = (facts.column(name) for facts in tables)
+        return (column.type_name for column in found if column is not None)
+
+    return types_of
+
+
+def _is_plain_table(scopes: Scopes, leaf: Leaf, reference: TableReference, size_max: int) -> bool:
     if reference.refusal is not None or reference.is_named_by_database or scopes.is_cte_name(leaf):
         return False
     facts = scopes.catalog.get(reference.name)
-    if facts is None or facts.size_bytes is None or any("variant" in one.type_name for one in facts.columns):
+    if facts is None or facts.size_bytes is None or facts.size_bytes < size_max:
+        return False
+    if any("variant" in one.type_name for one in facts.columns):
         return False
     return facts.iceberg is None and facts.packs_files and fact_refusal(facts) is None
 

@@ -805,6 +805,11 @@ _SPLITS = (
         answers("rewriter.planning.grouped_scans.calls_unknown_functions", answer=False),
         f"{_SPLIT_HINTS}a_statement_that_shows_or_chooses_its_tasks_keeps_them",
     ),
+    Mutation(
+        "sums of floating-point numbers keep the tasks of a scan that nothing narrows",
+        answers("rewriter.planning.grouped_scans.are_sums_exact", answer=True),
+        f"{_SPLIT_HINTS}sums_that_depend_on_the_order_of_rows_keep_the_splits_of_a_scan_that_nothing_narrows",
+    ),
 )
 
 _LISTS = (

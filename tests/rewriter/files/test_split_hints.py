@@ -211,6 +211,24 @@ def test_a_table_that_is_read_twice_keeps_its_splits(sql: str) -> None:
     assert rewritten(sql, limits=PLAIN).text == sql
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT sum(x / 3) FROM t",
+        "SELECT avg(x) FROM t GROUP BY v",
+        "SELECT max(n) FROM (SELECT stddev(x) AS n FROM t GROUP BY v) a",
+    ],
+)
+def test_sums_that_depend_on_the_order_of_rows_keep_the_splits_of_a_scan_that_nothing_narrows(sql: str) -> None:
+    assert rewritten(sql, limits=PLAIN).text == sql
+
+
+def test_of_several_tables_only_the_largest_is_read_in_fewer_splits() -> None:
+    sql = "SELECT max(w.v) FROM t JOIN w ON t.x = w.x"
+    assert rewritten(sql, limits=PLAIN).is_changed
+    assert not rewritten(sql, replace(T, size_bytes=900 * FILES), PLAIN).is_changed
+
+
 def test_where_executors_may_be_added_a_scan_that_nothing_narrows_keeps_its_splits() -> None:
     growing = replace(PACKING, has_fixed_slots=False)
     assert rewritten("SELECT v FROM t", limits=PLAIN, packing=growing).text == "SELECT v FROM t"
@@ -240,7 +258,7 @@ def test_scalar_subqueries_that_spark_would_answer_by_one_scan_keep_their_splits
         replace(T, is_off=True),
         replace(T, columns=(*T.columns, Column("V", "string"))),
         # It has been written since it was indexed.
-        replace(T, size_bytes=3 * 1_000 * FILES),
+        replace(T, size_bytes=1_000 * FILES + (1 << 20) + 1),
         replace(T, size_bytes=None),
         replace(T, columns=(*T.columns, Column("j", "struct<a:variant>"))),
     ],
