@@ -25,7 +25,16 @@ UNCHOSEN = [setting("minPartitionNum", "<undefined>"), setting("maxPartitionNum"
 SIZES = [setting("maxPartitionBytes", "134217728b"), setting("openCostInBytes", "4MB")]
 
 
-SETTINGS = [RANGE, *UNCHOSEN, *SIZES]
+def collects(value: str) -> tuple[str, QueryResult]:
+    """Whether rows are fetched partition by partition."""
+    name = "spark.sql.thriftServer.incrementalCollect"
+    return f"SET {name}", rows((name, value))
+
+
+WHOLE = collects("false")
+
+
+SETTINGS = [RANGE, *UNCHOSEN, *SIZES, WHOLE]
 
 
 EXPLAIN = "EXPLAIN SELECT * FROM `d`.`t`"

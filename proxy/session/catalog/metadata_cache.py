@@ -17,6 +17,7 @@ from proxy.session.catalog.caches import NegativeCache
 from proxy.session.catalog.facts_cache import FactsCache
 from proxy.session.catalog.file_index import IndexOverview
 from proxy.session.catalog.late_answers import UNANSWERED_S, LateNames, is_late
+from proxy.session.catalog.learning import Learning
 from proxy.session.catalog.spark_settings import ServerSettings
 from proxy.session.catalog.split_packing import KnownPackings
 from proxy.session.consistency.write_fence import LocalWriteLog, WriteLog
@@ -59,6 +60,10 @@ class SessionMetadata:
     late: LateNames
     # The packing of files into splits.
     packings: KnownPackings
+    # The turn to ask for what decides about splits alone.
+    learning: Learning
+    # Statements whose scans keep their splits: they need not be parsed again to see that.
+    ungrouped: NegativeCache
     # Whether quotes and backslashes mean what they mean by default.
     default_quoting: Expiring[bool] | None = None
     # Settings of the server that decide what names mean, and what a user sees of a table.
@@ -132,6 +137,8 @@ class MetadataCache:
             unanswered=NegativeCache(clock, UNANSWERED_S),
             late=late,
             packings=KnownPackings(clock),
+            learning=Learning(clock),
+            ungrouped=NegativeCache(clock, settings.facts_ttl_s),
         )
 
     def of(self, state: bytes) -> SessionMetadata:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping
+from dataclasses import dataclass
 from enum import Enum
 from threading import Lock
 from typing import TypeAlias, TypeVar
@@ -36,9 +37,13 @@ _SLOTS = re.compile(r"\bRange \(0, 1, step=1, splits=([0-9]{1,6})\)")
 
 _SETTINGS = "spark.sql.files."
 _SPLIT_BYTES, _OPEN_COST = "maxPartitionBytes", "openCostInBytes"
-# A user who sets one of these has chosen the number of splits.
+# A user who sets one of these, or changes one of those sizes, has chosen the number of splits.
 _CHOSEN = ("minPartitionNum", "maxPartitionNum")
 _UNSET = "<undefined>"
+_OFF = frozenset({"false", _UNSET})
+_DEFAULT_SIZES = Packing(slots=1)
+# With true, rows are fetched task by task: the first ones would come once a task has read several splits.
+_BY_TASK_SQL = "SET spark.sql.thriftServer.incrementalCollect"
 # With true, the tasks that run at once are those of a cluster that grows only as tasks wait for it.
 _GROWS_SQL = "SET spark.dynamicAllocation.enabled"
 
@@ -81,11 +86,11 @@ class KnownPackings:
         """The count to hand over with the answers to questions from now on."""
         return self._generation
 
-    def packing(self) -> tuple[Packing | None] | None:
-        """The packing; None until it was asked."""
+    def packing(self, due_s: float = 0.0) -> tuple[Packing | None] | None:
+        """The packing; None until it was asked. It may have expired that long ago."""
         with self._lock:
             known = self._packing
-        return (known[0],) if known is not None and known[1] > self._clock() else None
+        return (known[0],) if known is not None and known[1] + due_s > self._clock() else None
 
     def keep_packing(self, packing: Packing | None, generation: int, believed_s: float) -> None:
         """Remember the packing."""
@@ -93,11 +98,18 @@ class KnownPackings:
             if generation == self._generation:
                 self._packing = packing, self._clock() + believed_s
 
-    def reads(self, name: TableName) -> Reads | None:
-        """The packer of a table's files; None until it was asked."""
+    def reads(self, name: TableName, due_s: float = 0.0) -> Reads | None:
+        """The packer of a table's files; None until it was asked. It may have expired that long ago."""
         with self._lock:
             known = self._tables.get(name)
-        return known[0] if known is not None and known[1] > self._clock() else None
+        return known[0] if known is not None and known[1] + due_s > self._clock() else None
+
+    def are_current(self, names: Iterable[TableName]) -> bool:
+        """True if none of the answers about these tables has expired: some may never have been asked for."""
+        now = self._clock()
+        with self._lock:
+            known = [self._packing, *(self._tables.get(name) for name in names)]
+        return all(one is None or one[1] > now for one in known)
 
     def keep_reads(self, name: TableName, reads: Reads, generation: int, believed_s: float) -> None:
         """Remember the packer of a table's files; the oldest answer is dropped past the limit."""
@@ -120,10 +132,14 @@ class KnownPackings:
 class SplitPacking:
     """The one way from the section [splits] to the split hints of a statement. `known` has earlier answers."""
 
-    def __init__(self, settings: SplitsSection, known: KnownPackings, deadline_s: float) -> None:
+    def __init__(
+        self, settings: SplitsSection, known: KnownPackings, deadline_s: float, due_s: float = 0.0
+    ) -> None:
+        """Take answers that have expired up to `due_s` ago."""
         self._settings = settings
         self._known = known
         self._deadline_s = deadline_s
+        self._due_s = due_s
 
     def is_on(self, limits: RewriteLimits) -> bool:
         """Whether scans may be read in fewer splits at all: the sizes of their files are then worth asking for."""
@@ -147,9 +163,8 @@ class SplitPacking:
         settings = self._settings
         names = worth_asking(files, planned.wants_packings(answers), settings.saved_min)
         asks_growth = settings.unnarrowed_scans
-        found = yield from packings(
-            names, self._known, settings.asked_every_s, self._deadline_s, asks_growth=asks_growth
-        )
+        asking = PackingTerms(settings.asked_every_s, self._deadline_s, self._due_s, asks_growth=asks_growth)
+        found = yield from packings(names, self._known, asking)
         limits_of_groups = GroupLimits(
             settings.max_small_splits_grouped, settings.saved_min, settings.rows_per_saved_max
         )
@@ -163,33 +178,42 @@ def worth_asking(
     return {name for name in names if name in files and len(files[name].files) > saved_min}
 
 
+@dataclass(frozen=True)
+class PackingTerms:
+    """The terms of questions about packing."""
+
+    # How long an answer is believed.
+    believed_s: float
+    deadline_s: float
+    # How long ago an answer may have expired.
+    due_s: float = 0.0
+    # Whether executors may be added is asked for scans that nothing narrows.
+    asks_growth: bool = False
+
+
 def packings(
-    names: Collection[TableName],
-    known: KnownPackings,
-    believed_s: float,
-    deadline_s: float,
-    *,
-    asks_growth: bool = False,
+    names: Collection[TableName], known: KnownPackings, terms: PackingTerms
 ) -> _Asking[dict[TableName, Packing]]:
     """The packing of those tables whose files the session's Spark packs itself."""
     if not names:
         return {}
-    generation, told = known.generation, known.packing()
+    generation, told = known.generation, known.packing(terms.due_s)
     if told is None:
-        told = ((yield from _ask_packing(deadline_s, asks_growth=asks_growth)),)
+        told = ((yield from _ask_packing(terms.deadline_s, asks_growth=terms.asks_growth)),)
         # Without an answer now, a busy server may give one soon.
-        told_s = believed_s if told[0] is not None else min(believed_s, late_answers.UNANSWERED_S)
+        told_s = terms.believed_s if told[0] is not None else min(terms.believed_s, late_answers.UNANSWERED_S)
         known.keep_packing(told[0], generation, told_s)
     packing = told[0]
     if packing is None:
         return {}
     found = {}
     for name in sorted(names, key=str):
-        reads = known.reads(name)
+        reads = known.reads(name, terms.due_s)
         if reads is None:
-            answer = yield _query(f"EXPLAIN SELECT * FROM {name.sql}", deadline_s)  # noqa: S608 - a quoted name
+            sql = f"EXPLAIN SELECT * FROM {name.sql}"  # noqa: S608 - a quoted name
+            answer = yield _query(sql, terms.deadline_s)
             reads = read_plan(answer)
-            known.keep_reads(name, reads, generation, late_answers.believed_s(answer, believed_s))
+            known.keep_reads(name, reads, generation, late_answers.believed_s(answer, terms.believed_s))
         if reads is not Reads.NOBODY:
             found[name] = packing if reads is Reads.SPARK else IcebergPacking(packing.slots)
     return found
@@ -204,10 +228,12 @@ def _ask_packing(deadline_s: float, *, asks_growth: bool) -> _Asking[Packing | N
             return None
     split_bytes = read_size(_setting((yield _query(f"SET {_SETTINGS}{_SPLIT_BYTES}", deadline_s))))
     open_cost = read_size(_setting((yield _query(f"SET {_SETTINGS}{_OPEN_COST}", deadline_s))))
-    if not split_bytes or open_cost is None:
+    if (split_bytes, open_cost) != (_DEFAULT_SIZES.split_bytes_max, _DEFAULT_SIZES.open_cost_bytes):
+        return None
+    if _setting((yield _query(_BY_TASK_SQL, deadline_s))).lower() not in _OFF:
         return None
     grows = _setting((yield _query(_GROWS_SQL, deadline_s))) if asks_growth else ""
-    return Packing(slots, split_bytes, open_cost, has_fixed_slots=grows.lower() in {"false", _UNSET})
+    return Packing(slots, has_fixed_slots=grows.lower() in _OFF)
 
 
 def _query(sql: str, deadline_s: float) -> Query:

@@ -61,7 +61,9 @@ def listed(files: int = FILES) -> tuple[str, QueryResult]:
     return sql, rows(*((f"file:/t/{number}", 5_000, 7, 10, bounds, None) for number in range(files)))
 
 
-ASKED: Script = [indexed(), T, OWNER, listed(), *PACKED]
+# The names of a statement are described in any case: they may be those of views.
+DESCRIBED: Script = [indexed(), T, OWNER]
+BESIDE: Script = [listed(), *PACKED]
 
 
 def session(*, rewrite: RewriteSection | None = None, splits: SplitsSection | None = None) -> TextSession:
@@ -69,10 +71,89 @@ def session(*, rewrite: RewriteSection | None = None, splits: SplitsSection | No
     return of(Config(files=files, rewrite=rewrite or RewriteSection(), splits=splits or ON))
 
 
-def test_a_plain_scan_of_a_table_of_small_files_is_read_in_fewer_splits() -> None:
+def learn(one: TextSession, sql: str, asked: Script, beside: Script) -> None:
+    """Send a statement that goes as it came, and answer what is asked beside it."""
+    dispatch = played(one.rewrite(sql), asked)
+    assert dispatch.text == sql
+    assert dispatch.beside is not None
+    played(dispatch.beside, beside)
+
+
+def test_a_plain_scan_of_a_table_of_small_files_is_read_in_fewer_splits_once_these_are_known() -> None:
     one = session()
-    assert sent(one.rewrite(PLAIN), ASKED) == f"SELECT v FROM {GROUPED}"
+    learn(one, PLAIN, DESCRIBED, BESIDE)
+    dispatch = played(one.rewrite(PLAIN), [])
+    assert (dispatch.text, dispatch.beside) == (f"SELECT v FROM {GROUPED}", None)
     assert sent(one.rewrite(f"{PLAIN} a"), []) == f"SELECT v FROM {GROUPED.removesuffix(' AS t')} a"
+
+
+def test_while_one_statement_learns_others_neither_wait_nor_ask_the_same() -> None:
+    one = session()
+    first = played(one.rewrite(PLAIN), DESCRIBED)
+    second = played(one.rewrite(PLAIN), [])
+    assert (second.text, second.beside) == (PLAIN, None)
+    assert first.beside is not None
+    played(first.beside, BESIDE)
+    assert GROUPED in sent(one.rewrite(PLAIN), [])
+
+
+def test_an_answer_from_after_a_change_of_the_session_is_not_remembered() -> None:
+    one = session()
+    dispatch = played(one.rewrite(PLAIN), DESCRIBED)
+    assert dispatch.beside is not None
+    assert next(dispatch.beside).sql == listed()[0]
+    sent(one.rewrite("SET spark.sql.ansi.enabled=false"), [])
+    with pytest.raises(StopIteration):
+        dispatch.beside.send(listed()[1])
+
+
+def test_what_is_known_of_splits_is_used_while_it_is_asked_for_again() -> None:
+    now = 0.0
+    shared = SharedState.of(Config(files=FilesSection(index="s.files"), splits=ON), lambda: now)
+    one = TextSession(shared)
+    learn(one, PLAIN, DESCRIBED, BESIDE)
+    now = 350.0
+    dispatch = played(one.rewrite(PLAIN), [])
+    assert dispatch.text == f"SELECT v FROM {GROUPED}"
+    assert dispatch.beside is not None
+    played(dispatch.beside, [indexed(), T, *PACKED])
+    assert played(one.rewrite(PLAIN), []).beside is None
+
+
+@pytest.mark.parametrize("kind", [FailureKind.DEADLINE, FailureKind.REJECTED])
+def test_an_index_that_could_not_be_read_is_asked_again_beside_a_statement(kind: FailureKind) -> None:
+    now = 0.0
+    shared = SharedState.of(Config(files=FilesSection(index="s.files"), splits=ON), lambda: now)
+    one = TextSession(shared)
+    assert sent(one.rewrite(PLAIN), [(TABLES, failed(kind)), T]) == PLAIN
+    assert one.is_quick(PLAIN)
+    now = 301.0
+    assert not one.is_quick(PLAIN)
+    learn(one, PLAIN, [], [indexed(), T, OWNER, *BESIDE])
+    assert GROUPED in sent(one.rewrite(PLAIN), [])
+
+
+@pytest.mark.parametrize(
+    ("message", "falls_back"),
+    [("[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012", False), ("[UNRESOLVED_COLUMN] SQLSTATE: 42703", True)],
+)
+def test_a_statement_that_fails_by_its_own_data_is_not_run_twice(message: str, *, falls_back: bool) -> None:
+    one = session()
+    learn(one, PLAIN, DESCRIBED, BESIDE)
+    dispatch = played(one.rewrite(PLAIN), [])
+    assert dispatch.may_fall_back
+    assert dispatch.is_own_fault(message) is not falls_back
+
+
+def test_a_statement_that_keeps_its_splits_is_not_parsed_over_and_over() -> None:
+    one = session()
+    learn(one, PLAIN, DESCRIBED, BESIDE)
+    first_rows = f"{PLAIN} LIMIT 3"
+    assert not one.is_quick(first_rows)
+    assert sent(one.rewrite(first_rows), []) == first_rows
+    assert one.is_quick(first_rows)
+    # A user is told the reasons all the same.
+    assert view(played(one.explain(first_rows, run_key_queries=True), [])).scans
 
 
 @pytest.mark.parametrize("index", [indexed(28), indexed(40, 40 << 30)], ids=["few", "large"])
@@ -85,8 +166,9 @@ def test_a_table_of_few_or_large_files_is_left_alone_by_a_look_at_the_text(index
 
 def test_where_executors_may_be_added_a_plain_scan_is_left_alone() -> None:
     grows = FIXED[0], rows((FIXED[0].split()[1], "true"))
-    asked: Script = [indexed(), T, OWNER, listed(), *PACKED[:-2], grows, EXPLAIN]
-    assert sent(session().rewrite(PLAIN), asked) == PLAIN
+    one = session()
+    learn(one, PLAIN, DESCRIBED, [listed(), *PACKED[:-2], grows, EXPLAIN])
+    assert sent(one.rewrite(PLAIN), []) == PLAIN
 
 
 def test_of_the_sizes_of_few_files_nothing_is_fetched() -> None:
@@ -95,16 +177,20 @@ def test_of_the_sizes_of_few_files_nothing_is_fetched() -> None:
     assert sent(one.rewrite(JOINED), [D, T, indexed(28), OWNER, unusable]) == JOINED
 
 
-def test_that_the_index_has_expired_is_no_reason_to_ask_for_statements_that_name_no_small_files() -> None:
+def test_where_the_index_has_expired_it_is_asked_again_beside_a_statement_that_names_no_small_files() -> None:
     now = 0.0
     shared = SharedState.of(Config(files=FilesSection(index="s.files"), splits=ON), lambda: now)
     one = TextSession(shared)
-    assert sent(one.rewrite(PLAIN), ASKED) == f"SELECT v FROM {GROUPED}"
+    learn(one, PLAIN, DESCRIBED, BESIDE)
     assert sent(one.rewrite("SELECT g FROM d"), [D]) == "SELECT g FROM d"
+    assert one.is_quick("SELECT g FROM d")
     now = 1_000.0
+    learn(one, "SELECT g FROM d", [], [indexed()])
     assert one.is_quick("SELECT g FROM d")
     assert not one.is_quick(PLAIN)
-    assert GROUPED in sent(one.rewrite(PLAIN), [indexed(), T, *PACKED])
+    now = 1_002.0
+    learn(one, PLAIN, [], [T, *PACKED])
+    assert GROUPED in sent(one.rewrite(PLAIN), [])
 
 
 @pytest.mark.parametrize(
@@ -123,21 +209,17 @@ def test_where_it_is_off_a_plain_scan_is_left_alone_by_a_look_at_the_text(one: T
 
 
 def test_where_keys_are_of_no_use_the_fact_is_read_in_fewer_splits() -> None:
-    found = sent(session().rewrite(JOINED), _joined((KEYS, failed(FailureKind.REJECTED))))
-    assert found == JOINED.replace("FROM t JOIN", f"FROM {GROUPED} JOIN")
-
-
-def _joined(*keys: tuple[str, QueryResult]) -> Script:
-    return [D, T, indexed(), OWNER, *keys, listed(), *PACKED]
+    one, keys = session(), (KEYS, failed(FailureKind.REJECTED))
+    learn(one, JOINED, [D, T, indexed(), OWNER, keys], BESIDE)
+    assert sent(one.rewrite(JOINED), [keys]) == JOINED.replace("FROM t JOIN", f"FROM {GROUPED} JOIN")
 
 
 def test_where_keys_are_not_worth_asking_for_the_fact_is_read_in_fewer_splits_and_nothing_is_asked() -> None:
     one, tiny = session(), indexed(size_bytes=FILES * 100)
+    learn(one, JOINED, [D, described(FILES * 100), tiny, OWNER], BESIDE)
     for number in range(20):
         sql = JOINED.replace("= 1", f"= {number}")
-        dispatch = played(
-            one.rewrite(sql), [D, described(FILES * 100), tiny, OWNER, listed(), *PACKED] if number == 0 else []
-        )
+        dispatch = played(one.rewrite(sql), [])
         assert GROUPED in dispatch.text
         dispatch.on_outcome(Outcome(OutcomeKind.FINISHED, 0.1))
 
@@ -156,23 +238,23 @@ def test_what_the_gate_leaves_alone_is_read_in_fewer_splits_by_no_keys(*, is_exp
     shared = SharedState.of(Config(files=FilesSection(index="s.files"), splits=ON), clock)
     shared.gate = LeavingGate(clock)
     one = TextSession(shared)
-    # Until the index was asked, nothing is known of small files, and that is no reason to ask.
-    assert sent(one.rewrite(JOINED), []) == JOINED
-    assert GROUPED in sent(one.rewrite(PLAIN), ASKED)
+    # Until the index was asked, nothing is known of small files, and the statement does not wait for that.
+    learn(one, JOINED, [], [D, T, indexed(), OWNER, *BESIDE])
     if is_explained:
-        decision = played(one.explain(JOINED, run_key_queries=True), [D])
+        decision = played(one.explain(JOINED, run_key_queries=True), [])
         assert decision.gate_report is not None
         assert GROUPED in decision.text
     else:
-        assert GROUPED in sent(one.rewrite(JOINED), [D])
+        assert GROUPED in sent(one.rewrite(JOINED), [])
 
 
 def test_a_filter_that_skips_too_few_files_leaves_the_hint_for_splits_alone() -> None:
-    assert sent(session().rewrite(FILTERED), ASKED) == f"SELECT v FROM {GROUPED} WHERE x = 5"
+    asked = [*DESCRIBED, *BESIDE]
+    assert sent(session().rewrite(FILTERED), asked) == f"SELECT v FROM {GROUPED} WHERE x = 5"
 
 
 def test_explain_tells_splits_before_and_after_and_why_nothing_is_narrowed() -> None:
-    found = view(played(session().explain(PLAIN, run_key_queries=True), ASKED))
+    found = view(played(session().explain(PLAIN, run_key_queries=True), [*DESCRIBED, *BESIDE]))
     (scan,) = found.scans
     assert (scan.splits.before, scan.splits.after, scan.predicate) == (125, 14, None)
     lines = text(found).splitlines()
@@ -183,15 +265,18 @@ def test_explain_tells_splits_before_and_after_and_why_nothing_is_narrowed() -> 
 
 def test_the_gate_learns_nothing_from_a_statement_that_has_fewer_splits_alone() -> None:
     one = session()
+    learn(one, PLAIN, DESCRIBED, BESIDE)
     for _ in range(20):
-        dispatch = played(one.rewrite(PLAIN), ASKED if _ == 0 else [])
+        dispatch = played(one.rewrite(PLAIN), [])
         assert GROUPED in dispatch.text
         dispatch.on_outcome(Outcome(OutcomeKind.FINISHED, 30.0))
 
 
 def test_a_scan_with_fewer_splits_alone_counts_as_grouped_and_not_as_left_alone() -> None:
     metrics = Metrics()
-    metrics.decided(played(session().explain(PLAIN, run_key_queries=True), ASKED).rewrite, None, 0.1)
+    metrics.decided(
+        played(session().explain(PLAIN, run_key_queries=True), [*DESCRIBED, *BESIDE]).rewrite, None, 0.1
+    )
     counts = metrics.exposition().decode()
     assert 'starpruner_scans_total{outcome="grouped"} 1.0' in counts
     assert "starpruner_skips_total{" not in counts
