@@ -224,7 +224,7 @@ class DecisionRun:
             may_be_narrowed = may_narrow(statement, config, self._catalog)
         has_file_index = bool(config.files.index) and may_be_narrowed
         has_views = may_read_views(statement, config, self._catalog)
-        has_small_files = may_read_small_files(statement, config, self._catalog)
+        has_small_files = self._may_be_grouped()
         chars_max = config.rewrite.statement_chars_max
         is_read = len(statement.text) <= chars_max and statement.may_be_rewritten(
             has_file_index=has_file_index, has_views=has_views, has_small_files=has_small_files
@@ -564,9 +564,7 @@ def may_read_small_files(statement: StatementClass, config: Config, catalog: Ses
 
     Where it was not asked, or that has expired, any table may be one, and the index is asked beside the statement.
     """
-    if not config.files.index or Rule.SPLITS in config.rewrite.rules_off:
-        return False
-    if len(statement.text) > config.rewrite.statement_chars_max:
+    if Rule.SPLITS in config.rewrite.rules_off or len(statement.text) > config.rewrite.statement_chars_max:
         return False
     names = catalog.may_name_small_files(statement)
     return not catalog.is_like_no_other if names is None else names

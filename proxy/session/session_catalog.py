@@ -14,7 +14,7 @@ from proxy.config.rewriting import CatalogSection
 from proxy.operations.dispatch import always
 from proxy.operations.query import NO_TABLES, Query, QueryResult, Rows
 from proxy.session.catalog.facts_cache import DescribedTable, FactsMoment
-from proxy.session.catalog.file_index import IndexOverview
+from proxy.session.catalog.file_index import IndexOverview, words
 from proxy.session.catalog.iceberg_snapshots import SnapshotRead
 from proxy.session.catalog.late_answers import UNANSWERED_S, is_late
 from proxy.session.catalog.metadata_cache import Expiring, SessionMetadata
@@ -273,6 +273,8 @@ class SessionCatalog:
                 return late | (names - facts.current().keys())
             left_alone.came(name)
             facts.add(described, asked_at)
+            if described.facts is not None and described.facts.has_snapshots and not name.version:
+                self._metadata.add_iceberg(name)
             if described.facts is not None and described.facts.kind is TableKind.TABLE:
                 self._metadata.add_table_name(str(name).lower())
         return late
@@ -419,6 +421,13 @@ class SessionCatalog:
         wanted = set(planned.wants_files(answers, for_splits=for_splits))
         for name in sorted(wanted if of_all else wanted - alone, key=str):
             facts = self.facts(name)
+            if name in alone and facts is not None and facts.iceberg is not None:
+                files_min = packing.files_min
+                index = yield from self._shared.iceberg_files.small_files(facts, self._metadata, files_min)
+                self._metadata.add_iceberg(name, index is not None)
+                if index is not None:
+                    found[name] = index
+                continue
             if name in alone and facts is not None:
                 # The rows of the index are fetched for their sizes alone, which takes a query.
                 _ = yield from self.indexed()
@@ -436,7 +445,10 @@ class SessionCatalog:
             return False
         if self.believes_ungrouped and self._metadata.ungrouped.holds(statement.text):
             return False
-        return self._shared.files.may_name_small_files(statement.text, self._metadata, settings.saved_min)
+        by_index = self._shared.files.may_name_small_files(statement.text, self._metadata, settings.saved_min)
+        if by_index or not self._metadata.iceberg_sizes:
+            return by_index
+        return by_index if by_index is None else self._metadata.may_name_small_iceberg(words(statement.text))
 
     def ungrouped(self, statement: StatementClass) -> None:
         """The scans of a statement keep their splits, by all that is known now."""
@@ -458,7 +470,8 @@ class SessionCatalog:
         """True if nothing has expired of what decides about the splits of a plan's scans."""
         settings, packings = self.settings_at_hand, self._metadata.packings
         is_current = settings is not None and settings.until > self._shared.clock() and self.is_current(planned)
-        is_current = is_current and self.indexed_at_hand() is not None
+        has_index = bool(self._shared.config.files.index)
+        is_current = is_current and (not has_index or self.indexed_at_hand() is not None)
         return is_current and packings.are_current(planned.wants_packings({}))
 
     def learning(self, asking: Queries[None]) -> Queries[None] | None:

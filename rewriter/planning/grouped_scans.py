@@ -8,8 +8,8 @@ worse by it:
 
 * Scalar subqueries over one table are merged into one scan (`MergeScalarSubqueries`) where their plans differ in
   aggregates and columns alone. Columns are pruned below a hint, so that the plans differ there too.
-* Iceberg answers `count(*)`, `min` and `max` from its metadata (`V2ScanRelationPushDown`) where nothing stands
-  between the aggregate and the scan. Its files are listed only for columns that keys are asked of, too.
+* Iceberg answers `count(*)`, `min` and `max` without GROUP BY from its metadata (`V2ScanRelationPushDown`) where
+  nothing stands between the aggregate and the scan.
 * Tables in buckets have a split for each bucket, by which Spark spares shuffles (`TableFacts.packs_files`).
 * Aggregates over one table in FROM are merged likewise (`MergeSubplans`), and fields of variants are read alone
   where nothing stands between.
@@ -86,11 +86,28 @@ def _is_plain_table(scopes: Scopes, leaf: Leaf, reference: TableReference, size_
     if reference.refusal is not None or reference.is_named_by_database or scopes.is_cte_name(leaf):
         return False
     facts = scopes.catalog.get(reference.name)
-    if facts is None or facts.size_bytes is None or facts.size_bytes < size_max:
+    if facts is None or not facts.packs_files or fact_refusal(facts) is not None:
         return False
-    if any("variant" in one.type_name for one in facts.columns):
+    if facts.iceberg is not None and not _is_plain_iceberg(scopes, reference, facts):
         return False
-    return facts.iceberg is None and facts.packs_files and fact_refusal(facts) is None
+    # Of an Iceberg table the files themselves are known as of a snapshot.
+    if facts.iceberg is None and (facts.size_bytes is None or facts.size_bytes < size_max):
+        return False
+    return not any("variant" in one.type_name for one in facts.columns)
+
+
+def _is_plain_iceberg(scopes: Scopes, reference: TableReference, facts: TableFacts) -> bool:
+    """True if an Iceberg table is read alone, by its current rows and its own columns."""
+    statement = scopes.statement
+    if reference.name.version or not facts.has_snapshots or len(scopes.tables) > 1:
+        return False
+    if any(facts.column(name) is None for name in statement.iceberg_metadata):
+        return False
+    return all(select.args.get("group") for select in statement.tree.find_all(exp.Select) if _aggregates(select))
+
+
+def _aggregates(select: exp.Select) -> bool:
+    return select.find(exp.AggFunc) is not None
 
 
 def _partitions(scopes: Scopes, filter_finder: OuterFilterFinder, block: Block, leaf: Leaf) -> Cover:

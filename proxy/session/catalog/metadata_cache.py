@@ -6,8 +6,8 @@ Clients that open a session for each statement would otherwise pay for the same 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Mapping
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import Final, Generic, TypeVar
 
@@ -15,13 +15,14 @@ from proxy.config.rewriting import CatalogSection
 from proxy.operations.query import NO_TABLES, Query, QueryResult, Rows
 from proxy.session.catalog.caches import NegativeCache
 from proxy.session.catalog.facts_cache import FactsCache
-from proxy.session.catalog.file_index import IndexOverview
+from proxy.session.catalog.file_index import IndexOverview, last_words
 from proxy.session.catalog.late_answers import UNANSWERED_S, LateNames, is_late
 from proxy.session.catalog.learning import Learning
 from proxy.session.catalog.spark_settings import ServerSettings
 from proxy.session.catalog.split_packing import KnownPackings
 from proxy.session.consistency.write_fence import LocalWriteLog, WriteLog
 from proxy.statements.written_tables import WrittenTables
+from rewriter import TableName
 
 T = TypeVar("T")
 
@@ -71,10 +72,14 @@ class SessionMetadata:
     # Names that were described as tables, in lower case: only a view's text may have a join. One that has become a
     # view meanwhile is not narrowed, and no harm is done.
     table_names: frozenset[str] = frozenset()
+    # Iceberg tables that were described, each with whether it has many small files; None until that was asked.
+    iceberg_sizes: Mapping[TableName, bool | None] = field(default_factory=dict)
     # The users that the backend takes the session for; empty where it does not say, None until it was asked.
     owner: tuple[str, ...] | None = None
     # The tables of the file index; None until it was asked.
     indexed: IndexOverview | None = None
+    # By the answers in `iceberg_sizes`, a word of the name of each such table.
+    _iceberg_words: Mapping[bool | None, frozenset[str]] = field(default_factory=dict)
 
     def forget(self) -> None:
         """Forget facts and settings: names may mean something else from here on."""
@@ -83,11 +88,28 @@ class SessionMetadata:
         self.default_quoting = None
         self.server_settings = None
         self.table_names = frozenset()
+        self.iceberg_sizes, self._iceberg_words = {}, {}
 
     def add_table_name(self, name: str) -> None:
         """Remember that a name is a table's; past a limit the names are learned anew."""
         known = self.table_names if len(self.table_names) < _TABLE_NAMES_MAX else frozenset()
         self.table_names = known | {name}
+
+    def add_iceberg(self, name: TableName, has_small_files: bool | None = None) -> None:  # noqa: FBT001 - an answer
+        """Remember an Iceberg table, and whether it has many small files; past a limit all are learned anew."""
+        known = self.iceberg_sizes if len(self.iceberg_sizes) < _TABLE_NAMES_MAX else {}
+        found = known.get(name) if has_small_files is None else has_small_files
+        if name not in known or known[name] != found:
+            self.iceberg_sizes = {**known, name: found}
+            self._iceberg_words = {answer: _words_of(self.iceberg_sizes, answer) for answer in (True, None)}
+
+    def may_name_small_iceberg(self, words: Iterable[str]) -> bool | None:
+        """Whether words may be names of Iceberg tables with many small files; None where that was not asked."""
+        named = set(words)
+        for answer in (True, None):
+            if not named.isdisjoint(self._iceberg_words.get(answer, frozenset())):
+                return answer
+        return False
 
     def forget_written(self, tables: WrittenTables) -> None:
         """Forget these tables, which may differ from here on; names and settings mean what they meant."""
@@ -95,6 +117,10 @@ class SessionMetadata:
         if tables.may_change_columns:
             # A replaced table may have another format.
             self.packings.forget()
+
+
+def _words_of(sizes: Mapping[TableName, bool | None], answer: bool | None) -> frozenset[str]:  # noqa: FBT001
+    return last_words(str(name).lower() for name, found in sizes.items() if found is answer)
 
 
 def owner_of(known: SessionMetadata) -> Generator[Query, QueryResult, tuple[str, ...]]:

@@ -215,8 +215,12 @@ def packings(
             reads = read_plan(answer)
             known.keep_reads(name, reads, generation, late_answers.believed_s(answer, terms.believed_s))
         if reads is not Reads.NOBODY:
-            found[name] = packing if reads is Reads.SPARK else IcebergPacking(packing.slots)
+            found[name] = packing if reads is Reads.SPARK else _of_iceberg(packing)
     return found
+
+
+def _of_iceberg(packing: Packing) -> IcebergPacking:
+    return IcebergPacking(packing.slots, has_fixed_slots=packing.has_fixed_slots)
 
 
 def _ask_packing(deadline_s: float, *, asks_growth: bool) -> _Asking[Packing | None]:

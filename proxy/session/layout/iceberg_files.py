@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 from proxy.config.rewriting import FilesSection
 from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult, Rows
 from proxy.session.catalog.caches import WeightedLru
+from proxy.session.catalog.file_index import IndexedTable
 from proxy.session.catalog.late_answers import believed_s
 from proxy.session.catalog.metadata_cache import SessionMetadata, owner_of
 from rewriter import Plan, TableFacts, TableName
@@ -22,6 +23,9 @@ from rewriter.files.file_index import FileIndex
 from rewriter.vocabulary.identifiers import Column, quoted
 
 T = TypeVar("T")
+
+# Two numbers.
+_SUMMARY_BYTES_MAX = 65_536
 _Asking: TypeAlias = Generator[Query, QueryResult, T]
 
 
@@ -80,6 +84,32 @@ class IcebergFiles:
             self._kept.put(key, _Listed(index, snapshot_id, until))
             return index
 
+    def small_files(self, facts: TableFacts, known: SessionMetadata, files_min: int) -> _Asking[FileIndex | None]:
+        """The files without bounds, of a table of more small files than that; None for any other one.
+
+        A snapshot's summary tells which it is, so that large tables are not listed for it.
+        """
+        table, snapshot_id = facts.full_name, facts.iceberg.snapshot_id if facts.iceberg is not None else None
+        if snapshot_id is None or table is None:
+            return None
+        owner = yield from owner_of(known)
+        if not owner:
+            return None
+        key = _Key(owner, table, ())
+        listed = self._kept.get(key)
+        if listed is not None and self._is_current(listed, snapshot_id):
+            return listed.index
+        with self._kept.alone(key) as is_alone:
+            if not is_alone:
+                return None
+            index, answer = None, (yield summary_query(table, snapshot_id, self._settings))
+            if _has_small_files(answer, files_min, self._settings.files_max):
+                answer = yield sizes_query(table, self._settings)
+                index = _read(answer, (), None)
+            until = self._clock() + believed_s(answer, self._settings.tables_ttl_s)
+            self._kept.put(key, _Listed(index, snapshot_id, until))
+            return index
+
     def _fetched(
         self, table: TableName, columns: tuple[Column, ...]
     ) -> _Asking[tuple[QueryResult, tuple[Column, ...]]]:
@@ -120,6 +150,29 @@ def files_query(table: TableName, columns: Collection[Column], settings: FilesSe
     bounds = ", ".join(f"{literal('string', column.name.lower())}, {_bounds(column)}" for column in columns)
     # No time and nothing that is lacking: Iceberg never writes a file twice, and keeps bounds alone.
     told = f"file_path, file_size_in_bytes, 0L, record_count, to_json(named_struct({bounds})), NULL"
+    sql = f"SELECT {told} FROM {TableName((*table.parts, 'data_files')).sql}"  # noqa: S608 - quoted names
+    limits = settings.files_max, settings.fetch_bytes_max, settings.query_deadline_s
+    return Query(sql, *limits, needs_slot=True)
+
+
+def summary_query(table: TableName, snapshot_id: int, settings: FilesSection) -> Query:
+    """The statement whose row has the numbers of files and bytes of a snapshot."""
+    snapshots = TableName((*table.parts, "snapshots")).sql
+    told = ", ".join(f"CAST(summary['{name}'] AS BIGINT)" for name in ("total-data-files", "total-files-size"))
+    sql = f"SELECT {told} FROM {snapshots} WHERE snapshot_id = {snapshot_id:d}"  # noqa: S608 - quoted names
+    return Query(sql, 1, _SUMMARY_BYTES_MAX, settings.query_deadline_s, needs_slot=True)
+
+
+def _has_small_files(answer: QueryResult, files_min: int, files_max: int) -> bool:
+    match answer.rows[0] if isinstance(answer, Rows) and answer.rows else ():
+        case (int(files), int(size_bytes)):
+            return files <= files_max and IndexedTable(files, size_bytes, 0).has_small_files(files_min)
+    return False
+
+
+def sizes_query(table: TableName, settings: FilesSection) -> Query:
+    """The statement whose rows `FileIndex.of_rows` reads, without bounds of any column."""
+    told = "file_path, file_size_in_bytes, 0L, record_count, '{}', NULL"
     sql = f"SELECT {told} FROM {TableName((*table.parts, 'data_files')).sql}"  # noqa: S608 - quoted names
     limits = settings.files_max, settings.fetch_bytes_max, settings.query_deadline_s
     return Query(sql, *limits, needs_slot=True)

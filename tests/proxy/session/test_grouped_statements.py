@@ -3,6 +3,8 @@
 import json
 
 import pytest
+from support.iceberg_answers import DAYS_SNAPSHOT
+from support.iceberg_answers import described as of_iceberg
 from support.packing_answers import SETTINGS as PACKING
 from support.packing_answers import plan
 from support.played_sessions import DETAILS, Script, failed, of, played, rows, sent
@@ -131,6 +133,37 @@ def test_an_index_that_could_not_be_read_is_asked_again_beside_a_statement(kind:
     assert not one.is_quick(PLAIN)
     learn(one, PLAIN, [], [indexed(), T, OWNER, *BESIDE])
     assert GROUPED in sent(one.rewrite(PLAIN), [])
+
+
+OF_ICEBERG = ("DESCRIBE TABLE EXTENDED `t`", of_iceberg("c.d.t", ("x", "int"), ("v", "string")))
+SUMMARY = "SELECT CAST(summary['total-data-files'] AS BIGINT), CAST(summary['total-files-size'] AS BIGINT) FROM"
+SIZES = "SELECT file_path, file_size_in_bytes, 0L, record_count, '{}', NULL FROM"
+PLANNED = ("EXPLAIN SELECT * FROM `t`", plan("BatchScan c.d.t[v#1L] IcebergScan(table=c.d.t, groupedBy=)"))
+
+
+def summed_up(name: str, files: int, size_bytes: int) -> tuple[str, QueryResult]:
+    return f"{SUMMARY} {name}.`snapshots` WHERE snapshot_id = {DAYS_SNAPSHOT}", rows((files, size_bytes))
+
+
+def sized(name: str, files: int) -> tuple[str, QueryResult]:
+    found = rows(*((f"file:/t/{number}", 5_000, 0, 10, "{}", None) for number in range(files)))
+    return f"{SIZES} {name}.`data_files`", found
+
+
+def test_an_iceberg_table_of_small_files_is_read_in_fewer_splits_without_any_index() -> None:
+    one = of(Config(splits=ON))
+    assert sent(one.rewrite(PLAIN), [OF_ICEBERG]) == PLAIN
+    name = "`c`.`d`.`t`"
+    asked = [OWNER, summed_up(name, FILES, FILES * 5_000), sized(name, FILES), *PACKED[:-1], PLANNED]
+    learn(one, PLAIN, [], asked)
+    assert sent(one.rewrite(PLAIN), []) == "SELECT v FROM (SELECT /*+ COALESCE(100) */ * FROM t) AS t"
+
+
+def test_the_files_of_an_iceberg_table_of_large_files_are_not_listed() -> None:
+    one = of(Config(splits=ON))
+    assert sent(one.rewrite(PLAIN), [OF_ICEBERG]) == PLAIN
+    learn(one, PLAIN, [], [OWNER, summed_up("`c`.`d`.`t`", 100, 100 << 30)])
+    assert one.is_quick(PLAIN)
 
 
 @pytest.mark.parametrize(

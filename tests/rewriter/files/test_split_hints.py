@@ -254,7 +254,7 @@ def test_scalar_subqueries_that_spark_would_answer_by_one_scan_keep_their_splits
         replace(T, bucket_columns=("v",), bucket_count=8),
         replace(T, provider="hive"),
         replace(T, provider="csv"),
-        replace(T, iceberg=IcebergFacts(7), provider="iceberg"),
+        replace(T, iceberg=IcebergFacts(7), provider="iceberg", bucket_columns=("v",), bucket_count=8),
         replace(T, is_off=True),
         replace(T, columns=(*T.columns, Column("V", "string"))),
         # It has been written since it was indexed.
@@ -266,7 +266,7 @@ def test_scalar_subqueries_that_spark_would_answer_by_one_scan_keep_their_splits
         "in buckets",
         "of Hive",
         "without an index",
-        "of Iceberg",
+        "of Iceberg, in buckets",
         "off",
         "alike by case",
         "outgrown",
@@ -276,6 +276,30 @@ def test_scalar_subqueries_that_spark_would_answer_by_one_scan_keep_their_splits
 )
 def test_a_table_whose_splits_are_not_those_of_its_indexed_files_keeps_them(facts: TableFacts) -> None:
     assert rewritten("SELECT v FROM t", facts, PLAIN).text == "SELECT v FROM t"
+
+
+ICEBERG = replace(T, iceberg=IcebergFacts(7), provider="iceberg", size_bytes=None)
+
+
+@pytest.mark.parametrize("sql", ["SELECT v FROM t", "SELECT v, count(*) FROM t WHERE x > 3 GROUP BY v"])
+def test_an_iceberg_table_is_read_in_fewer_splits_by_the_files_of_its_snapshot(sql: str) -> None:
+    assert "(SELECT /*+ COALESCE(10) */ * FROM t) AS t" in rewritten(sql, ICEBERG, PLAIN).text
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        # Iceberg answers these from its metadata.
+        "SELECT count(*) FROM t",
+        "SELECT max(x) AS most FROM t WHERE x > 3",
+        "SELECT v FROM t VERSION AS OF 7",
+        # A column that is hidden behind *.
+        "SELECT v, _file FROM t",
+        "SELECT t.v FROM t JOIN w ON t.x = w.x",
+    ],
+)
+def test_an_iceberg_table_keeps_its_splits_where_iceberg_would_do_less_or_other_work(sql: str) -> None:
+    assert rewritten(sql, ICEBERG, PLAIN).text == sql
 
 
 def test_a_table_that_is_about_as_large_as_its_index_says_is_read_in_fewer_splits() -> None:
