@@ -193,14 +193,14 @@ class FilesSection(Section, frozen=True):
 
 
 class SplitsSection(Section, frozen=True):
-    """Scans of many small files, read in fewer tasks. Needs the file index, which knows their sizes."""
+    """Scans of many small files, read in fewer tasks. Their sizes are known of the file index, or of Iceberg."""
 
     # Narrowed scans get a COALESCE hint (docs/decisions/0026).
     enabled: bool = True
-    # Scans that nothing narrows get the hint too (docs/decisions/0040). Off, because the number of tasks is fixed
-    # by what is known before the statement runs: it is too small where a cluster has grown since
-    # (`spark.dynamicAllocation.enabled`, with which these scans keep their tasks), or where the index is old.
-    unnarrowed_scans: bool = False
+    # Scans that nothing narrows get the hint too, where it cannot lose much: executors are not added while
+    # statements run, the table's size is told and is that of its index, and its sums are exact
+    # (docs/decisions/0040). Nothing is waited for. With false, only narrowed scans get it.
+    unnarrowed_scans: bool = True
     # Expert. Splits, as Spark packs them, that one task is to read at most. A hundred tasks become ten; with many
     # more the last task to end may take as long as the others saved.
     max_small_splits_grouped: Annotated[int, Meta(ge=1, le=1_000)] = 10

@@ -95,7 +95,7 @@ class DecisionRun:
         self._rewrite: Rewrite | None = None
         self._read_set: ReadSet | None = None
         self._unchecked: UncheckedKeys | None = None
-        # The statement as it was parsed, and its limits; kept where nothing narrows it, but it may be grouped.
+        # The statement as it was parsed: where keys are not worth asking for, it may be read in fewer splits.
         self._parsed: Statement | None = None
         # True if something that decides about splits is not known or has expired.
         self._lacks_splits = False
@@ -461,7 +461,7 @@ class DecisionRun:
 
         Files of tables that nothing narrows are wanted for splits alone, which nothing is waited for.
         """
-        of_all = self._terms.waits_for_splits or not planned.grouped_alone(answers)
+        of_all = self._terms.waits_for_splits or not planned.may_be_grouped
         found = yield from self._files_of(self._catalog, planned, answers, limits, of_all=of_all)
         if of_all:
             return found
@@ -482,7 +482,7 @@ class DecisionRun:
         start = self._shared.clock()
         files = yield from catalog.files(planned, answers, limits, of_all=of_all)
         self._timings.files_s += self._shared.clock() - start
-        asking = catalog.split_packing.hints(planned, answers, files, limits)
+        asking = catalog.split_packing.hints(planned, answers, files, limits, of_all=of_all)
         return files, (yield from self._timings.of_catalog(asking))
 
     def _keep(self, planned: Plan, answers: KeyAnswers, result: Rewrite, fence: Fence) -> None:

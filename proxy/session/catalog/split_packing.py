@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from threading import Lock
 from typing import TypeAlias, TypeVar
@@ -44,8 +44,13 @@ _OFF = frozenset({"false", _UNSET})
 _DEFAULT_SIZES = Packing(slots=1)
 # With true, rows are fetched task by task: the first ones would come once a task has read several splits.
 _BY_TASK_SQL = "SET spark.sql.thriftServer.incrementalCollect"
-# With true, the tasks that run at once are those of a cluster that grows only as tasks wait for it.
-_GROWS_SQL = "SET spark.dynamicAllocation.enabled"
+# With true, the tasks that run at once are those of a cluster that grows only as tasks wait for it. The others say
+# another number than that of the cores.
+_FIXED_SLOTS = (
+    ("SET spark.dynamicAllocation.enabled", _OFF),
+    ("SET spark.default.parallelism", {_UNSET}),
+    ("SET spark.sql.leafNodeDefaultParallelism", {_UNSET}),
+)
 
 # As Spark reads sizes (`JavaUtils.byteStringAs`): 134217728b, 128MB, 128m, and plain bytes.
 _SIZE = re.compile(r"([0-9]{1,18})\s*([kmgtp]?)b?", re.IGNORECASE)
@@ -77,6 +82,7 @@ class KnownPackings:
         self._lock = Lock()
         # None in it leaves the splits to Spark.
         self._packing: tuple[Packing | None, float] | None = None
+        self._has_fixed_slots: tuple[bool, float] | None = None
         self._tables: OrderedDict[TableName, tuple[Reads, float]] = OrderedDict()
         # Counts how often all was forgotten: an answer to a question from before must not be remembered after.
         self._generation = 0
@@ -98,6 +104,18 @@ class KnownPackings:
             if generation == self._generation:
                 self._packing = packing, self._clock() + believed_s
 
+    def has_fixed_slots(self, due_s: float = 0.0) -> bool | None:
+        """Whether as many tasks run at once while a statement lasts; None until it was asked."""
+        with self._lock:
+            known = self._has_fixed_slots
+        return known[0] if known is not None and known[1] + due_s > self._clock() else None
+
+    def keep_fixed_slots(self, has_fixed_slots: bool, generation: int, believed_s: float) -> None:  # noqa: FBT001
+        """Remember whether as many tasks run at once."""
+        with self._lock:
+            if generation == self._generation:
+                self._has_fixed_slots = has_fixed_slots, self._clock() + believed_s
+
     def reads(self, name: TableName, due_s: float = 0.0) -> Reads | None:
         """The packer of a table's files; None until it was asked. It may have expired that long ago."""
         with self._lock:
@@ -108,7 +126,7 @@ class KnownPackings:
         """True if none of the answers about these tables has expired: some may never have been asked for."""
         now = self._clock()
         with self._lock:
-            known = [self._packing, *(self._tables.get(name) for name in names)]
+            known = [self._packing, self._has_fixed_slots, *(self._tables.get(name) for name in names)]
         return all(one is None or one[1] > now for one in known)
 
     def keep_reads(self, name: TableName, reads: Reads, generation: int, believed_s: float) -> None:
@@ -124,7 +142,7 @@ class KnownPackings:
     def forget(self) -> None:
         """Forget all: settings may differ from here on, and tables be cached."""
         with self._lock:
-            self._packing = None
+            self._packing = self._has_fixed_slots = None
             self._tables.clear()
             self._generation += 1
 
@@ -156,13 +174,18 @@ class SplitPacking:
         answers: Mapping[KeyQuery, Keys | SkipReason],
         files: Mapping[TableName, FileIndex],
         limits: RewriteLimits,
+        *,
+        of_all: bool = False,
     ) -> _Asking[SplitHints | None]:
-        """The split hints of a statement that is rewritten by these keys; None where splits are left to Spark."""
+        """The split hints of a statement that is rewritten by these keys; None where splits are left to Spark.
+
+        With `of_all` those of scans that nothing narrows, too.
+        """
         if not self.is_on(limits):
             return None
         settings = self._settings
         names = worth_asking(files, planned.wants_packings(answers), settings.saved_min)
-        asks_growth = settings.unnarrowed_scans
+        asks_growth = of_all and planned.may_be_grouped and settings.unnarrowed_scans
         asking = PackingTerms(settings.asked_every_s, self._deadline_s, self._due_s, asks_growth=asks_growth)
         found = yield from packings(names, self._known, asking)
         limits_of_groups = GroupLimits(
@@ -187,7 +210,7 @@ class PackingTerms:
     deadline_s: float
     # How long ago an answer may have expired.
     due_s: float = 0.0
-    # Whether executors may be added is asked for scans that nothing narrows.
+    # Whether there are always as many slots is asked for scans that nothing narrows.
     asks_growth: bool = False
 
 
@@ -199,13 +222,15 @@ def packings(
         return {}
     generation, told = known.generation, known.packing(terms.due_s)
     if told is None:
-        told = ((yield from _ask_packing(terms.deadline_s, asks_growth=terms.asks_growth)),)
+        told = ((yield from _ask_packing(terms.deadline_s)),)
         # Without an answer now, a busy server may give one soon.
         told_s = terms.believed_s if told[0] is not None else min(terms.believed_s, late_answers.UNANSWERED_S)
         known.keep_packing(told[0], generation, told_s)
     packing = told[0]
     if packing is None:
         return {}
+    if terms.asks_growth:
+        packing = replace(packing, has_fixed_slots=(yield from _find_fixed_slots(known, terms)))
     found = {}
     for name in sorted(names, key=str):
         reads = known.reads(name, terms.due_s)
@@ -223,7 +248,21 @@ def _of_iceberg(packing: Packing) -> IcebergPacking:
     return IcebergPacking(packing.slots, has_fixed_slots=packing.has_fixed_slots)
 
 
-def _ask_packing(deadline_s: float, *, asks_growth: bool) -> _Asking[Packing | None]:
+def _find_fixed_slots(known: KnownPackings, terms: PackingTerms) -> _Asking[bool]:
+    generation, is_fixed = known.generation, known.has_fixed_slots(terms.due_s)
+    if is_fixed is None:
+        is_fixed, believed_s = True, terms.believed_s
+        for sql, expected in _FIXED_SLOTS:
+            answer = yield _query(sql, terms.deadline_s)
+            believed_s = late_answers.believed_s(answer, believed_s)
+            is_fixed &= _setting(answer).lower() in expected
+            if not is_fixed:
+                break
+        known.keep_fixed_slots(is_fixed, generation, believed_s)
+    return is_fixed
+
+
+def _ask_packing(deadline_s: float) -> _Asking[Packing | None]:
     slots = read_slots((yield _query(_SLOTS_SQL, deadline_s)))
     if slots is None:
         return None
@@ -236,8 +275,7 @@ def _ask_packing(deadline_s: float, *, asks_growth: bool) -> _Asking[Packing | N
         return None
     if _setting((yield _query(_BY_TASK_SQL, deadline_s))).lower() not in _OFF:
         return None
-    grows = _setting((yield _query(_GROWS_SQL, deadline_s))) if asks_growth else ""
-    return Packing(slots, has_fixed_slots=grows.lower() in _OFF)
+    return Packing(slots)
 
 
 def _query(sql: str, deadline_s: float) -> Query:

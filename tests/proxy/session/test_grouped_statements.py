@@ -47,9 +47,19 @@ D = ("DESCRIBE TABLE EXTENDED `d`", rows(("x", "int", ""), ("g", "int", ""), *DE
 KEYS = "SELECT d.`x` AS key, typeof(d.`x`) AS type FROM d WHERE (d.g = 1) LIMIT 5001"
 TWO_SLOTS = ("EXPLAIN SELECT * FROM range(1)", plan("*(1) Range (0, 1, step=1, splits=2)"))
 EXPLAIN = ("EXPLAIN SELECT * FROM `t`", plan("FileScan parquet c.d.t[v#1L]"))
-FIXED = ("SET spark.dynamicAllocation.enabled", rows(("spark.dynamicAllocation.enabled", "false")))
-PACKED: Script = [TWO_SLOTS, *PACKING[1:], FIXED, EXPLAIN]
-ON = SplitsSection(unnarrowed_scans=True)
+
+
+def setting(name: str, value: str) -> tuple[str, QueryResult]:
+    return f"SET {name}", rows((name, value))
+
+
+FIXED: Script = [
+    setting("spark.dynamicAllocation.enabled", "false"),
+    setting("spark.default.parallelism", "<undefined>"),
+    setting("spark.sql.leafNodeDefaultParallelism", "<undefined>"),
+]
+PACKED: Script = [TWO_SLOTS, *PACKING[1:], *FIXED, EXPLAIN]
+ON = SplitsSection()
 
 
 def indexed(files: int = FILES, size_bytes: int = FILES * 5_000) -> tuple[str, QueryResult]:
@@ -197,10 +207,19 @@ def test_a_table_of_few_or_large_files_is_left_alone_by_a_look_at_the_text(index
     assert sent(one.rewrite(PLAIN), []) == PLAIN
 
 
-def test_where_executors_may_be_added_a_plain_scan_is_left_alone() -> None:
-    grows = FIXED[0], rows((FIXED[0].split()[1], "true"))
+@pytest.mark.parametrize(
+    "told",
+    [
+        [setting("spark.dynamicAllocation.enabled", "true")],
+        [FIXED[0], setting("spark.default.parallelism", "4")],
+        [*FIXED[:2], setting("spark.sql.leafNodeDefaultParallelism", "2")],
+        [(FIXED[0][0], failed(FailureKind.DEADLINE))],
+    ],
+    ids=["executors may be added", "slots are told", "slots of scans are told", "nothing is told"],
+)
+def test_where_it_is_not_certain_how_many_tasks_run_at_once_a_plain_scan_is_left_alone(told: Script) -> None:
     one = session()
-    learn(one, PLAIN, DESCRIBED, [listed(), *PACKED[:-2], grows, EXPLAIN])
+    learn(one, PLAIN, DESCRIBED, [listed(), TWO_SLOTS, *PACKING[1:], *told, EXPLAIN])
     assert sent(one.rewrite(PLAIN), []) == PLAIN
 
 
@@ -229,11 +248,11 @@ def test_where_the_index_has_expired_it_is_asked_again_beside_a_statement_that_n
 @pytest.mark.parametrize(
     "one",
     [
-        session(splits=SplitsSection(enabled=False, unnarrowed_scans=True)),
+        session(splits=SplitsSection(enabled=False)),
         session(rewrite=RewriteSection(rules_off=(Rule.SPLITS,))),
-        session(splits=SplitsSection()),
+        session(splits=SplitsSection(unnarrowed_scans=False)),
     ],
-    ids=["by the section", "by the rule", "by its setting, from the start"],
+    ids=["by the section", "by the rule", "by its setting"],
 )
 def test_where_it_is_off_a_plain_scan_is_left_alone_by_a_look_at_the_text(one: TextSession) -> None:
     assert sent(one.rewrite(PLAIN), [indexed(), T, OWNER]) == PLAIN
@@ -282,8 +301,10 @@ def test_what_the_gate_leaves_alone_is_read_in_fewer_splits_by_no_keys(*, is_exp
 
 
 def test_a_filter_that_skips_too_few_files_leaves_the_hint_for_splits_alone() -> None:
-    asked = [*DESCRIBED, *BESIDE]
-    assert sent(session().rewrite(FILTERED), asked) == f"SELECT v FROM {GROUPED} WHERE x = 5"
+    one = session()
+    # Files that a filter may skip are waited for, and not how many tasks there will be at once.
+    learn(one, FILTERED, [*DESCRIBED, listed(), TWO_SLOTS, *PACKING[1:], EXPLAIN], FIXED)
+    assert sent(one.rewrite(FILTERED), []) == f"SELECT v FROM {GROUPED} WHERE x = 5"
 
 
 def test_explain_tells_splits_before_and_after_and_why_nothing_is_narrowed() -> None:
