@@ -58,10 +58,12 @@ check: setup
 	$(BIN)/mypy
 	$(BIN)/pytest --quiet tests/test_architecture.py
 
-# Three processes share the tests of two cores, since many tests wait. Groups of tests that share a Thrift Server go
-# to one of them, and begin first (tests/support/groups.py).
+# More processes than two cores share the tests, since many tests wait, most of all those of landings for containers.
+# Groups of tests that share a Thrift Server go to one of them, and begin first (tests/support/groups.py). The longest
+# test takes three minutes.
 test: check iceberg
-	$(BIN)/pytest -n 3 --dist loadgroup --no-loadscope-reorder -m "not $(if $(LANDING),another_day,landing)"
+	$(BIN)/pytest -n $(if $(LANDING),4,3) --dist loadgroup --no-loadscope-reorder --timeout 900 \
+	  -m "not $(if $(LANDING),another_day,landing)"
 
 # With Spark as users run it, where the quick run has settings that suit tiny tables (tests/support/cheap_spark.py).
 # Writes the stamps of golden cases, which a commit then has.

@@ -1,6 +1,15 @@
 """Tests that start the same server form one group, and the longest groups begin first."""
 
-from support.groups import LONGEST_FIRST, SHARED, SPARK_ANSWERS, GroupedTest, UsedFixture, groups_of, rank
+from support.groups import (
+    LONGEST_FIRST,
+    SHARED,
+    SPARK_ANSWERS,
+    SPARK_CLIENTS,
+    GroupedTest,
+    UsedFixture,
+    groups_of,
+    rank,
+)
 
 SPARK = UsedFixture("spark", "tests", "session")
 LOCAL_SPARK = UsedFixture("local_spark", "tests", "session")
@@ -14,7 +23,8 @@ def test_a_test_goes_where_its_shared_fixture_is() -> None:
     assert groups_of([GroupedTest("tests/x/test_a.py", (SPARK, PLUGIN))]) == ["spark"]
 
 
-def test_tests_that_compare_answers_have_a_server_of_their_own() -> None:
+def test_the_tests_of_some_folders_have_a_server_of_their_own() -> None:
+    assert groups_of([GroupedTest("tests/faults/test_a.py", (SPARK,))]) == [SPARK_CLIENTS]
     assert groups_of([GroupedTest("tests/reach/test_a.py", (SPARK,))]) == [SPARK_ANSWERS]
     assert groups_of([GroupedTest("tests/reach/test_a.py", (LOCAL_SPARK,))]) == ["local_spark"]
     assert groups_of([GroupedTest("tests/reach/test_a.py", (PLUGIN,))]) == ["test_a.py"]

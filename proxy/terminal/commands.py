@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shutil
 import sys
-import time
 from collections.abc import Callable, Sequence
 from functools import wraps
+from time import sleep
 from typing import Any
 from urllib.parse import urlencode
 
@@ -68,7 +68,7 @@ def top(admin: AdminClient, *, as_json: bool, once: bool, every_s: float) -> Non
                 return
             click.clear()
             _print(lines[: shutil.get_terminal_size().lines - 1])
-            time.sleep(every_s)
+            sleep(every_s)
     except KeyboardInterrupt:
         return
 

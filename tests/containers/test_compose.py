@@ -29,7 +29,6 @@ from support.container_engine import (
     engine,
     network_namespace,
 )
-from support.groups import SPARK_ANSWERS
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILES = ROOT / "deploy" / "docker"
@@ -55,9 +54,8 @@ NO_GATE = "SET starpruner.cost_gate=false"
 SLEEP = """SELECT count(*) FROM range(0, {seconds}, 1, 1)
 WHERE coalesce(reflect('java.lang.Thread', 'sleep', 1000L), '') <> 'awake'"""
 
-# With test_proxy_image.py, so that two engines never build at once; and in the shorter one of the two groups that
-# have a Thrift Server, since that module asks one.
-pytestmark = pytest.mark.xdist_group(SPARK_ANSWERS)
+# With test_proxy_image.py, so that two engines never build at once, and that module asks a Thrift Server.
+pytestmark = pytest.mark.xdist_group("spark")
 
 Rows = list[list[Any]]
 

@@ -16,7 +16,6 @@ import pytest
 from async_client import AsyncClient
 from canned_backend import canned_backend
 from support.container_engine import ROOT, Built, Engine, debian_mirror, engine, package_index
-from support.groups import SPARK_ANSWERS
 from support.profile import only_deep
 from testcontainers.core.container import DockerContainer
 
@@ -31,7 +30,7 @@ WHERE d.weekday = 'Sunday'"""
 
 
 # See test_compose.py.
-pytestmark = pytest.mark.xdist_group(SPARK_ANSWERS)
+pytestmark = pytest.mark.xdist_group("spark")
 
 
 @pytest.fixture(scope="module")

@@ -5,26 +5,36 @@ where it is defined and not by its name: a module may have a fixture `spark` of 
 share a fixture of that module go together too: half of `tests/proxy/http/test_clients_over_http.py` asks `spark`
 and half does not, but both halves ask the module's own server, which two processes would start twice.
 
-The tests that ask `spark` are two groups, each with a server of its own: as one they would outlast all others.
+The tests that ask `spark` are three groups, each with a server of its own: as one they would outlast all others.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Final
 
 import pytest
 
 # Fixtures of conftest.py that start Spark. A test that uses two of them goes where the first one is.
 SHARED = ("spark", "iceberg_server", "pipeline_spark", "local_spark")
 
-# Folders whose tests compare answers on `spark`, statement by statement, and the name of their group.
-ANSWERS = ("tests/differential/", "tests/reach/", "tests/rewriter/")
+# Groups of tests that ask `spark`, by their folder: tests that compare answers, statement by statement, and tests
+# of clients and faults.
 SPARK_ANSWERS = "spark_answers"
+SPARK_CLIENTS = "spark_clients"
+OF_FOLDER: Final = {
+    "differential": SPARK_ANSWERS,
+    "reach": SPARK_ANSWERS,
+    "rewriter": SPARK_ANSWERS,
+    "clients": SPARK_CLIENTS,
+    "faults": SPARK_CLIENTS,
+}
 
 # The groups that take longest, by docs/test-times.md: a process that begins one of them last would end alone.
 LONGEST_FIRST = (
     "spark",
     SPARK_ANSWERS,
+    SPARK_CLIENTS,
     "iceberg_server",
     "pipeline_spark",
     "local_spark",
@@ -101,8 +111,8 @@ def _of_module(path: str, tests: Sequence[GroupedTest]) -> Iterator[tuple[Groupe
     for together in _bound(tests):
         shared = set(chain.from_iterable(test.shared for test in together))
         by_fixtures = next((name for name in SHARED if name in shared), path.rpartition("/")[2])
-        if by_fixtures == "spark" and path.startswith(ANSWERS):
-            by_fixtures = SPARK_ANSWERS
+        if by_fixtures == "spark":
+            by_fixtures = OF_FOLDER.get(path.split("/")[1], by_fixtures)
         for test in together:
             yield test, test.chosen or by_fixtures
 

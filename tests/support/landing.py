@@ -70,6 +70,12 @@ ROTATED: Final = (
     "faults/test_changing_keys_across_workers.py",
     # Partition lists in a real HBase: proxy/session/layout/test_hbase_store, with a gateway in memory.
     "proxy/session/layout/test_hbase_store_on_hbase.py",
+    # Golden statements in strict mode on Spark: test_golden_on_spark, and rewriter/predicates/test_strict_check.
+    "rewriter/test_strict_on_spark.py",
+    # The steps of docs/tools: clients/test_hive_jdbc, clients/test_pyhive_cursors.
+    "clients/test_tool_pages.py",
+    # Mutations of hints on Spark: differential/test_mutations, without Spark.
+    "layouts/test_hint_mutations.py",
 )
 
 

@@ -117,7 +117,7 @@ async def test_top_asks_again_until_it_is_stopped(run: Run, monkeypatch: pytest.
         if len(waited) == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("proxy.terminal.commands.time.sleep", sleep)
+    monkeypatch.setattr("proxy.terminal.commands.sleep", sleep)
     told = await run("top", "--every", "5", *ROOT)
     assert (told.exit_code, waited) == (0, [5.0, 5.0, 5.0])
     assert told.output.count("1 statement runs") == 3
