@@ -443,6 +443,9 @@ class SessionCatalog:
         settings = self._shared.config.splits
         if not (settings.enabled and settings.unnarrowed_scans and statement.names_read):
             return False
+        if not statement.keeps_meanings:
+            # It may write as many files as there are tasks.
+            return False
         if self.believes_ungrouped and self._metadata.ungrouped.holds(statement.text):
             return False
         by_index = self._shared.files.may_name_small_files(statement.text, self._metadata, settings.saved_min)

@@ -307,6 +307,14 @@ def test_a_filter_that_skips_too_few_files_leaves_the_hint_for_splits_alone() ->
     assert sent(one.rewrite(FILTERED), []) == f"SELECT v FROM {GROUPED} WHERE x = 5"
 
 
+def test_for_a_statement_that_writes_nothing_is_asked_about_splits() -> None:
+    one = session()
+    learn(one, PLAIN, DESCRIBED, BESIDE)
+    dispatch = played(one.rewrite("INSERT INTO w SELECT v FROM t"), [])
+    assert dispatch.beside is None
+    assert not one.is_quick(PLAIN)
+
+
 def test_explain_tells_splits_before_and_after_and_why_nothing_is_narrowed() -> None:
     found = view(played(session().explain(PLAIN, run_key_queries=True), [*DESCRIBED, *BESIDE]))
     (scan,) = found.scans
