@@ -116,7 +116,7 @@ class ShadowSection(Section, frozen=True):
     # Expert. Time for a comparison in all: five such queries where the answers differ.
     total_s: Seconds = 300.0
     # Comparisons at once, all workers together. Each takes one of the backend's threads, and as many cores as the
-    # client's own statement.
+    # client's own statement. Runs that ask about splits beside a statement (docs/decisions/0040) count as well.
     at_once_max: Annotated[Count, AFTER_RESTART] = 2
     # A file to which answers that differed are added, with both texts. Empty: they are only counted and logged.
     differences_path: Annotated[str, AFTER_RESTART] = ""
