@@ -14,10 +14,10 @@ from proxy.operations.query import Query, QueryResult
 
 T = TypeVar("T")
 
-# A run that was handed out may find no connection, and nobody hears of that: it is not tried again at once, and
-# not logged again and again. One that runs for longer asks for a large list, which no second run fetches beside it.
+# A run that was handed out may find no connection, and nobody hears of that: it is not tried again at once, nor
+# logged again and again. One that runs for longer asks for a large list, which no second run fetches beside it.
 _UNDER_WAY_S: Final = 60.0
-# The pause behind a run. What it could not find out, the next one may not either.
+# The pause behind a run: the next one may not find out either what this one did not.
 _PAUSE_S: Final = 1.0
 
 
