@@ -59,7 +59,7 @@ FIXED: Script = [
     setting("spark.sql.leafNodeDefaultParallelism", "<undefined>"),
 ]
 PACKED: Script = [TWO_SLOTS, *PACKING[1:], *FIXED, EXPLAIN]
-ON = SplitsSection()
+ON = SplitsSection(unnarrowed_scans=True)
 
 
 def indexed(files: int = FILES, size_bytes: int = FILES * 5_000) -> tuple[str, QueryResult]:
@@ -250,7 +250,7 @@ def test_where_the_index_has_expired_it_is_asked_again_beside_a_statement_that_n
     [
         session(splits=SplitsSection(enabled=False)),
         session(rewrite=RewriteSection(rules_off=(Rule.SPLITS,))),
-        session(splits=SplitsSection(unnarrowed_scans=False)),
+        session(splits=SplitsSection()),
     ],
     ids=["by the section", "by the rule", "by its setting"],
 )
