@@ -17,12 +17,14 @@ worse by it:
   hint. So of several tables only the largest one is read in fewer splits.
 
 A table whose size is not known may have grown since it was indexed, a user's function may count the rows of its
-task, and sums of floating-point numbers depend on the order in which they are added.
+task, and sums of floating-point numbers depend on the order in which they are added. Of texts that are equal by
+their collation the first one is shown.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from sqlglot import exp
 
@@ -35,13 +37,15 @@ from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.literal_filters import partition_cover
 from rewriter.semijoins.outer_filters import OuterFilterFinder
-from rewriter.sql.exact_sums import TypesOf, are_sums_exact
+from rewriter.sql.exact_sums import are_sums_exact
 from rewriter.sql.statement import Statement
 from rewriter.sql.task_dependence import calls_unknown_functions
 from rewriter.vocabulary.rule import Rule
 
 # Subqueries of which Spark merges some.
 _MERGED_MIN = 2
+
+_COLLATING = frozenset({"collate", "collation"})
 
 # The parents of a query in parentheses that is a FROM item, or a part of a larger query.
 _OF_ROWS = (exp.From, exp.Join, exp.SetOperation, exp.Subquery, exp.CTE, exp.DDL, exp.Lateral, exp.In)
@@ -58,7 +62,9 @@ def grouped_scans(
     """The scans of the statement, each with the partitions that its own filters let through, or more."""
     if not may_be_grouped(limits) or _may_be_merged(scopes.statement) or _reads_twice(scopes):
         return
-    if calls_unknown_functions(scopes.statement) or not are_sums_exact(scopes.statement, _types_of(scopes)):
+    if calls_unknown_functions(scopes.statement) or _compares_by_collation(scopes):
+        return
+    if not are_sums_exact(scopes.statement, partial(_type_of, scopes)):
         return
     size_max = max((facts.size_bytes or 0 for facts in _tables(scopes)), default=0)
     for block in scopes.blocks:
@@ -72,14 +78,25 @@ def _tables(scopes: Scopes) -> list[TableFacts]:
     return [facts for facts in map(scopes.catalog.get, scopes.tables) if facts is not None]
 
 
-def _types_of(scopes: Scopes) -> TypesOf:
-    tables = _tables(scopes)
+def _type_of(scopes: Scopes, column: exp.Column) -> str | None:
+    """The type of a column of a table in the FROM of the SELECT around it; None for any other column."""
+    select = column.find_ancestor(exp.Select)
+    scope = scopes.scope_of(select) if select is not None else None
+    if scope is None or column.args.get("db") or scope.block.select.args.get("laterals"):
+        return None
+    operand = scope.resolve(column, scope.block.tree.joins[-1])
+    if operand is None or operand.leaf.reference is None or scopes.is_cte_name(operand.leaf):
+        return None
+    facts = scopes.catalog.get(operand.leaf.reference.name)
+    is_plain = facts is not None and facts.kind is TableKind.TABLE and operand.leaf.reference.refusal is None
+    return operand.type_name if is_plain else None
 
-    def types_of(name: str) -> Iterator[str]:
-        found = (facts.column(name) for facts in tables)
-        return (column.type_name for column in found if column is not None)
 
-    return types_of
+def _compares_by_collation(scopes: Scopes) -> bool:
+    """True if texts that differ may be equal: of these DISTINCT, GROUP BY, `min` and `max` keep the first one."""
+    if any(token.text.lower() in _COLLATING for token in scopes.statement.tokens):
+        return True
+    return any("collate" in column.type_name for facts in _tables(scopes) for column in facts.columns)
 
 
 def _is_plain_table(scopes: Scopes, leaf: Leaf, reference: TableReference, size_max: int) -> bool:

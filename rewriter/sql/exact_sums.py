@@ -7,15 +7,16 @@ up as a floating-point number.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import pairwise
 
 from sqlglot import TokenType, exp
 
 from rewriter.sql.statement import Statement
 
-# The types of a column of some name, in all tables that a statement reads.
-TypesOf = Callable[[str], Iterable[str]]
+# The type of the table's column that an aggregate adds up; None where it may be anything else, such as a field of
+# a struct, or a column of a query.
+TypeOf = Callable[[exp.Column], str | None]
 
 # Aggregates that add up floating-point numbers whatever they are given.
 _INEXACT = frozenset(
@@ -26,17 +27,20 @@ _INEXACT = frozenset(
 )
 
 _INTEGERS = frozenset({"tinyint", "smallint", "int", "bigint"})
-# Their average is exact: so many rows that their sum passes 2^53, which a double holds, are in no table.
+# Their average is exact: so many rows that their sum passes 2^53, which a double holds, are in no table. This
+# holds beside literals that are no larger, and not for products.
 _AVERAGED = frozenset({"tinyint", "smallint"})
+_AVERAGED_LITERAL_MAX = 10_000
 _EXACT_CASTS = frozenset(
     {exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT, exp.DType.DECIMAL}
 )
 
 # Operands of these are exact where all their parts are. A quotient of integers is a floating-point number.
-_KEEPING = (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Paren, exp.Coalesce)
+_KEEPING = (exp.Neg, exp.Paren, exp.Coalesce)
+_CALCULATING = (exp.Add, exp.Sub, exp.Mul)
 
 
-def are_sums_exact(statement: Statement, types_of: TypesOf) -> bool:
+def are_sums_exact(statement: Statement, type_of: TypeOf) -> bool:
     """True if no sum or average of the statement depends on the order in which rows are read."""
     tokens = statement.tokens
     called = [
@@ -51,15 +55,16 @@ def are_sums_exact(statement: Statement, types_of: TypesOf) -> bool:
     named = {alias.alias.lower() for alias in statement.tree.find_all(exp.Alias)}
     named |= {name.name.lower() for alias in statement.tree.find_all(exp.TableAlias) for name in alias.columns}
 
-    def types(name: str) -> Iterable[str]:
-        return () if name.lower() in named else types_of(name)
+    def known_type(column: exp.Column) -> str | None:
+        return None if column.name.lower() in named else type_of(column)
 
-    return all(_is_exact(one, types) for one in found)
+    return all(_is_exact(one, known_type) for one in found)
 
 
-def _is_exact(aggregate: exp.AggFunc, types: TypesOf) -> bool:
+def _is_exact(aggregate: exp.AggFunc, type_of: TypeOf) -> bool:
     added = aggregate.this.expressions if isinstance(aggregate.this, exp.Distinct) else [aggregate.this]
-    integers = _AVERAGED if isinstance(aggregate, exp.Avg) else _INTEGERS
+    is_average = isinstance(aggregate, exp.Avg)
+    keeping = _KEEPING if is_average else (*_KEEPING, *_CALCULATING)
     pending: list[exp.Expr] = list(added)
     while pending:
         value = pending.pop()
@@ -70,27 +75,23 @@ def _is_exact(aggregate: exp.AggFunc, types: TypesOf) -> bool:
             ]
         elif isinstance(value, exp.If):
             pending += filter(None, [value.args["true"], value.args.get("false")])
-        elif isinstance(value, _KEEPING):
+        elif isinstance(value, keeping):
             pending += value.iter_expressions()
-        elif not _is_exact_value(value, integers, types):
+        elif not _is_exact_value(value, type_of, is_average=is_average):
             return False
     return bool(added)
 
 
-def _is_exact_value(value: exp.Expr, integers: frozenset[str], types: TypesOf) -> bool:
+def _is_exact_value(value: exp.Expr, type_of: TypeOf, *, is_average: bool) -> bool:
     if isinstance(value, exp.Null):
         return True
     if isinstance(value, exp.Literal):
-        return not value.is_string and _is_plain_number(value.name)
+        is_number = not value.is_string and _is_plain_number(value.name)
+        return is_number and (not is_average or float(value.name) <= _AVERAGED_LITERAL_MAX)
     if isinstance(value, exp.Cast):
-        return integers is _INTEGERS and value.to.this in _EXACT_CASTS
-    if not isinstance(value, exp.Column) or isinstance(value.this, exp.Star):
-        return False
-    found = list(types(value.name))
-    if value.table and any(types(value.table)):
-        # It may be a field of a struct.
-        return False
-    return bool(found) and all(one in integers or one.startswith("decimal") for one in found)
+        return not is_average and value.to.this in _EXACT_CASTS
+    found = type_of(value) if isinstance(value, exp.Column) else None
+    return found is not None and (found in (_AVERAGED if is_average else _INTEGERS) or found.startswith("decimal"))
 
 
 def _is_plain_number(text: str) -> bool:

@@ -178,7 +178,21 @@ def test_the_files_of_an_iceberg_table_of_large_files_are_not_listed() -> None:
 
 @pytest.mark.parametrize(
     ("message", "falls_back"),
-    [("[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012", False), ("[UNRESOLVED_COLUMN] SQLSTATE: 42703", True)],
+    [
+        ("[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012", False),
+        (
+            "[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012\n== SQL (line 1, position 8) ==\nSELECT 1 / 0",
+            False,
+        ),
+        ("Query failed: [USER_RAISED_EXCEPTION] no SQLSTATE: P0001; line 1 pos 3", False),
+        ("[UNRESOLVED_COLUMN] SQLSTATE: 42703", True),
+        # A literal of the statement may look like a state.
+        ("[SCHEMA_NOT_FOUND] x SQLSTATE: 42704\n== SQL ==\nSELECT 'SQLSTATE: 22012'", True),
+        ("[UNRESOLVED_COLUMN] x SQLSTATE: 42703; line 1 pos 7;\nFilter (e = SQLSTATE: 22012)", True),
+        ("Job aborted: java.lang.OutOfMemoryError, Filter (e = 'SQLSTATE: 22012')", True),
+        ("Job aborted: java.lang.OutOfMemoryError, Filter (e = SQLSTATE: 22012)", True),
+        ("[INTERNAL_ERROR] Filter (e = 'SQLSTATE: 22012')", True),
+    ],
 )
 def test_a_statement_that_fails_by_its_own_data_is_not_run_twice(message: str, *, falls_back: bool) -> None:
     one = session()

@@ -223,6 +223,73 @@ def test_sums_that_depend_on_the_order_of_rows_keep_the_splits_of_a_scan_that_no
     assert rewritten(sql, limits=PLAIN).text == sql
 
 
+@pytest.mark.parametrize(
+    ("sql", "is_grouped"),
+    [
+        ("SELECT sum(x), sum(t.x), avg(n) FROM t WHERE v = 'a'", True),
+        ("SELECT sum(a.x) FROM t a JOIN w ON a.x = w.x", True),
+        ("SELECT v FROM t WHERE x > (SELECT sum(w.x) FROM w WHERE w.v = t.v)", True),
+        # A column of a query has any type.
+        ("SELECT sum(x) FROM (SELECT x FROM w UNION ALL SELECT f FROM t) q", False),
+        ("SELECT sum(x) FROM (SELECT s.x FROM t)", False),
+        ("SELECT sum(x) FROM (SELECT s.* FROM t)", False),
+        ("SELECT sum(s.x) FROM (SELECT named_struct('x', f) AS s FROM t)", False),
+        ("WITH c AS (SELECT m.x FROM t) SELECT sum(x) FROM c", False),
+        # Fields of structs, and values of maps.
+        ("SELECT sum(s.x) FROM t", False),
+        ("SELECT sum(s.inner.x) FROM t", False),
+        ("SELECT sum(t.s.inner.x) FROM t", False),
+        ("SELECT sum(m.x) FROM t", False),
+        ("SELECT sum(w.x) FROM t, (VALUES (1.5D)) w (x)", False),
+        ("SELECT sum(q.col1) FROM t, (VALUES (1.5D)) q", False),
+        ("SELECT sum(col1) FROM t, (VALUES (1.5D)) q", False),
+        ("SELECT sum(e.x) FROM t LATERAL VIEW explode(array(s)) e", False),
+        ("SELECT sum(x) FROM t LATERAL VIEW explode(array(s)) e AS y", False),
+        ("SELECT * FROM t PIVOT (sum(x) FOR v IN ('a'))", False),
+        ("SELECT sum(x) FROM t JOIN w USING (x)", False),
+        ("SELECT sum(x) FROM t JOIN unknown ON t.v = unknown.v", False),
+    ],
+)
+def test_sums_of_columns_that_a_table_is_known_to_have_are_exact(sql: str, *, is_grouped: bool) -> None:
+    further = ("col1", "int"), ("f", "double"), ("n", "decimal(10,2)"), ("m", "map<string,double>")
+    struct = ("s", "struct<x:double,inner:struct<x:double>>")
+    facts = replace(T, columns=(*T.columns, *(Column(*one) for one in (*further, struct))))
+    assert ("COALESCE(10)" in rewritten(sql, facts, PLAIN).text) is is_grouped
+
+
+@pytest.mark.parametrize("sql", ["SELECT DISTINCT v FROM t", "SELECT min(w.v) FROM t JOIN w ON t.x = w.x"])
+def test_texts_that_are_equal_by_their_collation_keep_the_splits(sql: str) -> None:
+    collated = replace(T, columns=(*T.columns, Column("c", "string collate UTF8_LCASE")))
+    assert "COALESCE" in rewritten(sql, limits=PLAIN).text
+    assert rewritten(sql, collated, PLAIN).text == sql
+    with_words = sql.replace("v FROM t", "v COLLATE UTF8_LCASE FROM t").replace("w.v", "w.v COLLATE UTF8_LCASE")
+    assert rewritten(with_words, limits=PLAIN).text == with_words
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        "OVER (ORDER BY v ROWS UNBOUNDED PRECEDING)",
+        "OVER (PARTITION BY x ORDER BY v rows BETWEEN 1 PRECEDING AND CURRENT ROW)",
+        "OVER w FROM t WHERE x < 80 WINDOW w AS (ORDER BY v ROWS 1 PRECEDING)",
+        "OVER (w ROWS UNBOUNDED PRECEDING) FROM t WHERE x < 80 WINDOW w AS (ORDER BY v)",
+        "OVER (ORDER BY v ROWS BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING)",
+    ],
+)
+def test_windows_that_end_at_a_row_keep_the_splits_of_narrowed_scans_too(window: str) -> None:
+    sql = f"SELECT count(*) {window}" + ("" if "FROM" in window else " FROM t WHERE x < 80")
+    assert "x < 80" in sql
+    for limits in (LIMITS, PLAIN):
+        assert "COALESCE" not in rewritten(sql, limits=limits).text
+
+
+@pytest.mark.parametrize(
+    "window", ["ORDER BY v", "PARTITION BY v", "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"]
+)
+def test_windows_that_take_all_rows_of_equal_order_are_read_in_fewer_splits(window: str) -> None:
+    assert "COALESCE" in rewritten(f"SELECT count(*) OVER ({window}) FROM t WHERE x < 80").text
+
+
 def test_of_several_tables_only_the_largest_is_read_in_fewer_splits() -> None:
     sql = "SELECT max(w.v) FROM t JOIN w ON t.x = w.x"
     assert rewritten(sql, limits=PLAIN).is_changed

@@ -19,7 +19,7 @@ TYPES = {
 def is_exact(sql: str) -> bool:
     statement = parse(sql, chars_max=1_000, has_small_files=True)
     assert not isinstance(statement, SkipReason)
-    return are_sums_exact(statement, lambda name: [TYPES[name.lower()]] if name.lower() in TYPES else [])
+    return are_sums_exact(statement, lambda column: TYPES.get(column.name.lower()))
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def is_exact(sql: str) -> bool:
         "SELECT sum(a.i * (n + 1.5) - 2) AS total FROM t a GROUP BY b",
         "SELECT sum(CASE WHEN d > 1.5 THEN 1 ELSE 0 END), sum(if(d > 1, i, NULL)), sum(coalesce(i, 0)) FROM t",
         "SELECT sum(CAST(d AS BIGINT)) FILTER (WHERE f > 1) FROM t",
-        "SELECT avg(s), avg(n) FROM t",
+        "SELECT avg(s), avg(n), avg(coalesce(s, 0)), avg(if(d > 1, -s, 2)) FROM t",
         "SELECT sum(i) OVER (PARTITION BY t) FROM t",
     ],
 )
@@ -53,6 +53,8 @@ def test_sums_of_integers_and_decimals_are_exact(sql: str) -> None:
         # An average of integers is added up as a double.
         "SELECT avg(i), avg(d) FROM t",
         "SELECT avg(b) FROM t",
+        "SELECT avg(s * 4611686018427387904) FROM t",
+        "SELECT avg(coalesce(s, 9007199254740993)) FROM t",
         "SELECT avg(CAST(t AS BIGINT)) FROM t",
         "SELECT mean(n) FROM t",
         "SELECT stddev(i) FROM t",
@@ -61,7 +63,6 @@ def test_sums_of_integers_and_decimals_are_exact(sql: str) -> None:
         "SELECT sum(i) FROM (SELECT d AS i FROM t) a",
         "SELECT sum(q) FROM (SELECT d AS q FROM t) a",
         "WITH a (i) AS (SELECT d FROM t) SELECT sum(i) FROM a",
-        "SELECT sum(t.i) FROM u",
         "SELECT sum(length(t)) FROM t",
     ],
 )
