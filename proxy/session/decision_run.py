@@ -13,6 +13,7 @@ from proxy.config.config import Config
 from proxy.operations.key_check import CheckVerdict
 from proxy.operations.query import Query, QueryResult
 from proxy.operations.tracked_statements import KEPT_CALL_BYTES_MAX
+from proxy.session.catalog.file_index import words
 from proxy.session.catalog.iceberg_snapshots import SnapshotRead
 from proxy.session.catalog.learning import at_hand
 from proxy.session.consistency.read_set import ReadSet
@@ -50,6 +51,12 @@ T = TypeVar("T")
 
 # The part of a call that is not the statement: a handle, settings and the fields' own bytes.
 _CALL_BYTES: Final = 1024
+
+# Aggregates whose results depend on the order of rows for some types.
+_SUMMING: Final = frozenset({"sum", "avg"})
+
+# Reasons to leave a statement alone that say nothing of its splits.
+_PASSING: Final = frozenset({SkipReason.QUARANTINED, SkipReason.NO_MEMORY})
 
 
 class DecisionRun:
@@ -407,7 +414,7 @@ class DecisionRun:
             self._skip = SkipReason.SPLITS_UNKNOWN
         if self._rewrite is not None and self._rewrite.is_changed:
             return
-        if not self._lacks_splits:
+        if not self._lacks_splits and self._skip not in _PASSING:
             self._catalog.ungrouped(self._statement)
         if left is not None:
             # Any other reason is less telling to a user.
@@ -430,6 +437,8 @@ class DecisionRun:
         limits, fence = self._limits(), self._shared.writes.open()
         planned = self._plan or (yield from self._make_plan(statement, limits))
         if planned is not None:
+            # Before, too: a list that another session asks for may come meanwhile.
+            self._lacks_splits |= not self._catalog.are_splits_current(planned)
             _ = yield from self._group(planned, limits, fence)
             self._lacks_splits |= not self._catalog.are_splits_current(planned)
 
@@ -443,6 +452,10 @@ class DecisionRun:
     def _group(self, planned: Plan, limits: RewriteLimits, fence: Fence) -> Queries[bool]:
         """Insert hints for fewer splits where keys are not worth asking for. False if there are none."""
         if not limits.has_small_files:
+            return False
+        if self._would_group_by_expired(planned):
+            self._lacks_splits = True
+            self._skip_for(SkipReason.SPLITS_UNKNOWN)
             return False
         limits = _of_splits_alone(limits)
         files, hints = yield from self._files_of(self._catalog, planned, {}, limits, of_all=True)
@@ -461,14 +474,27 @@ class DecisionRun:
 
         Files of tables that nothing narrows are wanted for splits alone, which nothing is waited for.
         """
-        of_all = self._terms.waits_for_splits or not planned.may_be_grouped
+        is_expired = self._would_group_by_expired(planned)
+        self._lacks_splits |= is_expired
+        of_all = not is_expired and (self._terms.waits_for_splits or not planned.may_be_grouped)
         found = yield from self._files_of(self._catalog, planned, answers, limits, of_all=of_all)
-        if of_all:
+        if of_all or is_expired:
             return found
         catalog = self._catalog_at_hand(is_planned=True)
         of_more = at_hand(self._files_of(catalog, planned, answers, limits, of_all=True))
         self._lacks_splits |= of_more is None or not catalog.are_splits_current(planned)
         return found if of_more is None else of_more[0]
+
+    def _would_group_by_expired(self, planned: Plan) -> bool:
+        """True if scans that nothing narrows would be grouped by expired facts that must not be too old.
+
+        The types of columns decide whether sums are exact, and an older snapshot of Iceberg may have fewer rows.
+        """
+        if not planned.may_be_grouped or self._catalog.is_current(planned):
+            return False
+        grouped = (scan.facts for scan in planned.scans if scan.grouped_within is not None)
+        is_iceberg = any(facts is not None and facts.iceberg is not None for facts in grouped)
+        return is_iceberg or not _SUMMING.isdisjoint(words(self._statement.text))
 
     def _files_of(
         self,

@@ -423,10 +423,12 @@ class SessionCatalog:
             facts = self.facts(name)
             if name in alone and facts is not None and facts.iceberg is not None:
                 files_min = packing.files_min
-                index = yield from self._shared.iceberg_files.small_files(facts, self._metadata, files_min)
-                self._metadata.add_iceberg(name, index is not None)
-                if index is not None:
-                    found[name] = index
+                small = yield from self._shared.iceberg_files.small_files(facts, self._metadata, files_min)
+                if small.is_known:
+                    until = self._shared.clock() + self._shared.config.files.tables_ttl_s
+                    self._metadata.add_iceberg(name, small.index is not None, until=until)
+                if small.index is not None:
+                    found[name] = small.index
                 continue
             if name in alone and facts is not None:
                 # The rows of the index are fetched for their sizes alone, which takes a query.
@@ -451,7 +453,9 @@ class SessionCatalog:
         by_index = self._shared.files.may_name_small_files(statement.text, self._metadata, settings.saved_min)
         if by_index or not self._metadata.iceberg_sizes:
             return by_index
-        return by_index if by_index is None else self._metadata.may_name_small_iceberg(words(statement.text))
+        if by_index is None:
+            return None
+        return self._metadata.may_name_small_iceberg(words(statement.text), self._shared.clock())
 
     def ungrouped(self, statement: StatementClass) -> None:
         """The scans of a statement keep their splits, by all that is known now."""
@@ -475,7 +479,14 @@ class SessionCatalog:
         is_current = settings is not None and settings.until > self._shared.clock() and self.is_current(planned)
         has_index = bool(self._shared.config.files.index)
         is_current = is_current and (not has_index or self.indexed_at_hand() is not None)
-        return is_current and packings.are_current(planned.wants_packings({}))
+        names = planned.wants_packings({})
+        return is_current and packings.are_current(names) and not any(map(self._is_listing, names))
+
+    def _is_listing(self, name: TableName) -> bool:
+        """Whether another session is asking for a table's files, so that this one went on without them."""
+        facts = self.facts(name)
+        lists = (self._shared.files, self._shared.iceberg_files)
+        return facts is not None and any(one.is_under_way(facts, self._metadata) for one in lists)
 
     def learning(self, asking: Queries[None]) -> Queries[None] | None:
         """Questions to ask beside a statement; None where others of its state do so."""

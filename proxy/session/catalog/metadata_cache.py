@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from threading import Lock
 from typing import Final, Generic, TypeVar
 
@@ -80,6 +81,8 @@ class SessionMetadata:
     indexed: IndexOverview | None = None
     # By the answers in `iceberg_sizes`, a word of the name of each such table.
     _iceberg_words: Mapping[bool | None, frozenset[str]] = field(default_factory=dict)
+    # The time from which on tables without many small files are asked about again.
+    _iceberg_until: float = inf
 
     def forget(self) -> None:
         """Forget facts and settings: names may mean something else from here on."""
@@ -88,6 +91,7 @@ class SessionMetadata:
         self.default_quoting = None
         self.server_settings = None
         self.table_names = frozenset()
+        self.ungrouped.clear()
         self.iceberg_sizes, self._iceberg_words = {}, {}
 
     def add_table_name(self, name: str) -> None:
@@ -95,16 +99,30 @@ class SessionMetadata:
         known = self.table_names if len(self.table_names) < _TABLE_NAMES_MAX else frozenset()
         self.table_names = known | {name}
 
-    def add_iceberg(self, name: TableName, has_small_files: bool | None = None) -> None:  # noqa: FBT001 - an answer
-        """Remember an Iceberg table, and whether it has many small files; past a limit all are learned anew."""
+    def add_iceberg(
+        self,
+        name: TableName,
+        has_small_files: bool | None = None,  # noqa: FBT001 - an answer
+        until: float = inf,
+    ) -> None:
+        """Remember an Iceberg table, and whether it has many small files; past a limit all are learned anew.
+
+        A table that has few may get many: that it has few is believed until then.
+        """
         known = self.iceberg_sizes if len(self.iceberg_sizes) < _TABLE_NAMES_MAX else {}
         found = known.get(name) if has_small_files is None else has_small_files
         if name not in known or known[name] != found:
             self.iceberg_sizes = {**known, name: found}
             self._iceberg_words = {answer: _words_of(self.iceberg_sizes, answer) for answer in (True, None)}
+        if has_small_files is False:
+            self._iceberg_until = min(self._iceberg_until, until)
 
-    def may_name_small_iceberg(self, words: Iterable[str]) -> bool | None:
+    def may_name_small_iceberg(self, words: Iterable[str], now: float) -> bool | None:
         """Whether words may be names of Iceberg tables with many small files; None where that was not asked."""
+        if now >= self._iceberg_until:
+            self._iceberg_until = inf
+            self.iceberg_sizes = {name: found or None for name, found in self.iceberg_sizes.items()}
+            self._iceberg_words = {answer: _words_of(self.iceberg_sizes, answer) for answer in (True, None)}
         named = set(words)
         for answer in (True, None):
             if not named.isdisjoint(self._iceberg_words.get(answer, frozenset())):

@@ -136,6 +136,11 @@ class FileLists:
         table = overview.tables.get(name_in_index(facts) or "") if overview is not None else None
         return table.size_bytes if table is not None else None
 
+    def is_under_way(self, facts: TableFacts, known: SessionMetadata) -> bool:
+        """Whether some session of the same user is fetching the files of a table at this moment."""
+        name, owner = name_in_index(facts), known.owner
+        return bool(owner) and name is not None and self._fetched.is_under_way(_Key(owner or (), name))
+
     def files(self, facts: TableFacts, known: SessionMetadata, due_s: float = 0.0) -> _Asking[FileIndex | None]:
         """The files of a table, or None where they cannot be had now; for `due_s` see `overview`."""
         found = yield from self._find(facts, known, due_s)

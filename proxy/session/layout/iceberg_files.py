@@ -45,11 +45,24 @@ class _Listed:
     snapshot_id: int
     # Until when it is believed whatever the snapshot, and that it cannot be had.
     until: float
+    # False if there was no answer.
+    is_known: bool = True
 
     @property
     def weight(self) -> int:
         """The size of the list, in files. A failure takes some memory too."""
         return 1 + (self.index.weight if self.index is not None else 0)
+
+
+@dataclass(frozen=True)
+class SmallFiles:
+    """The files of a table that has many small ones; None for any other table, or if that is not known now."""
+
+    index: FileIndex | None
+    is_known: bool
+
+
+_UNKNOWN = SmallFiles(None, is_known=False)
 
 
 class IcebergFiles:
@@ -84,31 +97,41 @@ class IcebergFiles:
             self._kept.put(key, _Listed(index, snapshot_id, until))
             return index
 
-    def small_files(self, facts: TableFacts, known: SessionMetadata, files_min: int) -> _Asking[FileIndex | None]:
-        """The files without bounds, of a table of more small files than that; None for any other one.
+    def small_files(self, facts: TableFacts, known: SessionMetadata, files_min: int) -> _Asking[SmallFiles]:
+        """The files without bounds, of a table of more small files than that, as of the snapshot in the facts.
 
-        A snapshot's summary tells which it is, so that large tables are not listed for it.
+        A snapshot's summary tells which it is, so that large tables are not listed for it. Many rows may have come
+        with a later snapshot, so a list of an older one is not used.
         """
         table, snapshot_id = facts.full_name, facts.iceberg.snapshot_id if facts.iceberg is not None else None
         if snapshot_id is None or table is None:
-            return None
+            return _UNKNOWN
         owner = yield from owner_of(known)
         if not owner:
-            return None
+            return _UNKNOWN
         key = _Key(owner, table, ())
         listed = self._kept.get(key)
-        if listed is not None and self._is_current(listed, snapshot_id):
-            return listed.index
+        is_of_snapshot = listed is not None and (listed.index is None or listed.snapshot_id == snapshot_id)
+        if listed is not None and is_of_snapshot and self._is_current(listed, snapshot_id):
+            return SmallFiles(listed.index, listed.is_known)
         with self._kept.alone(key) as is_alone:
             if not is_alone:
-                return None
+                return _UNKNOWN
             index, answer = None, (yield summary_query(table, snapshot_id, self._settings))
             if _has_small_files(answer, files_min, self._settings.files_max):
                 answer = yield sizes_query(table, self._settings)
                 index = _read(answer, (), None)
-            until = self._clock() + believed_s(answer, self._settings.tables_ttl_s)
-            self._kept.put(key, _Listed(index, snapshot_id, until))
-            return index
+            until, is_known = (
+                self._clock() + believed_s(answer, self._settings.tables_ttl_s),
+                isinstance(answer, Rows),
+            )
+            self._kept.put(key, _Listed(index, snapshot_id, until, is_known))
+            return SmallFiles(index, is_known)
+
+    def is_under_way(self, facts: TableFacts, known: SessionMetadata) -> bool:
+        """Whether some session of the same user is asking for the small files of a table at this moment."""
+        table, owner = facts.full_name, known.owner
+        return bool(owner) and table is not None and self._kept.is_under_way(_Key(owner or (), table, ()))
 
     def _fetched(
         self, table: TableName, columns: tuple[Column, ...]

@@ -11,10 +11,11 @@ from support.played_sessions import DETAILS, Script, failed, of, played, rows, s
 from support.text_session import TextSession
 
 from proxy.config.config import Config
-from proxy.config.rewriting import FilesSection, RewriteSection, SplitsSection
+from proxy.config.rewriting import CatalogSection, FilesSection, RewriteSection, SplitsSection
 from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.operations.query import FailureKind, QueryResult
 from proxy.session.catalog.file_index import FILES_WITH_ROW_GROUPS_MAX, files_query
+from proxy.session.catalog.metadata_cache import MetadataCache
 from proxy.session.explain.text import text
 from proxy.session.explain.view import view
 from proxy.session.feedback.cost_gate import CostGate, GateReport, StatementKey
@@ -43,6 +44,7 @@ def described(size_bytes: int) -> tuple[str, QueryResult]:
 
 
 T = described(FILES * 5_000)
+SIZE_OF_T = ("Statistics", f"{FILES * 5_000} bytes", "")
 D = ("DESCRIBE TABLE EXTENDED `d`", rows(("x", "int", ""), ("g", "int", ""), *DETAILS))
 KEYS = "SELECT d.`x` AS key, typeof(d.`x`) AS type FROM d WHERE (d.g = 1) LIMIT 5001"
 TWO_SLOTS = ("EXPLAIN SELECT * FROM range(1)", plan("*(1) Range (0, 1, step=1, splits=2)"))
@@ -132,6 +134,37 @@ def test_what_is_known_of_splits_is_used_while_it_is_asked_for_again() -> None:
     assert played(one.rewrite(PLAIN), []).beside is None
 
 
+def test_sums_are_not_grouped_by_types_that_have_expired() -> None:
+    now, sums = 0.0, "SELECT sum(x) FROM t"
+    shared = SharedState.of(Config(files=FilesSection(index="s.files"), splits=ON), lambda: now)
+    one = TextSession(shared)
+    learn(one, sums, DESCRIBED, BESIDE)
+    assert GROUPED in sent(one.rewrite(sums), [])
+    now = 250.0
+    # The table may have been replaced past the proxy.
+    as_doubles = rows(("x", "double", ""), ("v", "string", ""), *DETAILS, *NAMED, SIZE_OF_T)
+    learn(one, sums, [], [(T[0], as_doubles)])
+    assert sent(one.rewrite(sums), []) == sums
+
+
+def test_while_a_statement_has_the_files_asked_for_the_next_one_is_not_left_alone_for_long() -> None:
+    one = session()
+    first = played(one.rewrite(PLAIN), DESCRIBED)
+    assert first.beside is not None
+    assert next(first.beside).sql == listed()[0]
+    assert sent(one.rewrite(PLAIN), []) == PLAIN
+    assert first.beside.send(listed()[1]).sql == PACKED[0][0]
+    first.beside.close()
+    assert not one.is_quick(PLAIN)
+
+
+def test_what_is_forgotten_includes_that_statements_keep_their_splits() -> None:
+    metadata = MetadataCache(CatalogSection(), lambda: 0.0).of_nobody_else()
+    metadata.ungrouped.add(PLAIN)
+    metadata.forget()
+    assert not metadata.ungrouped.holds(PLAIN)
+
+
 @pytest.mark.parametrize("kind", [FailureKind.DEADLINE, FailureKind.REJECTED])
 def test_an_index_that_could_not_be_read_is_asked_again_beside_a_statement(kind: FailureKind) -> None:
     now = 0.0
@@ -174,6 +207,42 @@ def test_the_files_of_an_iceberg_table_of_large_files_are_not_listed() -> None:
     assert sent(one.rewrite(PLAIN), [OF_ICEBERG]) == PLAIN
     learn(one, PLAIN, [], [OWNER, summed_up("`c`.`d`.`t`", 100, 100 << 30)])
     assert one.is_quick(PLAIN)
+
+
+def test_an_iceberg_table_that_has_got_many_small_files_is_asked_again_in_time() -> None:
+    now, name = 0.0, "`c`.`d`.`t`"
+    one = TextSession(SharedState.of(Config(splits=ON), lambda: now))
+    assert sent(one.rewrite(PLAIN), [OF_ICEBERG]) == PLAIN
+    learn(one, PLAIN, [], [OWNER, summed_up(name, 3, 15_000)])
+    assert one.is_quick(PLAIN)
+    now = 301.0
+    assert not one.is_quick(PLAIN)
+    asked = [OF_ICEBERG, summed_up(name, FILES, FILES * 5_000), sized(name, FILES), *PACKED[:-1], PLANNED]
+    learn(one, PLAIN, [], asked)
+    assert "COALESCE(100)" in sent(one.rewrite(PLAIN), [])
+
+
+def test_an_iceberg_table_that_was_not_told_of_in_time_is_asked_again() -> None:
+    now, name = 0.0, "`c`.`d`.`t`"
+    one = TextSession(SharedState.of(Config(splits=ON), lambda: now))
+    assert sent(one.rewrite(PLAIN), [OF_ICEBERG]) == PLAIN
+    learn(one, PLAIN, [], [OWNER, (summed_up(name, 0, 0)[0], failed(FailureKind.DEADLINE))])
+    assert sent(one.rewrite(PLAIN), []) == PLAIN
+    assert one.is_quick(PLAIN)
+    now = 61.0
+    assert not one.is_quick(PLAIN)
+
+
+def test_an_iceberg_table_is_not_grouped_by_a_snapshot_that_has_expired() -> None:
+    now, name = 0.0, "`c`.`d`.`t`"
+    one = TextSession(SharedState.of(Config(splits=ON), lambda: now))
+    assert sent(one.rewrite(PLAIN), [OF_ICEBERG]) == PLAIN
+    learn(
+        one, PLAIN, [], [OWNER, summed_up(name, FILES, FILES * 5_000), sized(name, FILES), *PACKED[:-1], PLANNED]
+    )
+    now = 90.0
+    learn(one, PLAIN, [], [OF_ICEBERG])
+    assert "COALESCE(100)" in sent(one.rewrite(PLAIN), [])
 
 
 @pytest.mark.parametrize(
