@@ -25,16 +25,7 @@ UNCHOSEN = [setting("minPartitionNum", "<undefined>"), setting("maxPartitionNum"
 SIZES = [setting("maxPartitionBytes", "134217728b"), setting("openCostInBytes", "4MB")]
 
 
-def collects(value: str) -> tuple[str, QueryResult]:
-    """Whether rows are fetched partition by partition."""
-    name = "spark.sql.thriftServer.incrementalCollect"
-    return f"SET {name}", rows((name, value))
-
-
-WHOLE = collects("false")
-
-
-SETTINGS = [RANGE, *UNCHOSEN, *SIZES, WHOLE]
+SETTINGS = [RANGE, *UNCHOSEN, *SIZES]
 
 
 EXPLAIN = "EXPLAIN SELECT * FROM `d`.`t`"

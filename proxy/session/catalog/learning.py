@@ -14,8 +14,10 @@ from proxy.operations.query import Query, QueryResult
 
 T = TypeVar("T")
 
-# A run that was handed out may find no connection, and nobody hears of that: it is not tried again at once, nor
-# logged again and again. One that runs for longer asks for a large list, which no second run fetches beside it.
+# A run that was handed out may find no connection, or its statement is dropped, and nobody hears of that: it is
+# not tried again at once, nor logged again and again.
+_BEGUN_WITHIN_S: Final = 5.0
+# A run that takes longer asks for a large list, which no second run fetches beside it.
 _UNDER_WAY_S: Final = 60.0
 # The pause behind a run: the next one may not find out either what this one did not.
 _PAUSE_S: Final = 1.0
@@ -50,12 +52,14 @@ class Learning:
         with self._lock:
             if self._until > self._clock():
                 return None
-            self._until = self._clock() + _UNDER_WAY_S
+            self._until = self._clock() + _BEGUN_WITHIN_S
         return self._while_unchanged(asking, is_session_unchanged)
 
     def _while_unchanged(
         self, asking: Generator[Query, QueryResult, object], is_session_unchanged: Callable[[], bool]
     ) -> Generator[Query, QueryResult, None]:
+        with self._lock:
+            self._until = self._clock() + _UNDER_WAY_S
         try:
             query = next(asking)
             while True:

@@ -42,11 +42,11 @@ _CHOSEN = ("minPartitionNum", "maxPartitionNum")
 _UNSET = "<undefined>"
 _OFF = frozenset({"false", _UNSET})
 _DEFAULT_SIZES = Packing(slots=1)
-# With true, rows are fetched task by task: the first ones would come once a task has read several splits.
-_BY_TASK_SQL = "SET spark.sql.thriftServer.incrementalCollect"
-# With true, the tasks that run at once are those of a cluster that grows only as tasks wait for it. The others say
-# another number than that of the cores.
+# Asked for scans that nothing narrows alone. With true, rows are fetched task by task: the first ones would come
+# once a task has read several splits. With true for the second one, the tasks that run at once are those of a
+# cluster that grows only as tasks wait for it. The others say another number than that of the cores.
 _FIXED_SLOTS = (
+    ("SET spark.sql.thriftServer.incrementalCollect", _OFF),
     ("SET spark.dynamicAllocation.enabled", _OFF),
     ("SET spark.default.parallelism", {_UNSET}),
     ("SET spark.sql.leafNodeDefaultParallelism", {_UNSET}),
@@ -272,8 +272,6 @@ def _ask_packing(deadline_s: float) -> _Asking[Packing | None]:
     split_bytes = read_size(_setting((yield _query(f"SET {_SETTINGS}{_SPLIT_BYTES}", deadline_s))))
     open_cost = read_size(_setting((yield _query(f"SET {_SETTINGS}{_OPEN_COST}", deadline_s))))
     if (split_bytes, open_cost) != (_DEFAULT_SIZES.split_bytes_max, _DEFAULT_SIZES.open_cost_bytes):
-        return None
-    if _setting((yield _query(_BY_TASK_SQL, deadline_s))).lower() not in _OFF:
         return None
     return Packing(slots)
 

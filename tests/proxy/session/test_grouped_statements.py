@@ -56,6 +56,7 @@ def setting(name: str, value: str) -> tuple[str, QueryResult]:
 
 
 FIXED: Script = [
+    setting("spark.sql.thriftServer.incrementalCollect", "false"),
     setting("spark.dynamicAllocation.enabled", "false"),
     setting("spark.default.parallelism", "<undefined>"),
     setting("spark.sql.leafNodeDefaultParallelism", "<undefined>"),
@@ -293,12 +294,19 @@ def test_a_table_of_few_or_large_files_is_left_alone_by_a_look_at_the_text(index
 @pytest.mark.parametrize(
     "told",
     [
-        [setting("spark.dynamicAllocation.enabled", "true")],
-        [FIXED[0], setting("spark.default.parallelism", "4")],
-        [*FIXED[:2], setting("spark.sql.leafNodeDefaultParallelism", "2")],
+        [setting("spark.sql.thriftServer.incrementalCollect", "true")],
+        [FIXED[0], setting("spark.dynamicAllocation.enabled", "true")],
+        [*FIXED[:2], setting("spark.default.parallelism", "4")],
+        [*FIXED[:3], setting("spark.sql.leafNodeDefaultParallelism", "2")],
         [(FIXED[0][0], failed(FailureKind.DEADLINE))],
     ],
-    ids=["executors may be added", "slots are told", "slots of scans are told", "nothing is told"],
+    ids=[
+        "rows are fetched task by task",
+        "executors may be added",
+        "slots are told",
+        "slots of scans are told",
+        "nothing is told",
+    ],
 )
 def test_where_it_is_not_certain_how_many_tasks_run_at_once_a_plain_scan_is_left_alone(told: Script) -> None:
     one = session()

@@ -1,7 +1,8 @@
 """Which scans ask for fewer splits, narrowed or not, and which are left to Spark."""
 
 import json
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -389,6 +390,29 @@ def test_a_scan_that_nothing_narrows_keeps_its_splits_without_the_rule() -> None
     off = replace(PLAIN, rules_off=frozenset({Rule.SPLITS}))
     assert rewritten("SELECT v FROM t", limits=off).text == "SELECT v FROM t"
     assert rewritten("SELECT v FROM t", limits=PLAIN, packing=None).text == "SELECT v FROM t"
+
+
+@dataclass(frozen=True)
+class CountedPacking(Packing):
+    """A packing that counts how often files are packed by it."""
+
+    times: list[int] = field(default_factory=list, compare=False)
+
+    def bytes_max(self, sizes: Sequence[int]) -> int:
+        self.times.append(len(sizes))
+        return super().bytes_max(sizes)
+
+
+def test_files_of_a_scan_that_nothing_narrows_are_packed_once() -> None:
+    packing = CountedPacking(slots=2, split_bytes_max=1 << 20, open_cost_bytes=1 << 20, has_fixed_slots=True)
+    assert "COALESCE(10)" in rewritten("SELECT v FROM t", limits=PLAIN, packing=packing).text
+    assert packing.times
+    packing.times.clear()
+    assert "COALESCE(10)" in rewritten("SELECT t.v FROM t", limits=PLAIN, packing=packing).text
+    assert packing.times == []
+    # The table has grown meanwhile.
+    grown = replace(T, size_bytes=1_000 * FILES + (1 << 20) + 1)
+    assert rewritten("SELECT v FROM t", grown, PLAIN, packing).text == "SELECT v FROM t"
 
 
 def test_where_it_is_not_known_how_spark_packs_files_it_is_left_to_spark() -> None:

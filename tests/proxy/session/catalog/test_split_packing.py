@@ -8,10 +8,8 @@ from support.packing_answers import (
     SETTINGS,
     SIZES,
     UNCHOSEN,
-    WHOLE,
     Clock,
     T,
-    collects,
     nothing_known,
     plan,
     setting,
@@ -133,9 +131,6 @@ def test_what_is_not_read_from_files_that_spark_packs_is_left_alone(text: str) -
         [RANGE, *UNCHOSEN, setting("maxPartitionBytes", "half"), SIZES[1]],
         [RANGE, *UNCHOSEN, setting("maxPartitionBytes", "64MB"), SIZES[1]],
         [RANGE, *UNCHOSEN, SIZES[0], setting("openCostInBytes", "134217728")],
-        # Rows are fetched partition by partition.
-        [RANGE, *UNCHOSEN, *SIZES, collects("true")],
-        [RANGE, *UNCHOSEN, *SIZES, (WHOLE[0], failed(FailureKind.DEADLINE))],
     ],
 )
 def test_settings_that_are_chosen_or_not_understood_leave_all_to_spark(
