@@ -77,7 +77,9 @@ class FileIndex:
     _bounds: dict[str, ColumnBounds] = field(default_factory=dict, init=False, repr=False, compare=False)
     _costs: dict[str, FileCosts] = field(default_factory=dict, init=False, repr=False, compare=False)
     # Dashboards read the same files over and over: to pack 50,000 takes a tenth of a second.
-    _groupings: dict[_Packed, Grouping | None] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _groupings: dict[_Packed, tuple[Grouping | None]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @classmethod
     def of_rows(cls, rows: Iterable[Sequence[object]], type_names: Mapping[str, str]) -> FileIndex:
@@ -130,15 +132,17 @@ class FileIndex:
         None where they are too many to compute, or the table has outgrown its index by the size that it has.
         """
         asked = _Packed(among, packing, limits, size_bytes)
-        if asked not in self._groupings:
-            found = None
-            if not has_outgrown(size_bytes, self.files, packing):
-                kept = self.misses(_ALL_ROWS, among)
-                found = grouping(kept.kept_sizes, packing, limits, kept.kept_rows)
-            if len(self._groupings) >= GROUPINGS_MAX:
-                self._groupings.clear()
-            self._groupings[asked] = found
-        return self._groupings.get(asked)
+        known = self._groupings.get(asked)
+        if known is not None:
+            return known[0]
+        found = None
+        if not has_outgrown(size_bytes, self.files, packing):
+            kept = self.misses(_ALL_ROWS, among)
+            found = grouping(kept.kept_sizes, packing, limits, kept.kept_rows)
+        if len(self._groupings) >= GROUPINGS_MAX:
+            self._groupings.clear()
+        self._groupings[asked] = (found,)
+        return found
 
     def bounds(self, column: str) -> ColumnBounds | None:
         """The bounds of all files in a column, or None if it is not indexed."""
