@@ -30,6 +30,7 @@ from demo.proxy_process import proxy_process
 _DATABASE = "small_files"
 _STATEMENTS = ("narrowed", "joined", "plain")
 _INDEX = f"{_DATABASE}.file_index"
+_PROXIED = "proxied"
 _ROWS_OF_A_FILE = 250
 _ROWS_MAX = 1_000_000_000
 # The query asks for most of eight days, so that the scan is narrowed and most of its files are left.
@@ -67,6 +68,15 @@ class Report:
 
 
 @dataclass(frozen=True)
+class _Round:
+    """One statement of each client at once: the seconds of each, of all, and processor time if it is known."""
+
+    seconds: Sequence[float]
+    elapsed_s: float
+    processor_s: float | None
+
+
+@dataclass(frozen=True)
 class Bench:
     """The server, the proxy in front of it, and the statements."""
 
@@ -89,8 +99,22 @@ class Bench:
         }
 
     def measured(self, layout: str, statement: str, clients: int, runs: int) -> list[Measured]:
-        """Each side with so many clients, one side after the other."""
-        return [self._side(layout, statement, name, clients, runs) for name in self.sides]
+        """Both sides with so many clients, in turns: the side that goes first is another one in each round."""
+        sql = self.statements[statement]
+        with ExitStack() as stack:
+            pool = stack.enter_context(ThreadPoolExecutor(clients))
+            sessions = {
+                name: [stack.enter_context(closing(connect(endpoint))) for _ in range(clients)]
+                for name, endpoint in self.sides.items()
+            }
+            # Whatever is learned beside statements is known from here on.
+            _ = run(sessions[_PROXIED][0], f"EXPLAIN REWRITE {sql}")
+            tasks = {name: self._tasks(opened[0], sql) for name, opened in sessions.items()}
+            rounds: dict[str, list[_Round]] = {name: [] for name in sessions}
+            for number in range(runs):
+                for name in reversed(sessions) if number % 2 else sessions:
+                    rounds[name].append(self._round(pool, sessions[name], sql))
+        return [_measured(layout, statement, name, tasks[name], clients, rounds[name]) for name in rounds]
 
     def answers(self, statement: str) -> list[list[Row]]:
         """The answer of each side."""
@@ -100,18 +124,11 @@ class Bench:
                 found.append(run(session, self.statements[statement]))
         return found
 
-    def _side(self, layout: str, statement: str, name: str, clients: int, runs: int) -> Measured:
-        sql = self.statements[statement]
-        with ExitStack() as stack:
-            sessions = [stack.enter_context(closing(connect(self.sides[name]))) for _ in range(clients)]
-            tasks = self._tasks(sessions[0], sql)
-            with ThreadPoolExecutor(clients) as pool:
-                start, began_s = time.monotonic(), self._processor_s()
-                taken = list(pool.map(lambda session: _seconds(session, sql, runs), sessions))
-                elapsed_s, ended_s = time.monotonic() - start, self._processor_s()
-        seconds, count = median(one for times in taken for one in times), clients * runs
-        spent_s = None if began_s is None or ended_s is None else (ended_s - began_s) / count
-        return Measured(layout, statement, name, clients, tasks, seconds, count / elapsed_s, spent_s)
+    def _round(self, pool: ThreadPoolExecutor, sessions: list[hive.Connection], sql: str) -> _Round:
+        start, began_s = time.monotonic(), self._processor_s()
+        taken = list(pool.map(lambda session: _seconds(session, sql), sessions))
+        elapsed_s, ended_s = time.monotonic() - start, self._processor_s()
+        return _Round(taken, elapsed_s, None if began_s is None or ended_s is None else ended_s - began_s)
 
     def _processor_s(self) -> float | None:
         server_s, proxy_s = map(processor_s, (self.server.pid, self.proxy_pid))
@@ -125,13 +142,20 @@ class Bench:
         return self.server.ui.tasks(after=before)
 
 
-def _seconds(session: hive.Connection, sql: str, runs: int) -> list[float]:
-    taken = []
-    for _ in range(runs):
-        start = time.monotonic()
-        _ = run(session, sql)
-        taken.append(time.monotonic() - start)
-    return taken
+def _seconds(session: hive.Connection, sql: str) -> float:
+    start = time.monotonic()
+    _ = run(session, sql)
+    return time.monotonic() - start
+
+
+def _measured(  # noqa: PLR0913, PLR0917 - what was measured, and the figures
+    layout: str, statement: str, side: str, tasks: int, clients: int, rounds: Sequence[_Round]
+) -> Measured:
+    seconds, count = [one for each in rounds for one in each.seconds], clients * len(rounds)
+    spent_s = [each.processor_s for each in rounds if each.processor_s is not None]
+    processor = sum(spent_s) / count if len(spent_s) == len(rounds) else None
+    per_second = count / sum(each.elapsed_s for each in rounds)
+    return Measured(layout, statement, side, clients, tasks, median(seconds), per_second, processor)
 
 
 def _ensure(server: PipelineServer, table: str, files: int, rows_of_a_file: int, progress: Progress) -> None:
@@ -170,11 +194,15 @@ def running(  # noqa: PLR0913, PLR0917 - one parameter per option
         server = stack.enter_context(pipeline_server(directory / "server", memory=memory))
         _ensure(server, table, files, rows_of_a_file, progress)
         # Where grouping pays is measured here, so nothing but the setting keeps the splits of any number of rows.
-        limits = f"splits.saved_min={saved_min}", f"splits.rows_per_saved_max={_ROWS_MAX}"
-        settings = f"files.index={_INDEX}", "rewrite.cost_gate=false", "splits.unnarrowed_scans=true", *limits
+        limits = (
+            "splits.unnarrowed_scans=true",
+            f"splits.saved_min={saved_min}",
+            f"splits.rows_per_saved_max={_ROWS_MAX}",
+        )
+        settings = f"files.index={_INDEX}", "rewrite.cost_gate=false", *limits
         options = tuple(part for setting in settings for part in ("--set", setting))
         proxy = stack.enter_context(proxy_process(server.endpoint, directory / "proxy", options=options))
-        sides = {"direct": server.endpoint, "proxied": proxy.endpoint}
+        sides = {"direct": server.endpoint, _PROXIED: proxy.endpoint}
         yield Bench(server, sides, table, proxy.child.process.pid)
 
 

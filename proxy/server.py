@@ -98,7 +98,9 @@ class Proxy:
             pool,
             process.handles,
             RewriteService(sessions, pool, self.slots),
-            BackgroundRunner(RunnerSettings("a shadow run", dialer, at_once_max=config.shadow.at_once_max), pool),
+            BackgroundRunner(
+                RunnerSettings("a run beside a statement", dialer, at_once_max=config.shadow.at_once_max), pool
+            ),
             KeyChecks(
                 BackgroundRunner(
                     RunnerSettings(

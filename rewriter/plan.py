@@ -118,6 +118,11 @@ class Plan:
         wanted = (scan.reference.name for scan in self.scans if _may_have_fewer_splits(scan, answers))
         return tuple(dict.fromkeys(wanted))
 
+    @property
+    def may_be_grouped(self) -> bool:
+        """True if a scan may be read in fewer splits although nothing narrows it."""
+        return any(scan.grouped_within is not None for scan in self.scans)
+
     def grouped_alone(self, answers: Mapping[KeyQuery, KeyAnswer]) -> frozenset[TableName]:
         """The tables of which nothing is wanted but the sizes of files, for scans that nothing narrows."""
         grouped = {scan.reference.name for scan in self.scans if scan.grouped_within is not None}

@@ -14,7 +14,7 @@ from rewriter.domains.keyset import KeySet
 from rewriter.domains.literals import UnreadableKeyError
 from rewriter.files.file_index import FileIndex, Selection
 from rewriter.files.row_groups import RowGroupCount
-from rewriter.files.splits import Grouping, SplitHints, grouping, has_outgrown
+from rewriter.files.splits import Grouping, SplitHints, grouping
 from rewriter.plan import FEW_KEYS, KeyAnswer, Plan, effective_reducers, key_count
 from rewriter.predicates.metastore_filter import can_name
 from rewriter.predicates.partition_predicate import Budget
@@ -191,10 +191,9 @@ def _grouped(outcome: ScanOutcome, layout: TableLayout, limits: RewriteLimits) -
         return outcome
     if not layout.packing.has_fixed_slots:
         return outcome
-    if Rule.SPLITS in limits.rules_off or has_outgrown(facts.size_bytes, layout.index.files):
+    if Rule.SPLITS in limits.rules_off:
         return outcome
-    kept = layout.index.misses(Cover.all(), within)
-    splits = grouping(kept.kept_sizes, layout.packing, layout.group_limits, kept.kept_rows)
+    splits = layout.index.grouping(within, layout.packing, layout.group_limits, facts.size_bytes)
     parts = frozenset({Rule.SPLITS}) if splits is not None and splits.hint is not None else frozenset[Rule]()
     return replace(outcome, splits=splits, parts=parts)
 

@@ -116,7 +116,7 @@ class ShadowSection(Section, frozen=True):
     # Expert. Time for a comparison in all: five such queries where the answers differ.
     total_s: Seconds = 300.0
     # Comparisons at once, all workers together. Each takes one of the backend's threads, and as many cores as the
-    # client's own statement.
+    # client's own statement. Runs that ask about splits beside a statement (docs/decisions/0040) count as well.
     at_once_max: Annotated[Count, AFTER_RESTART] = 2
     # A file to which answers that differed are added, with both texts. Empty: they are only counted and logged.
     differences_path: Annotated[str, AFTER_RESTART] = ""
@@ -196,13 +196,14 @@ class FilesSection(Section, frozen=True):
 
 
 class SplitsSection(Section, frozen=True):
-    """Scans of many small files, read in fewer tasks. Needs the file index, which knows their sizes."""
+    """Scans of many small files, read in fewer tasks. Their sizes are known of the file index, or of Iceberg."""
 
     # Narrowed scans get a COALESCE hint (docs/decisions/0026).
     enabled: bool = True
-    # Scans that nothing narrows get the hint too (docs/decisions/0040). Off, because the number of tasks is fixed
-    # by what is known before the statement runs: it is too small where a cluster has grown since
-    # (`spark.dynamicAllocation.enabled`, with which these scans keep their tasks), or where the index is old.
+    # Scans that nothing narrows get the hint too, where it cannot lose much: executors are not added while
+    # statements run, the table's size is told and is that of its index, and its sums are exact
+    # (docs/decisions/0040). Nothing is waited for. Off, until statements of many kinds have been compared with
+    # their originals: sums of floating-point numbers that a statement hides would differ in their last digits.
     unnarrowed_scans: bool = False
     # Expert. Splits, as Spark packs them, that one task is to read at most. A hundred tasks become ten; with many
     # more the last task to end may take as long as the others saved.

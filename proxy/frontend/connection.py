@@ -383,7 +383,7 @@ class Connection:
         self._statements_rewritten += dispatch.text != statement.text
         if self._relay.phase is Phase.HELD:
             self._execute(self._relay.release(dispatch))
-            self._run_shadow(dispatch, handle)
+            self._run_beside(dispatch, handle)
         else:
             tell_outcome(dispatch, Outcome(OutcomeKind.NOT_SENT, 0.0), self._name)
 
@@ -394,10 +394,10 @@ class Connection:
             return False
         return self._context.key_checks.has_room_at(lease.address, self._relay.credentials)
 
-    def _run_shadow(self, dispatch: Dispatch, handle: SessionHandle) -> None:
+    def _run_beside(self, dispatch: Dispatch, handle: SessionHandle) -> None:
         credentials = self._relay.credentials
-        if dispatch.shadow is not None and credentials is not None and self._backend.lease is not None:
-            _ = self._context.shadow_runner.start(handle, credentials, dispatch.shadow, self._backend.lease)
+        if dispatch.beside is not None and credentials is not None and self._backend.lease is not None:
+            _ = self._context.shadow_runner.start(handle, credentials, dispatch.beside, self._backend.lease)
 
     def _opened(self, configuration: Mapping[str, str] | None, user: str | None) -> SessionOpening | None:
         credentials = self._relay.credentials

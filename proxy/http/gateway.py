@@ -223,15 +223,15 @@ class Gateway:
     def _run_beside(self, dispatch: Dispatch, tracked: TrackedStatement, upstream: Upstream) -> None:
         """Run the queries that are to be asked in the session meanwhile."""
         check = tracked.pending_check
-        if dispatch.shadow is None and check is None:
+        if dispatch.beside is None and check is None:
             return
         credentials, lease = upstream.credentials, self._context.backends.lease_for_proxy(upstream.backend)
         if check is not None:
             if lease is None:
                 self._context.key_checks.ask_first_at(upstream.backend.member.address, credentials)
             self._context.key_checks.start(tracked.session, credentials, check, lease)
-        elif dispatch.shadow is not None and credentials is not None and lease is not None:
-            _ = self._context.shadow_runner.start(tracked.session, credentials, dispatch.shadow, lease)
+        elif dispatch.beside is not None and credentials is not None and lease is not None:
+            _ = self._context.shadow_runner.start(tracked.session, credentials, dispatch.beside, lease)
         if lease is not None:
             lease.release()
 

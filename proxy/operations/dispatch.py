@@ -53,6 +53,11 @@ def ignore_outcome(_: Outcome) -> None:
     """An outcome listener that does nothing."""
 
 
+def never_own_fault(_: str) -> bool:
+    """A test of failures by which each may come from the rewrite."""
+    return False
+
+
 def always() -> bool:
     """A premise that always holds."""
     return True
@@ -96,6 +101,8 @@ class Dispatch:
     fall_back_on: str = ""
     # Once they no longer hold, the answer to `text` is dropped and the statement falls back.
     premises: Premises = Premises()
+    # True for messages of failures that the original has too: the statement does not fall back, or run twice.
+    is_own_fault: Callable[[str], bool] = never_own_fault
     # The check of the remembered keys in `text`: until it has ended, the client is not told of the operation.
     check: KeyCheck | None = None
     # Set if `text` writes and is not the original.
@@ -107,5 +114,6 @@ class Dispatch:
     on_operation: Callable[[str], None] = ignore_operation
     # Names the statement in log lines and in the history.
     statement_id: str = "-"
-    # Queries of a shadow run, asked meanwhile in the same session on a connection of our own, if there is room.
-    shadow: Generator[Query, QueryResult, object] | None = None
+    # Queries that are asked meanwhile in the same session on a connection of our own, if there is room: those of a
+    # shadow run, or those whose answers later statements are decided by.
+    beside: Generator[Query, QueryResult, object] | None = None

@@ -133,6 +133,8 @@ class TrackedStatement:
             return False
         if failure is not None and now - self.sent_at > within_s and not self.is_out_of_date(failure):
             return False
+        if failure is not None and self.dispatch.is_own_fault(failure):
+            return False
         return self.state is StatementState.SENT or self.dispatch.premises.is_session_unchanged()
 
     def is_out_of_date(self, message: str) -> bool:

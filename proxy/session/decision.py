@@ -41,10 +41,17 @@ class DecisionTerms:
     run_key_queries: bool = True
     # Whether a user asks for an explanation: then stages run although the statement is left alone.
     is_explained: bool = False
+    # Whether the statement is compared beside its original, which does not wait for it.
+    is_compared: bool = False
     # The remembered keys that may be used beside those that the settings allow.
     keys: KeyTerms = ASK_FIRST
     # Whether the session is still in this state: answers that it gets later are not those of the state.
     is_session_unchanged: Callable[[], bool] = always
+
+    @property
+    def waits_for_splits(self) -> bool:
+        """Whether it is asked how many splits there are before anything is sent, and not beside it."""
+        return self.is_explained or self.is_compared
 
     @property
     def due_s(self) -> float:
@@ -105,6 +112,8 @@ class Decision:
     quarantined: tuple[QuarantineEntry, ...] = ()
     # None where its keys were asked for.
     unchecked: UncheckedKeys | None = None
+    # Questions to ask while it runs, whose answers later statements are read in fewer splits by.
+    beside: Queries[None] | None = field(default=None, repr=False)
 
     @property
     def text(self) -> str:
@@ -138,8 +147,9 @@ class Decision:
 
     def run(self, listings: SessionListings) -> Run | None:
         """The run that the cost gate learns from once the statement has ended; None without a lesson."""
-        # The gate left it alone, and it has fewer splits all the same.
-        is_left = self.rewrite is not None and self.gate_report is not None and self.gate_report.leaves
+        # The gate left it alone, and it may have fewer splits all the same.
+        is_left = self.gate_report is not None and self.gate_report.leaves
+        is_left = is_left and (self.rewrite is not None or self.skip is SkipReason.NOT_WORTH_IT)
         if self.key is None or self.plan is None or is_left:
             # It was left alone: by the gate itself, whatever the number of its splits, or for a while.
             return Run(self.key, Way.ORIGINAL, listings, facts=self.facts) if self.key is not None else None

@@ -13,7 +13,9 @@ from proxy.config.config import Config
 from proxy.operations.key_check import CheckVerdict
 from proxy.operations.query import Query, QueryResult
 from proxy.operations.tracked_statements import KEPT_CALL_BYTES_MAX
+from proxy.session.catalog.file_index import words
 from proxy.session.catalog.iceberg_snapshots import SnapshotRead
+from proxy.session.catalog.learning import at_hand
 from proxy.session.consistency.read_set import ReadSet
 from proxy.session.consistency.write_fence import Fence
 from proxy.session.decision import Decision, DecisionTerms, UncheckedKeys
@@ -50,6 +52,12 @@ T = TypeVar("T")
 # The part of a call that is not the statement: a handle, settings and the fields' own bytes.
 _CALL_BYTES: Final = 1024
 
+# Aggregates whose results depend on the order of rows for some types.
+_SUMMING: Final = frozenset({"sum", "avg"})
+
+# Reasons to leave a statement alone that say nothing of its splits.
+_PASSING: Final = frozenset({SkipReason.QUARANTINED, SkipReason.NO_MEMORY})
+
 
 class DecisionRun:
     """A statement and the decision about it as far as it has come. Used once.
@@ -69,7 +77,12 @@ class DecisionRun:
     ) -> None:
         self._shared = shared
         # What has expired may be used where it is asked for again while the statement runs.
-        self._catalog = replace(catalog, due_s=terms.due_s, is_session_unchanged=terms.is_session_unchanged)
+        self._catalog = replace(
+            catalog,
+            due_s=terms.due_s,
+            is_session_unchanged=terms.is_session_unchanged,
+            believes_ungrouped=not terms.waits_for_splits,
+        )
         self._settings = catalog.settings_at_hand
         self._listings = listings
         self._statement = statement
@@ -89,6 +102,10 @@ class DecisionRun:
         self._rewrite: Rewrite | None = None
         self._read_set: ReadSet | None = None
         self._unchecked: UncheckedKeys | None = None
+        # The statement as it was parsed: where keys are not worth asking for, it may be read in fewer splits.
+        self._parsed: Statement | None = None
+        # True if something that decides about splits is not known or has expired.
+        self._lacks_splits = False
         # For explain alone.
         self._file_counts: Mapping[TableName, FileCounts] = {}
         self._key_ages: Mapping[KeyQuery, float] = {}
@@ -103,7 +120,12 @@ class DecisionRun:
 
     def _decision(self) -> Queries[Decision]:
         self._start = start = self._shared.clock()
-        yield from self._timings.noted(self._stages(), self._shared.clock)
+        if self._is_for_splits_alone:
+            self._group_at_hand()
+        else:
+            yield from self._timings.noted(self._stages(), self._shared.clock)
+            if self._skip is SkipReason.NOT_WORTH_IT and self._may_be_grouped() and not self._terms.is_explained:
+                self._group_at_hand()
         if self._terms.is_explained:
             yield from self._look_up_for_explain(start)
         elif self._rewrite is not None:
@@ -131,11 +153,24 @@ class DecisionRun:
             key_ages=self._key_ages,
             quarantined=self._quarantined,
             unchecked=self._unchecked,
+            beside=self._learning(),
         )
+
+    def learn_splits(self) -> Queries[None]:
+        """Ask for all that decides how many splits the scans of a statement are read in."""
+        self._catalog = replace(self._catalog, due_s=0.0)
+        try:
+            statement = yield from self._classify()
+            limits = self._limits()
+            planned = (yield from self._make_plan(statement, limits)) if statement is not None else None
+            if planned is not None:
+                _ = yield from self._files_of(self._catalog, planned, {}, _of_splits_alone(limits), of_all=True)
+        finally:
+            self._shared.analysis.give_back(self._room)
 
     def _stages(self) -> Queries[None]:
         key = self._known_key()
-        if key is not None and self._is_left(key) and not self._may_be_grouped():
+        if key is not None and self._is_left(key):
             return
         statement = yield from self._classify()
         if statement is None:
@@ -143,10 +178,9 @@ class DecisionRun:
             return
         if key is None:
             key = self._key_of(statement)
-            if self._is_left(key) and not self._may_be_grouped():
+            if self._is_left(key):
                 return
-        has_small_files = may_read_small_files(self._statement, self._shared.config, self._catalog)
-        limits = limits_of(self._shared, self._terms, has_small_files=has_small_files)
+        limits = self._limits()
         # The fence sees every write from here on: descriptions and keys are read after it is opened.
         fence = self._shared.writes.open()
         planned = yield from self._make_plan(statement, limits)
@@ -157,18 +191,26 @@ class DecisionRun:
             return
         if not self._is_over():
             yield from self._weigh(planned, key)
-        if self._skip is SkipReason.NOT_WORTH_IT and (yield from self._group(planned, limits, fence)):
-            return
         if self._is_over():
+            return
+        if self._skip is SkipReason.NOT_WORTH_IT and (yield from self._group(planned, limits, fence)):
             return
         planned, answers = yield from self._ask(planned, limits, fence)
         yield from self._apply(planned, answers, limits, fence)
 
+    def _limits(self) -> RewriteLimits:
+        return limits_of(self._shared, self._terms, has_small_files=self._may_be_grouped())
+
     def _may_be_grouped(self) -> bool:
-        """Whether a statement that is not worth its keys may be read in fewer splits all the same."""
+        """Whether scans of the statement may be read in fewer splits though nothing narrows them."""
+        return may_read_small_files(self._statement, self._shared.config, self._catalog)
+
+    @property
+    def _is_for_splits_alone(self) -> bool:
+        """Whether nothing can come of the statement but fewer splits, which no query is waited for."""
         config, catalog = self._shared.config, self._catalog
-        is_known = self._skip is SkipReason.NOT_WORTH_IT and catalog.may_name_small_files(self._statement)
-        return bool(is_known) and may_read_small_files(self._statement, config, catalog)
+        is_narrowed = self._terms.waits_for_splits or may_narrow_rows(self._statement, config, catalog)
+        return not is_narrowed and may_read_small_files(self._statement, config, catalog)
 
     def _is_over(self) -> bool:
         return self._skip is not None and not self._terms.is_explained
@@ -189,7 +231,7 @@ class DecisionRun:
             may_be_narrowed = may_narrow(statement, config, self._catalog)
         has_file_index = bool(config.files.index) and may_be_narrowed
         has_views = may_read_views(statement, config, self._catalog)
-        has_small_files = may_read_small_files(statement, config, self._catalog)
+        has_small_files = self._may_be_grouped()
         chars_max = config.rewrite.statement_chars_max
         is_read = len(statement.text) <= chars_max and statement.may_be_rewritten(
             has_file_index=has_file_index, has_views=has_views, has_small_files=has_small_files
@@ -209,7 +251,8 @@ class DecisionRun:
         )
         refused = parsed if isinstance(parsed, SkipReason) else _refusal(statement, self._terms)
         self._skip_for(refused)
-        return None if refused is not None or isinstance(parsed, SkipReason) else parsed
+        self._parsed = None if refused is not None or isinstance(parsed, SkipReason) else parsed
+        return self._parsed
 
     def _takes_room(self) -> bool:
         characters = len(self._statement.text)
@@ -359,27 +402,113 @@ class DecisionRun:
         self._skip_for(result.skip or SkipReason.FEW_FILES if too_few else None)
         self._skip_for(result.skip or _hindrance(planned, answers, result))
 
+    def _group_at_hand(self) -> None:
+        """Insert hints for fewer splits by what is known. What is not, or has expired, is asked for beside it."""
+        left, self._skip = self._skip, None
+        self._catalog, given = self._catalog_at_hand(is_planned=self._plan is not None), self._catalog
+        asking = self._timings.noted(self._stages_of_splits(), self._shared.clock)
+        found = at_hand(asking)
+        self._catalog = given
+        self._lacks_splits |= found is None
+        if found is None:
+            self._skip = SkipReason.SPLITS_UNKNOWN
+        if self._rewrite is not None and self._rewrite.is_changed:
+            return
+        if not self._lacks_splits and self._skip not in _PASSING:
+            self._catalog.ungrouped(self._statement)
+        if left is not None:
+            # Any other reason is less telling to a user.
+            self._skip, self._rewrite = left, None
+
+    def _catalog_at_hand(self, *, is_planned: bool) -> SessionCatalog:
+        """The catalog with answers about splits that have expired lately, which are asked for again beside it."""
+        due_s = self._shared.config.splits.asked_every_s
+        return replace(self._catalog, due_s=self._catalog.due_s if is_planned else due_s, splits_due_s=due_s)
+
+    def _stages_of_splits(self) -> Queries[None]:
+        statement = self._parsed or (yield from self._classify())
+        if statement is None:
+            self._key = None
+            return
+        self._key = self._key or self._key_of(statement)
+        if self._shared.quarantine.has_statement(self._key):
+            self._skip_for(SkipReason.QUARANTINED)
+            return
+        limits, fence = self._limits(), self._shared.writes.open()
+        planned = self._plan or (yield from self._make_plan(statement, limits))
+        if planned is not None:
+            # Before, too: a list that another session asks for may come meanwhile.
+            self._lacks_splits |= not self._catalog.are_splits_current(planned)
+            _ = yield from self._group(planned, limits, fence)
+            self._lacks_splits |= not self._catalog.are_splits_current(planned)
+
+    def _learning(self) -> Queries[None] | None:
+        """The questions to ask beside the statement, for those that follow."""
+        if not self._lacks_splits:
+            return None
+        run = DecisionRun(self._shared, self._catalog, self._listings, self._statement, self._terms)
+        return self._catalog.learning(run.learn_splits())
+
     def _group(self, planned: Plan, limits: RewriteLimits, fence: Fence) -> Queries[bool]:
         """Insert hints for fewer splits where keys are not worth asking for. False if there are none."""
         if not limits.has_small_files:
             return False
-        limits = _of_splits_alone(limits)
-        files, hints = yield from self._files(planned, {}, limits)
-        result = apply(planned, {}, limits, files=files, split_hints=hints)
-        if not result.is_changed:
+        if self._would_group_by_expired(planned):
+            self._lacks_splits = True
+            self._skip_for(SkipReason.SPLITS_UNKNOWN)
             return False
-        self._skip = None
-        self._keep(planned, {}, result, fence)
-        return True
+        limits = _of_splits_alone(limits)
+        files, hints = yield from self._files_of(self._catalog, planned, {}, limits, of_all=True)
+        result = apply(planned, {}, limits, files=files, split_hints=hints)
+        if result.is_changed:
+            self._skip = None
+        if result.is_changed or not self._terms.is_explained:
+            self._keep(planned, {}, result, fence)
+            self._skip_for(result.skip or _hindrance(planned, {}, result))
+        return result.is_changed
 
     def _files(
         self, planned: Plan, answers: KeyAnswers, limits: RewriteLimits
     ) -> Queries[tuple[Mapping[TableName, FileIndex], SplitHints | None]]:
-        """The files of the tables whose files are wanted, and the way in which Spark makes splits of them."""
+        """The files of the tables whose files are wanted, and the way in which Spark makes splits of them.
+
+        Files of tables that nothing narrows are wanted for splits alone, which nothing is waited for.
+        """
+        is_expired = self._would_group_by_expired(planned)
+        self._lacks_splits |= is_expired
+        of_all = not is_expired and (self._terms.waits_for_splits or not planned.may_be_grouped)
+        found = yield from self._files_of(self._catalog, planned, answers, limits, of_all=of_all)
+        if of_all or is_expired:
+            return found
+        catalog = self._catalog_at_hand(is_planned=True)
+        of_more = at_hand(self._files_of(catalog, planned, answers, limits, of_all=True))
+        self._lacks_splits |= of_more is None or not catalog.are_splits_current(planned)
+        return found if of_more is None else of_more[0]
+
+    def _would_group_by_expired(self, planned: Plan) -> bool:
+        """True if scans that nothing narrows would be grouped by expired facts that must not be too old.
+
+        The types of columns decide whether sums are exact, and an older snapshot of Iceberg may have fewer rows.
+        """
+        if not planned.may_be_grouped or self._catalog.is_current(planned):
+            return False
+        grouped = (scan.facts for scan in planned.scans if scan.grouped_within is not None)
+        is_iceberg = any(facts is not None and facts.iceberg is not None for facts in grouped)
+        return is_iceberg or not _SUMMING.isdisjoint(words(self._statement.text))
+
+    def _files_of(
+        self,
+        catalog: SessionCatalog,
+        planned: Plan,
+        answers: KeyAnswers,
+        limits: RewriteLimits,
+        *,
+        of_all: bool,
+    ) -> Queries[tuple[Mapping[TableName, FileIndex], SplitHints | None]]:
         start = self._shared.clock()
-        files = yield from self._catalog.files(planned, answers, limits)
+        files = yield from catalog.files(planned, answers, limits, of_all=of_all)
         self._timings.files_s += self._shared.clock() - start
-        asking = self._catalog.split_packing.hints(planned, answers, files, limits)
+        asking = catalog.split_packing.hints(planned, answers, files, limits, of_all=of_all)
         return files, (yield from self._timings.of_catalog(asking))
 
     def _keep(self, planned: Plan, answers: KeyAnswers, result: Rewrite, fence: Fence) -> None:
@@ -434,11 +563,14 @@ def may_narrow(statement: StatementClass, config: Config, catalog: SessionCatalo
     Without a join there may be a filter that skips files, of a table that the file index has, or small files that
     are read in fewer splits.
     """
+    return may_narrow_rows(statement, config, catalog) or may_read_small_files(statement, config, catalog)
+
+
+def may_narrow_rows(statement: StatementClass, config: Config, catalog: SessionCatalog) -> bool:
+    """The same for its rows, and not for splits."""
     if len(statement.text) > config.rewrite.statement_chars_max:
         return False
     if statement.may_have_a_join or may_read_views(statement, config, catalog):
-        return True
-    if may_read_small_files(statement, config, catalog):
         return True
     if not config.files.index or not statement.may_be_rewritten(has_file_index=True):
         return False
@@ -456,11 +588,9 @@ def may_read_views(statement: StatementClass, config: Config, catalog: SessionCa
 def may_read_small_files(statement: StatementClass, config: Config, catalog: SessionCatalog) -> bool:
     """Whether a statement may read a table of many small files, as far as the index said when it was asked last.
 
-    For this alone it is asked once for all sessions of a state, and again by statements that name such a table.
+    Where it was not asked, or that has expired, any table may be one, and the index is asked beside the statement.
     """
-    if not config.files.index or Rule.SPLITS in config.rewrite.rules_off:
-        return False
-    if len(statement.text) > config.rewrite.statement_chars_max:
+    if Rule.SPLITS in config.rewrite.rules_off or len(statement.text) > config.rewrite.statement_chars_max:
         return False
     names = catalog.may_name_small_files(statement)
     return not catalog.is_like_no_other if names is None else names

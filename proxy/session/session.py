@@ -14,7 +14,14 @@ from uuid import uuid4
 
 import msgspec
 
-from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind, Premises, WriteUnderWay
+from proxy.operations.dispatch import (
+    Dispatch,
+    Outcome,
+    OutcomeKind,
+    Premises,
+    WriteUnderWay,
+    never_own_fault,
+)
 from proxy.operations.key_check import ASK_FIRST, KeyCheck, KeyTerms
 from proxy.operations.session_port import SessionOpening
 from proxy.session.catalog.iceberg_snapshots import SNAPSHOT_GONE
@@ -24,6 +31,7 @@ from proxy.session.decider import Decider
 from proxy.session.decision import Decision, DecisionTerms
 from proxy.session.feedback.cost_gate import PRIVATE_SCOPE
 from proxy.session.feedback.metastore_limits import FILTER_REFUSED
+from proxy.session.feedback.own_faults import is_own_fault
 from proxy.session.feedback.quarantine import Suspects, learn
 from proxy.session.feedback.quarantine_list import Cause
 from proxy.session.session_catalog import KnownPartitions, Queries
@@ -100,7 +108,7 @@ class Session:
             return self._original(statement, self._log.began(statement.text, None, SkipReason.SWITCHED_OFF))
         if self._is_shadowed(statement, settings):
             entry = self._log.began(statement.text, None, SkipReason.IN_SHADOW)
-            return replace(self._original(statement, entry), shadow=self._shadow(statement, settings, entry))
+            return replace(self._original(statement, entry), beside=self._shadow(statement, settings, entry))
         decision = yield from self._decider.decide(statement, self._terms(settings, keys))
         if self._state.changes != changes:
             # A statement on another connection changed the session.
@@ -109,7 +117,12 @@ class Session:
         entry = self._log.began(statement.text, decision)
         self._note(decision, entry.id)
         dispatch = self._dispatch(decision, settings, premises, self._begin(statement, entry), entry.id)
-        return replace(dispatch, on_operation=entry.operation_opened, statement_id=entry.id)
+        return replace(
+            dispatch,
+            beside=decision.beside,
+            on_operation=entry.operation_opened,
+            statement_id=entry.id,
+        )
 
     def is_quick(self, statement: StatementClass) -> bool:
         """Whether a decision takes no more than a look at the text."""
@@ -230,6 +243,7 @@ class Session:
             decision.text,
             may_fall_back=True,
             fall_back_on=KEYS_CHANGED if settings.consistency == "strict" else "",
+            is_own_fault=never_own_fault if rewrite.is_narrowed else is_own_fault,
             premises=premises,
             check=self._check(decision),
             on_outcome=_Listeners((*told, ended)),
@@ -326,7 +340,7 @@ class Session:
         # Every sound rewrite is compared, whether it pays or not. Other statements of the session go on meanwhile,
         # so its metadata is left to them.
         sound = msgspec.structs.replace(settings, cost_gate=False)
-        terms = replace(self._terms(sound), state=None)
+        terms = replace(self._terms(sound), state=None, is_compared=True)
         decision = yield from Decider(shared).decide(statement, terms)
         key, rewrite = decision.key, decision.rewrite
         if not (decision.is_narrowed and decision.only_reads) or rewrite is None or key is None:

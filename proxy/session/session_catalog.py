@@ -14,7 +14,7 @@ from proxy.config.rewriting import CatalogSection
 from proxy.operations.dispatch import always
 from proxy.operations.query import NO_TABLES, Query, QueryResult, Rows
 from proxy.session.catalog.facts_cache import DescribedTable, FactsMoment
-from proxy.session.catalog.file_index import IndexOverview
+from proxy.session.catalog.file_index import IndexOverview, words
 from proxy.session.catalog.iceberg_snapshots import SnapshotRead
 from proxy.session.catalog.late_answers import UNANSWERED_S, is_late
 from proxy.session.catalog.metadata_cache import Expiring, SessionMetadata
@@ -135,6 +135,10 @@ class SessionCatalog:
     _metadata: SessionMetadata
     # Facts and settings may have expired so many seconds ago: they are asked for again while the statement runs.
     due_s: float = 0.0
+    # So may answers that decide about splits alone.
+    splits_due_s: float = 0.0
+    # Whether statements whose scans were found to keep their splits are not looked at again.
+    believes_ungrouped: bool = True
     # Answers that came after a change of the session are not remembered: they are not those of the state.
     is_session_unchanged: Callable[[], bool] = always
 
@@ -185,7 +189,7 @@ class SessionCatalog:
 
     def indexed(self) -> Queries[IndexOverview]:
         """The tables of the file index, as far as the session may read it."""
-        return self._shared.files.overview(self._metadata)
+        return self._shared.files.overview(self._metadata, self.splits_due_s)
 
     def indexed_bytes(self, name: TableName) -> int | None:
         """The size of a table's files, where the file index knows them."""
@@ -281,6 +285,8 @@ class SessionCatalog:
                 return late | (names - facts.current().keys())
             left_alone.came(name)
             facts.add(described, asked_at)
+            if described.facts is not None and described.facts.has_snapshots and not name.version:
+                self._metadata.add_iceberg(name)
             if described.facts is not None and described.facts.kind is TableKind.TABLE:
                 self._metadata.add_table_name(str(name).lower())
         return late
@@ -417,15 +423,28 @@ class SessionCatalog:
         return KnownPartitions(facts, found[name].index if name in found else None, files)
 
     def files(
-        self, planned: Plan, answers: KeyAnswers, limits: RewriteLimits
+        self, planned: Plan, answers: KeyAnswers, limits: RewriteLimits, *, of_all: bool
     ) -> Queries[dict[TableName, FileIndex]]:
-        """The files of the tables whose files a plan wants to know, of those that are listed anywhere."""
+        """The files of the tables whose files a plan wants to know, of those that are listed anywhere.
+
+        Without `of_all`, those of tables that nothing narrows are left out.
+        """
         found = {}
         packing = self.split_packing
         for_splits = packing.is_on(limits)
         alone = planned.grouped_alone(answers)
-        for name in sorted(planned.wants_files(answers, for_splits=for_splits), key=str):
+        wanted = set(planned.wants_files(answers, for_splits=for_splits))
+        for name in sorted(wanted if of_all else wanted - alone, key=str):
             facts = self.facts(name)
+            if name in alone and facts is not None and facts.iceberg is not None:
+                files_min = packing.files_min
+                small = yield from self._shared.iceberg_files.small_files(facts, self._metadata, files_min)
+                if small.is_known:
+                    until = self._shared.clock() + self._shared.config.files.tables_ttl_s
+                    self._metadata.add_iceberg(name, small.index is not None, until=until)
+                if small.index is not None:
+                    found[name] = small.index
+                continue
             if name in alone and facts is not None:
                 # The rows of the index are fetched for their sizes alone, which takes a query.
                 _ = yield from self.indexed()
@@ -441,7 +460,21 @@ class SessionCatalog:
         settings = self._shared.config.splits
         if not (settings.enabled and settings.unnarrowed_scans and statement.names_read):
             return False
-        return self._shared.files.may_name_small_files(statement.text, self._metadata, settings.saved_min)
+        if not statement.keeps_meanings:
+            # It may write as many files as there are tasks.
+            return False
+        if self.believes_ungrouped and self._metadata.ungrouped.holds(statement.text):
+            return False
+        by_index = self._shared.files.may_name_small_files(statement.text, self._metadata, settings.saved_min)
+        if by_index or not self._metadata.iceberg_sizes:
+            return by_index
+        if by_index is None:
+            return None
+        return self._metadata.may_name_small_iceberg(words(statement.text), self._shared.clock())
+
+    def ungrouped(self, statement: StatementClass) -> None:
+        """The scans of a statement keep their splits, by all that is known now."""
+        self._metadata.ungrouped.add(statement.text)
 
     @property
     def is_like_no_other(self) -> bool:
@@ -452,7 +485,27 @@ class SessionCatalog:
     def split_packing(self) -> SplitPacking:
         """The split hints of statements, by the settings as they are now."""
         deadline_s = self._settings.query_deadline_s
-        return SplitPacking(self._shared.config.splits, self._metadata.packings, deadline_s)
+        settings, known = self._shared.config.splits, self._metadata.packings
+        return SplitPacking(settings, known, deadline_s, self.splits_due_s)
+
+    def are_splits_current(self, planned: Plan) -> bool:
+        """True if nothing has expired of what decides about the splits of a plan's scans."""
+        settings, packings = self.settings_at_hand, self._metadata.packings
+        is_current = settings is not None and settings.until > self._shared.clock() and self.is_current(planned)
+        has_index = bool(self._shared.config.files.index)
+        is_current = is_current and (not has_index or self.indexed_at_hand() is not None)
+        names = planned.wants_packings({})
+        return is_current and packings.are_current(names) and not any(map(self._is_listing, names))
+
+    def _is_listing(self, name: TableName) -> bool:
+        """Whether another session is asking for a table's files, so that this one went on without them."""
+        facts = self.facts(name)
+        lists = (self._shared.files, self._shared.iceberg_files)
+        return facts is not None and any(one.is_under_way(facts, self._metadata) for one in lists)
+
+    def learning(self, asking: Queries[None]) -> Queries[None] | None:
+        """Questions to ask beside a statement; None where others of its state do so."""
+        return self._metadata.learning.turn(asking, self.is_session_unchanged)
 
     def _files(self, name: TableName, planned: Plan) -> Queries[FileIndex | None]:
         known, described = self._metadata.facts, self.described(name)
@@ -463,9 +516,9 @@ class SessionCatalog:
             return (
                 yield from self._shared.iceberg_files.files(facts, columns_asked(planned, name), self._metadata)
             )
-        index = yield from self._shared.files.files(facts, self._metadata)
+        index = yield from self._shared.files.files(facts, self._metadata, self.splits_due_s)
         # By now the columns of the index are known.
-        again = yield from with_indexed(facts, self._metadata, self._shared.files)
+        again = yield from with_indexed(facts, self._metadata, self._shared.files, self.splits_due_s)
         if again != facts and name in known.current():
             known.add(replace(described, facts=again), asked_at)
         return index

@@ -51,11 +51,13 @@ def describe(
     return DescribedTable(name, replace(facts, view=read_view_text(answer)))
 
 
-def with_indexed(facts: TableFacts, known: SessionMetadata, files: FileLists) -> _Asking[TableFacts]:
+def with_indexed(
+    facts: TableFacts, known: SessionMetadata, files: FileLists, due_s: float = 0.0
+) -> _Asking[TableFacts]:
     """The facts with the columns of the file index; Iceberg has bounds of its own instead."""
     if facts.iceberg is not None:
         return facts
-    columns = yield from files.columns(facts, known)
+    columns = yield from files.columns(facts, known, due_s)
     return replace(facts, indexed_columns=columns)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import product
+from typing import NamedTuple
 
 from rewriter.domains.cover import Box, Cover
 from rewriter.domains.domain import Domain
@@ -17,6 +18,7 @@ from rewriter.files.bounds import ColumnBounds, FileCosts
 from rewriter.files.file_facts import Bounds, FileFacts, Lack, read_files
 from rewriter.files.file_hint import file_hint
 from rewriter.files.row_groups import BYTES_SPARED_MIN, RowGroupCount, count_row_groups, sizes_of_row_groups
+from rewriter.files.splits import Grouping, GroupLimits, Packing, grouping, has_outgrown
 
 __all__ = ["Bounds", "FileFacts", "FileIndex", "Lack", "Selection", "file_hint"]
 
@@ -26,6 +28,9 @@ FILES_MAX = 100_000
 # Files looked up in the boxes of a cover, one by one: a fifth of a second at the worst. Beyond this they are
 # looked up column by column, which keeps those of pairs that mix the keys of several boxes.
 LOOKUPS_MAX = 1 << 20
+
+# Groupings of one index, which are kept: of other partitions for each statement, maybe.
+GROUPINGS_MAX = 64
 
 _ALL_ROWS = Cover.all()
 
@@ -50,6 +55,15 @@ class Selection:
     kept_rows: int = 0
 
 
+class _Packed(NamedTuple):
+    """The files that are packed, by the rows that they may hold, and how."""
+
+    among: Cover
+    packing: Packing
+    limits: GroupLimits
+    size_bytes: int | None
+
+
 @dataclass(frozen=True)
 class FileIndex:
     """The files of one table as they were when they were indexed."""
@@ -63,6 +77,10 @@ class FileIndex:
     _bounds: dict[str, ColumnBounds] = field(default_factory=dict, init=False, repr=False, compare=False)
     _costs: dict[str, FileCosts] = field(default_factory=dict, init=False, repr=False, compare=False)
     _with_nulls_alone: dict[str, frozenset[int]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    # Dashboards read the same files over and over: to pack 50,000 takes a tenth of a second.
+    _groupings: dict[_Packed, tuple[Grouping | None]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
@@ -108,6 +126,26 @@ class FileIndex:
             kept_sizes=sizes,
             kept_rows=rows,
         )
+
+    def grouping(
+        self, among: Cover, packing: Packing, limits: GroupLimits, size_bytes: int | None
+    ) -> Grouping | None:
+        """The grouping of the splits of all files that may hold a row of `among`.
+
+        None where they are too many to compute, or the table has outgrown its index by the size that it has.
+        """
+        asked = _Packed(among, packing, limits, size_bytes)
+        known = self._groupings.get(asked)
+        if known is not None:
+            return known[0]
+        found = None
+        if not has_outgrown(size_bytes, self.files, packing):
+            kept = self.misses(_ALL_ROWS, among)
+            found = grouping(kept.kept_sizes, packing, limits, kept.kept_rows)
+        if len(self._groupings) >= GROUPINGS_MAX:
+            self._groupings.clear()
+        self._groupings[asked] = (found,)
+        return found
 
     def bounds(self, column: str) -> ColumnBounds | None:
         """The bounds of all files in a column, or None if it is not indexed."""

@@ -10,7 +10,7 @@ The known sizes of files may be old. So the number of splits never decides which
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
@@ -29,9 +29,6 @@ _GROUPS_MIN = 2
 
 # The least factor of fewer splits. A smaller one changes little, and the known sizes may be as far off.
 _FEWER_MIN = 2
-
-# The factor by which a table may have outgrown its index: its further splits would be read by no more tasks.
-_OUTGROWN = 2
 
 # `TableScanUtil.MIN_SPLIT_SIZE`.
 _ICEBERG_SPLIT_BYTES_MIN = 16 * _MEBIBYTE
@@ -197,9 +194,13 @@ def _grouping(sizes: tuple[int, ...], packing: Packing, limits: GroupLimits, row
     return Grouping(before, before)
 
 
-def has_outgrown(size_bytes: int | None, indexed: Iterable[FileFacts]) -> bool:
-    """True if a table is known to be much larger than the files of its index are together."""
-    return size_bytes is not None and size_bytes > _OUTGROWN * sum(file.size_bytes for file in indexed)
+def has_outgrown(size_bytes: int | None, indexed: Sequence[FileFacts], packing: Packing) -> bool:
+    """True if a table has more bytes beside the files of its index than one split has.
+
+    All of them may be read by one task, beside its own: then no task reads more than two splits of Spark's.
+    """
+    sizes = [file.size_bytes for file in indexed]
+    return size_bytes is not None and size_bytes - sum(sizes) > packing.bytes_max(sizes)
 
 
 def _fits(run: Sequence[Split], bytes_max: int) -> bool:

@@ -8,24 +8,28 @@ worse by it:
 
 * Scalar subqueries over one table are merged into one scan (`MergeScalarSubqueries`) where their plans differ in
   aggregates and columns alone. Columns are pruned below a hint, so that the plans differ there too.
-* Iceberg answers `count(*)`, `min` and `max` from its metadata (`V2ScanRelationPushDown`) where nothing stands
-  between the aggregate and the scan. Its files are listed only for columns that keys are asked of, too.
+* Iceberg answers `count(*)`, `min` and `max` without GROUP BY from its metadata (`V2ScanRelationPushDown`) where
+  nothing stands between the aggregate and the scan.
 * Tables in buckets have a split for each bucket, by which Spark spares shuffles (`TableFacts.packs_files`).
 * Aggregates over one table in FROM are merged likewise (`MergeSubplans`), and fields of variants are read alone
   where nothing stands between.
+* Of a small filtered table Spark makes a Bloom filter for a large one (`InjectRuntimeFilter`), and not behind a
+  hint. So of several tables only the largest one is read in fewer splits.
 
-A table whose size is not known may have grown since it was indexed, and a user's function may count the rows of
-its task.
+A table whose size is not known may have grown since it was indexed, a user's function may count the rows of its
+task, and sums of floating-point numbers depend on the order in which they are added. Of texts that are equal by
+their collation the first one is shown.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from sqlglot import exp
 
 from rewriter.catalog.prunable import fact_refusal
-from rewriter.catalog.table_facts import TableKind
+from rewriter.catalog.table_facts import TableFacts, TableKind
 from rewriter.domains.cover import Cover
 from rewriter.scopes.blocks import Block
 from rewriter.scopes.join_tree import Leaf, TableReference
@@ -33,12 +37,15 @@ from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.literal_filters import partition_cover
 from rewriter.semijoins.outer_filters import OuterFilterFinder
+from rewriter.sql.exact_sums import are_sums_exact
 from rewriter.sql.statement import Statement
 from rewriter.sql.task_dependence import calls_unknown_functions
 from rewriter.vocabulary.rule import Rule
 
 # Subqueries of which Spark merges some.
 _MERGED_MIN = 2
+
+_COLLATING = frozenset({"collate", "collation"})
 
 # The parents of a query in parentheses that is a FROM item, or a part of a larger query.
 _OF_ROWS = (exp.From, exp.Join, exp.SetOperation, exp.Subquery, exp.CTE, exp.DDL, exp.Lateral, exp.In)
@@ -55,21 +62,69 @@ def grouped_scans(
     """The scans of the statement, each with the partitions that its own filters let through, or more."""
     if not may_be_grouped(limits) or _may_be_merged(scopes.statement) or _reads_twice(scopes):
         return
-    if calls_unknown_functions(scopes.statement):
+    if calls_unknown_functions(scopes.statement) or _compares_by_collation(scopes):
         return
+    if not are_sums_exact(scopes.statement, partial(_type_of, scopes)):
+        return
+    size_max = max((facts.size_bytes or 0 for facts in _tables(scopes)), default=0)
     for block in scopes.blocks:
         for leaf in block.tree.leaves if block.refusal is None else ():
-            if leaf.reference is not None and _is_plain_table(scopes, leaf, leaf.reference):
+            if leaf.reference is not None and _is_plain_table(scopes, leaf, leaf.reference, size_max):
                 yield leaf.reference, _partitions(scopes, filter_finder, block, leaf)
 
 
-def _is_plain_table(scopes: Scopes, leaf: Leaf, reference: TableReference) -> bool:
+def _tables(scopes: Scopes) -> list[TableFacts]:
+    """The facts of the tables that the statement names, as far as they are known."""
+    return [facts for facts in map(scopes.catalog.get, scopes.tables) if facts is not None]
+
+
+def _type_of(scopes: Scopes, column: exp.Column) -> str | None:
+    """The type of a column of a table in the FROM of the SELECT around it; None for any other column."""
+    select = column.find_ancestor(exp.Select)
+    scope = scopes.scope_of(select) if select is not None else None
+    if scope is None or column.args.get("db") or scope.block.select.args.get("laterals"):
+        return None
+    operand = scope.resolve(column, scope.block.tree.joins[-1])
+    if operand is None or operand.leaf.reference is None or scopes.is_cte_name(operand.leaf):
+        return None
+    facts = scopes.catalog.get(operand.leaf.reference.name)
+    is_plain = facts is not None and facts.kind is TableKind.TABLE and operand.leaf.reference.refusal is None
+    return operand.type_name if is_plain else None
+
+
+def _compares_by_collation(scopes: Scopes) -> bool:
+    """True if texts that differ may be equal: of these DISTINCT, GROUP BY, `min` and `max` keep the first one."""
+    if any(token.text.lower() in _COLLATING for token in scopes.statement.tokens):
+        return True
+    return any("collate" in column.type_name for facts in _tables(scopes) for column in facts.columns)
+
+
+def _is_plain_table(scopes: Scopes, leaf: Leaf, reference: TableReference, size_max: int) -> bool:
     if reference.refusal is not None or reference.is_named_by_database or scopes.is_cte_name(leaf):
         return False
     facts = scopes.catalog.get(reference.name)
-    if facts is None or facts.size_bytes is None or any("variant" in one.type_name for one in facts.columns):
+    if facts is None or not facts.packs_files or fact_refusal(facts) is not None:
         return False
-    return facts.iceberg is None and facts.packs_files and fact_refusal(facts) is None
+    if facts.iceberg is not None and not _is_plain_iceberg(scopes, reference, facts):
+        return False
+    # Of an Iceberg table the files themselves are known as of a snapshot.
+    if facts.iceberg is None and (facts.size_bytes is None or facts.size_bytes < size_max):
+        return False
+    return not any("variant" in one.type_name for one in facts.columns)
+
+
+def _is_plain_iceberg(scopes: Scopes, reference: TableReference, facts: TableFacts) -> bool:
+    """True if an Iceberg table is read alone, by its current rows and its own columns."""
+    statement = scopes.statement
+    if reference.name.version or not facts.has_snapshots or len(scopes.tables) > 1:
+        return False
+    if any(facts.column(name) is None for name in statement.iceberg_metadata):
+        return False
+    return all(select.args.get("group") for select in statement.tree.find_all(exp.Select) if _aggregates(select))
+
+
+def _aggregates(select: exp.Select) -> bool:
+    return select.find(exp.AggFunc) is not None
 
 
 def _partitions(scopes: Scopes, filter_finder: OuterFilterFinder, block: Block, leaf: Leaf) -> Cover:

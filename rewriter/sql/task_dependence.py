@@ -99,6 +99,8 @@ def depends_on_row_order(statement: Statement) -> bool:
     """True if the result may depend on the order in which rows are read."""
     if any(name in _BY_ORDER for name, _ in _calls(statement)):
         return True
+    if any(_counts_rows(frame) for frame in statement.tree.find_all(exp.WindowSpec)):
+        return True
     is_sampled = any(token.token_type is TokenType.TABLE_SAMPLE for token in statement.tokens)
     return is_sampled or any(_takes_any_rows(query) for query in statement.tree.find_all(exp.Query))
 
@@ -134,6 +136,12 @@ def _may_be_user_function(name: str) -> bool:
 def _takes_any_rows(query: exp.Expr) -> bool:
     """True if a query takes a number of rows without an order. A sort may leave equal rows in any order too."""
     return bool(query.args.get("limit") or query.args.get("offset")) and not query.args.get("order")
+
+
+def _counts_rows(frame: exp.WindowSpec) -> bool:
+    """True if a window's frame ends so many rows away: rows of equal order may stand in any order."""
+    ends = frame.args.get("start"), frame.args.get("end")
+    return str(frame.args.get("kind")).upper() == "ROWS" and ends != ("UNBOUNDED", "UNBOUNDED")
 
 
 def _calls(statement: Statement) -> Iterator[tuple[str, bool]]:

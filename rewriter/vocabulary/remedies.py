@@ -32,6 +32,7 @@ REMEDIES: Final[dict[SkipReason, str]] = {
     SkipReason.NUMBERED_BY_TASK: "nothing",
     SkipReason.NOT_VERIFIED: "report it, with the statement",
     SkipReason.DESCRIPTION_LATE: "nothing: one of the next statements asks again",
+    SkipReason.SPLITS_UNKNOWN: "nothing: one of the next statements is read in fewer tasks",
     SkipReason.TABLES_UNSETTLED: "nothing",
     SkipReason.QUARANTINED: "nothing: it ends by itself; look into the log",
     SkipReason.SMALL_SIDE_WRITTEN: "nothing",

@@ -70,5 +70,5 @@ class Rule(Enum):
     # Number of tasks that read a scan.
     SPLITS = (
         "splits",
-        "A scan of many small files is read in fewer tasks; one that is not narrowed if `unnarrowed_scans` is on.",
+        "A scan of many small files is read in fewer tasks, narrowed or not.",
     )

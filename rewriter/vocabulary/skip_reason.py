@@ -50,6 +50,9 @@ class SkipReason(Enum):
     DESCRIPTION_LATE = (
         "A table was not described within catalog.query_deadline_s; one of the next statements asks for it again."
     )
+    SPLITS_UNKNOWN = (
+        "Its tables may have many small files, of which too little is known yet: that is asked for beside it."
+    )
     TABLES_UNSETTLED = "The tables changed while they were being looked up."
     QUARANTINED = "A statement like this one did harm when rewritten, so its original is sent for a while."
     SMALL_SIDE_WRITTEN = "A table that keys are read from is being written, or was in the meantime."

@@ -887,6 +887,26 @@ _SPLITS = (
         answers("rewriter.planning.grouped_scans.calls_unknown_functions", answer=False),
         f"{_SPLIT_HINTS}a_statement_that_shows_or_chooses_its_tasks_keeps_them",
     ),
+    Mutation(
+        "sums of floating-point numbers keep the tasks of a scan that nothing narrows",
+        answers("rewriter.planning.grouped_scans.are_sums_exact", answer=True),
+        f"{_SPLIT_HINTS}sums_that_depend_on_the_order_of_rows_keep_the_splits_of_a_scan_that_nothing_narrows",
+    ),
+    Mutation(
+        "a sum is exact by the type of a column that its own FROM has",
+        becomes("rewriter.planning.grouped_scans._type_of", lambda *_: "int"),
+        f"{_SPLIT_HINTS}sums_of_columns_that_a_table_is_known_to_have_are_exact",
+    ),
+    Mutation(
+        "texts that are equal by their collation keep the tasks of a scan that nothing narrows",
+        answers("rewriter.planning.grouped_scans._compares_by_collation", answer=False),
+        f"{_SPLIT_HINTS}texts_that_are_equal_by_their_collation_keep_the_splits",
+    ),
+    Mutation(
+        "a window that ends at a row keeps its tasks",
+        answers("rewriter.sql.task_dependence._counts_rows", answer=False),
+        f"{_SPLIT_HINTS}windows_that_end_at_a_row_keep_the_splits_of_narrowed_scans_too",
+    ),
 )
 
 _LISTS = (

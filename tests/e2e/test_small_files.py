@@ -1,11 +1,12 @@
 """Many small files are read in fewer tasks through the proxy, and cached ones are left alone."""
 
+import time
 from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
 from pyhive import hive
-from support.proxies import patient
+from support.proxies import DEADLINE_S, patient
 from support.server_statements import StatementPage
 
 from demo.hive import connect, run, same_answer
@@ -14,7 +15,7 @@ from demo.proxy_process import ProxyProcess, proxy_process
 from demo.thrift_server import ThriftServer
 
 # A file for each number, as the index has them.
-FILES = 96
+FILES = 192
 TABLES = f"""
 DROP DATABASE IF EXISTS small_files CASCADE;
 CREATE DATABASE small_files;
@@ -40,15 +41,15 @@ INSERT INTO small_files.file_index PARTITION (table_name = 'spark_catalog.small_
     current_timestamp()
   FROM small_files.of_orc
 """
-# With room for one small file in each split, the tables of a test need not be large.
-ONE_FILE_A_SPLIT = "SET spark.sql.files.maxPartitionBytes=4194304"
-SQL = "SELECT sum(m.x) AS total, count(m.v) AS rows FROM small_files.many m WHERE m.x < 80"
-KEPT, GROUPED = 80, 8
-# Nothing narrows these: all files are read, ten in a task.
+# Spark packs 32 of these files into a split. A user who has it pack fewer has chosen the number of tasks.
+SQL = "SELECT sum(m.x) AS total, count(m.v) AS rows FROM small_files.many m WHERE m.x < 150"
+KEPT, GROUPED = 5, 2
+SPLITS = 6
+# Nothing narrows these: all files are read, three splits in a task.
 PLAIN = "SELECT sum(m.x) AS total, count(m.v) AS rows FROM small_files.many m WHERE m.v = 'v'"
 # Of the preserved side no keys are asked for.
 JOINED = "SELECT count(n.name) AS n FROM small_files.many m LEFT JOIN small_files.names n ON m.x = n.x"
-PLAIN_GROUPED = 10
+PLAIN_GROUPED = 2
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +65,8 @@ def indexing(
     tables: None, spark: ThriftServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ProxyProcess]:
     _ = tables
-    options = patient("files.index=small_files.file_index", "splits.unnarrowed_scans=true", files=True)
+    settings = "files.index=small_files.file_index", "splits.unnarrowed_scans=true", "splits.saved_min=1"
+    options = patient(*settings, files=True)
     with proxy_process(spark.endpoint, tmp_path_factory.mktemp("small_files"), options=options) as process:
         yield process
 
@@ -72,7 +74,8 @@ def indexing(
 @pytest.fixture
 def grouped(indexing: ProxyProcess) -> Iterator[hive.Connection]:
     with closing(connect(indexing.endpoint)) as connection:
-        run(connection, ONE_FILE_A_SPLIT)
+        # To explain a statement asks for all that is known of splits.
+        run(connection, f"EXPLAIN REWRITE {PLAIN}")
         yield connection
 
 
@@ -109,21 +112,60 @@ def test_a_scan_that_nothing_narrows_takes_fewer_tasks(
     grouped: hive.Connection, spark: ThriftServer, spark_ui: SparkUi, sql: str
 ) -> None:
     with closing(connect(spark.endpoint)) as direct:
-        run(direct, ONE_FILE_A_SPLIT)
         answer = run(direct, sql)
-        # What the proxy asks is asked once.
+        run(grouped, f"EXPLAIN REWRITE {sql}")
         assert same_answer(run(grouped, sql), answer)
         before = spark_ui.last_execution()
         run(direct, sql)
         between = spark_ui.last_execution()
         run(grouped, sql)
         fewer = spark_ui.tasks(after=before) - 2 * spark_ui.tasks(after=between)
-    assert fewer == FILES - PLAIN_GROUPED
+    assert fewer == SPLITS - PLAIN_GROUPED
+
+
+def test_a_first_statement_does_not_wait_and_a_later_one_takes_fewer_tasks(
+    indexing: ProxyProcess, spark_ui: SparkUi
+) -> None:
+    with closing(connect(indexing.endpoint)) as connection:
+        # Nothing is known of a session that is like no other one.
+        run(connection, "SET spark.sql.shuffle.partitions=7")
+        run(connection, PLAIN)
+
+        def tasks() -> int:
+            before = spark_ui.last_execution()
+            run(connection, PLAIN)
+            return spark_ui.tasks(after=before)
+
+        deadline = time.monotonic() + DEADLINE_S
+        while tasks() != PLAIN_GROUPED + 1:
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+
+
+def test_a_user_who_has_chosen_how_large_splits_are_keeps_them(indexing: ProxyProcess) -> None:
+    with closing(connect(indexing.endpoint)) as connection:
+        run(connection, "SET spark.sql.files.maxPartitionBytes=4194304")
+        assert not any("COALESCE" in line for (line,) in run(connection, f"EXPLAIN REWRITE {PLAIN}"))
+
+
+def test_rows_that_are_fetched_task_by_task_keep_their_tasks(indexing: ProxyProcess) -> None:
+    with closing(connect(indexing.endpoint)) as connection:
+        run(connection, "SET spark.sql.thriftServer.incrementalCollect=true")
+        assert not any("COALESCE" in line for (line,) in run(connection, f"EXPLAIN REWRITE {PLAIN}"))
+
+
+def test_a_statement_that_fails_by_its_own_data_runs_once(grouped: hive.Connection, spark_ui: SparkUi) -> None:
+    sql = "SELECT x % (x - x) AS nothing FROM small_files.many m"
+    assert any("COALESCE" in line for (line,) in run(grouped, f"EXPLAIN REWRITE {sql}"))
+    before = spark_ui.last_execution()
+    with pytest.raises(hive.OperationalError, match="BY_ZERO"):
+        run(grouped, sql)
+    assert spark_ui.last_execution() == before + 1
 
 
 def test_all_rows_come_through_fewer_tasks(grouped: hive.Connection, direct: hive.Connection) -> None:
     sql = "SELECT * FROM small_files.many"
-    assert any("COALESCE(10)" in line for (line,) in run(grouped, f"EXPLAIN REWRITE {sql}"))
+    assert any(f"COALESCE({PLAIN_GROUPED})" in line for (line,) in run(grouped, f"EXPLAIN REWRITE {sql}"))
     assert same_answer(run(grouped, sql), run(direct, sql))
 
 
@@ -146,10 +188,10 @@ def test_a_statement_that_shows_its_tasks_or_gains_nothing_keeps_them(grouped: h
 
 def test_filters_and_columns_are_pushed_through_the_hint(grouped: hive.Connection) -> None:
     lines = [line for (line,) in run(grouped, f"EXPLAIN REWRITE {PLAIN}")]
-    assert f"  splits       {FILES} before, {PLAIN_GROUPED} after" in lines
+    assert f"  splits       {SPLITS} before, {PLAIN_GROUPED} after" in lines
     rewritten = lines[lines.index("Rewritten:") + 1].strip()
     (plan,) = (row[0] for row in run(grouped, f"EXPLAIN {rewritten}"))
-    assert "Coalesce 10" in plan
+    assert f"Coalesce {PLAIN_GROUPED}" in plan
     assert "PushedFilters: [IsNotNull(v), EqualTo(v,v)], ReadSchema: struct<x:int,v:string>" in plan
 
 

@@ -1,15 +1,17 @@
-"""Narrowed scans of Iceberg tables with many small files: Iceberg makes the splits that are reckoned with."""
+"""Scans of Iceberg tables with many small files: Iceberg makes the splits that are reckoned with."""
 
 import re
+import time
 from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
 from pipeline_server import PipelineServer
 from pyhive import hive
+from support.proxies import DEADLINE_S, patient
 
 from demo.hive import connect, run, same_answer
-from demo.proxy_process import ProxyProcess
+from demo.proxy_process import ProxyProcess, proxy_process
 
 # As many small files, and a key in each of those that are asked for.
 FILES, FILES_ASKED, ROWS_OF_A_FILE = 240, 200, 10
@@ -57,3 +59,57 @@ def tasks(session: hive.Connection, server: PipelineServer, sql: str) -> int:
     first = server.ui.last_execution()
     run(session, sql)
     return server.ui.tasks(after=first)
+
+
+PLAIN = "SELECT m.k % 10 AS g, sum(m.v) AS total FROM ice.splits.many m GROUP BY m.k % 10"
+
+
+@pytest.fixture(scope="module")
+def grouping(
+    iceberg_server: PipelineServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[hive.Connection]:
+    """A session behind a proxy that has no file index: Iceberg tells of its files."""
+    options = patient("splits.unnarrowed_scans=true", files=True)
+    directory = tmp_path_factory.mktemp("iceberg_splits")
+    with (
+        proxy_process(iceberg_server.endpoint, directory, options=options) as process,
+        closing(connect(process.endpoint)) as connection,
+    ):
+        yield connection
+
+
+def test_a_scan_that_nothing_narrows_takes_fewer_tasks_once_its_files_are_known(
+    session: hive.Connection, grouping: hive.Connection, iceberg_server: PipelineServer
+) -> None:
+    answer, plain = run(session, PLAIN), tasks(session, iceberg_server, PLAIN)
+    # The first statement describes the table, the second has its files listed beside it.
+    deadline = time.monotonic() + DEADLINE_S
+    while tasks(grouping, iceberg_server, PLAIN) >= plain - 28:
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
+    assert same_answer(run(grouping, PLAIN), answer)
+    lines = [line for (line,) in run(grouping, f"EXPLAIN REWRITE {PLAIN}")]
+    before, after = next(map(int, found.groups()) for found in map(_SPLITS.fullmatch, lines) if found)
+    assert plain - tasks(grouping, iceberg_server, PLAIN) == before - after
+
+
+def test_filters_and_columns_reach_iceberg_through_the_hint(
+    session: hive.Connection, grouping: hive.Connection
+) -> None:
+    sql = "SELECT m.v FROM ice.splits.many m WHERE m.v <> 7"
+    lines = [line for (line,) in run(grouping, f"EXPLAIN REWRITE {sql}")]
+    rewritten = lines[lines.index("Rewritten:") + 1].strip()
+    (plan,) = (row[0] for row in run(session, f"EXPLAIN {rewritten}"))
+    assert "Coalesce" in plan
+    assert re.search(r"IcebergScan\([^\n]*filters=[^\n]*v", plan)
+    assert re.search(r"BatchScan ice\.splits\.many\[v#\d+L\]", plan)
+
+
+def test_a_count_that_iceberg_answers_from_its_metadata_is_left_alone(
+    session: hive.Connection, grouping: hive.Connection
+) -> None:
+    sql = "SELECT count(*) AS n FROM ice.splits.many"
+    lines = [line for (line,) in run(grouping, f"EXPLAIN REWRITE {sql}")]
+    assert not any("COALESCE" in line for line in lines)
+    (plan,) = (row[0] for row in run(session, f"EXPLAIN {sql}"))
+    assert "LocalTableScan" in plan

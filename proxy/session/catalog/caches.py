@@ -59,6 +59,11 @@ class WeightedLru(Generic[K, W]):
                 _, oldest = self._values.popitem(last=False)
                 self._weight -= oldest.weight
 
+    def is_under_way(self, key: K) -> bool:
+        """Whether somebody is fetching the value of a key at this moment."""
+        with self._lock:
+            return key in self._under_way
+
     @contextmanager
     def alone(self, key: K) -> Iterator[bool]:
         """Enter with True where nobody else is fetching the value of a key, and keep others from it meanwhile."""
@@ -91,6 +96,11 @@ class NegativeCache:
             self._until.move_to_end(digest)
             if len(self._until) > self._queries_max:
                 _ = self._until.popitem(last=False)
+
+    def clear(self) -> None:
+        """Forget all queries."""
+        with self._lock:
+            self._until.clear()
 
     def holds(self, sql: str) -> bool:
         """Whether a query failed recently."""

@@ -57,7 +57,7 @@ class IndexOverview:
         """Whether a statement may name one of the tables with more small files than that."""
         if files_min not in self._words_of_small_files:
             small = (name for name, table in self.tables.items() if table.has_small_files(files_min))
-            self._words_of_small_files[files_min] = _last_words(small)
+            self._words_of_small_files[files_min] = last_words(small)
         found = self._words_of_small_files[files_min]
         return bool(found) and not found.isdisjoint(words(statement))
 
@@ -68,10 +68,10 @@ class IndexOverview:
 
     @cached_property
     def _words(self) -> frozenset[str]:
-        return _last_words(self.tables)
+        return last_words(self.tables)
 
 
-def _last_words(tables: Iterable[str]) -> frozenset[str]:
+def last_words(tables: Iterable[str]) -> frozenset[str]:
     """A word of each table's own name: a statement cannot name the table without it."""
     names = (_WORD.findall(name.rpartition(".")[2]) for name in tables)
     return frozenset(found[-1] for found in names if found)

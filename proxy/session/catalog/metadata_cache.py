@@ -6,8 +6,9 @@ Clients that open a session for each statement would otherwise pay for the same 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Mapping
+from dataclasses import dataclass, field
+from math import inf
 from threading import Lock
 from typing import Final, Generic, TypeVar
 
@@ -15,12 +16,14 @@ from proxy.config.rewriting import CatalogSection
 from proxy.operations.query import NO_TABLES, Query, QueryResult, Rows
 from proxy.session.catalog.caches import NegativeCache
 from proxy.session.catalog.facts_cache import FactsCache
-from proxy.session.catalog.file_index import IndexOverview
+from proxy.session.catalog.file_index import IndexOverview, last_words
 from proxy.session.catalog.late_answers import UNANSWERED_S, LateNames, is_late
+from proxy.session.catalog.learning import Learning
 from proxy.session.catalog.spark_settings import ServerSettings
 from proxy.session.catalog.split_packing import KnownPackings
 from proxy.session.consistency.write_fence import LocalWriteLog, WriteLog
 from proxy.statements.written_tables import WrittenTables
+from rewriter import TableName
 
 T = TypeVar("T")
 
@@ -59,6 +62,10 @@ class SessionMetadata:
     late: LateNames
     # The packing of files into splits.
     packings: KnownPackings
+    # The turn to ask for what decides about splits alone.
+    learning: Learning
+    # Statements whose scans keep their splits: they need not be parsed again to see that.
+    ungrouped: NegativeCache
     # Whether quotes and backslashes mean what they mean by default.
     default_quoting: Expiring[bool] | None = None
     # Settings of the server that decide what names mean, and what a user sees of a table.
@@ -66,10 +73,16 @@ class SessionMetadata:
     # Names that were described as tables, in lower case: only a view's text may have a join. One that has become a
     # view meanwhile is not narrowed, and no harm is done.
     table_names: frozenset[str] = frozenset()
+    # Iceberg tables that were described, each with whether it has many small files; None until that was asked.
+    iceberg_sizes: Mapping[TableName, bool | None] = field(default_factory=dict)
     # The users that the backend takes the session for; empty where it does not say, None until it was asked.
     owner: tuple[str, ...] | None = None
     # The tables of the file index; None until it was asked.
     indexed: IndexOverview | None = None
+    # By the answers in `iceberg_sizes`, a word of the name of each such table.
+    _iceberg_words: Mapping[bool | None, frozenset[str]] = field(default_factory=dict)
+    # The time from which on tables without many small files are asked about again.
+    _iceberg_until: float = inf
 
     def forget(self) -> None:
         """Forget facts and settings: names may mean something else from here on."""
@@ -78,11 +91,43 @@ class SessionMetadata:
         self.default_quoting = None
         self.server_settings = None
         self.table_names = frozenset()
+        self.ungrouped.clear()
+        self.iceberg_sizes, self._iceberg_words = {}, {}
 
     def add_table_name(self, name: str) -> None:
         """Remember that a name is a table's; past a limit the names are learned anew."""
         known = self.table_names if len(self.table_names) < _TABLE_NAMES_MAX else frozenset()
         self.table_names = known | {name}
+
+    def add_iceberg(
+        self,
+        name: TableName,
+        has_small_files: bool | None = None,  # noqa: FBT001 - an answer
+        until: float = inf,
+    ) -> None:
+        """Remember an Iceberg table, and whether it has many small files; past a limit all are learned anew.
+
+        A table that has few may get many: that it has few is believed until then.
+        """
+        known = self.iceberg_sizes if len(self.iceberg_sizes) < _TABLE_NAMES_MAX else {}
+        found = known.get(name) if has_small_files is None else has_small_files
+        if name not in known or known[name] != found:
+            self.iceberg_sizes = {**known, name: found}
+            self._iceberg_words = {answer: _words_of(self.iceberg_sizes, answer) for answer in (True, None)}
+        if has_small_files is False:
+            self._iceberg_until = min(self._iceberg_until, until)
+
+    def may_name_small_iceberg(self, words: Iterable[str], now: float) -> bool | None:
+        """Whether words may be names of Iceberg tables with many small files; None where that was not asked."""
+        if now >= self._iceberg_until:
+            self._iceberg_until = inf
+            self.iceberg_sizes = {name: found or None for name, found in self.iceberg_sizes.items()}
+            self._iceberg_words = {answer: _words_of(self.iceberg_sizes, answer) for answer in (True, None)}
+        named = set(words)
+        for answer in (True, None):
+            if not named.isdisjoint(self._iceberg_words.get(answer, frozenset())):
+                return answer
+        return False
 
     def forget_written(self, tables: WrittenTables) -> None:
         """Forget these tables, which may differ from here on; names and settings mean what they meant."""
@@ -90,6 +135,10 @@ class SessionMetadata:
         if tables.may_change_columns:
             # A replaced table may have another format.
             self.packings.forget()
+
+
+def _words_of(sizes: Mapping[TableName, bool | None], answer: bool | None) -> frozenset[str]:  # noqa: FBT001
+    return last_words(str(name).lower() for name, found in sizes.items() if found is answer)
 
 
 def owner_of(known: SessionMetadata) -> Generator[Query, QueryResult, tuple[str, ...]]:
@@ -132,6 +181,8 @@ class MetadataCache:
             unanswered=NegativeCache(clock, UNANSWERED_S),
             late=late,
             packings=KnownPackings(clock),
+            learning=Learning(clock),
+            ungrouped=NegativeCache(clock, settings.facts_ttl_s),
         )
 
     def of(self, state: bytes) -> SessionMetadata:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
 from threading import Lock
 from typing import TypeAlias, TypeVar
@@ -36,11 +37,20 @@ _SLOTS = re.compile(r"\bRange \(0, 1, step=1, splits=([0-9]{1,6})\)")
 
 _SETTINGS = "spark.sql.files."
 _SPLIT_BYTES, _OPEN_COST = "maxPartitionBytes", "openCostInBytes"
-# A user who sets one of these has chosen the number of splits.
+# A user who sets one of these, or changes one of those sizes, has chosen the number of splits.
 _CHOSEN = ("minPartitionNum", "maxPartitionNum")
 _UNSET = "<undefined>"
-# With true, the tasks that run at once are those of a cluster that grows only as tasks wait for it.
-_GROWS_SQL = "SET spark.dynamicAllocation.enabled"
+_OFF = frozenset({"false", _UNSET})
+_DEFAULT_SIZES = Packing(slots=1)
+# Asked for scans that nothing narrows alone. With true, rows are fetched task by task: the first ones would come
+# once a task has read several splits. With true for the second one, the tasks that run at once are those of a
+# cluster that grows only as tasks wait for it. The others say another number than that of the cores.
+_FIXED_SLOTS = (
+    ("SET spark.sql.thriftServer.incrementalCollect", _OFF),
+    ("SET spark.dynamicAllocation.enabled", _OFF),
+    ("SET spark.default.parallelism", {_UNSET}),
+    ("SET spark.sql.leafNodeDefaultParallelism", {_UNSET}),
+)
 
 # As Spark reads sizes (`JavaUtils.byteStringAs`): 134217728b, 128MB, 128m, and plain bytes.
 _SIZE = re.compile(r"([0-9]{1,18})\s*([kmgtp]?)b?", re.IGNORECASE)
@@ -72,6 +82,7 @@ class KnownPackings:
         self._lock = Lock()
         # None in it leaves the splits to Spark.
         self._packing: tuple[Packing | None, float] | None = None
+        self._has_fixed_slots: tuple[bool, float] | None = None
         self._tables: OrderedDict[TableName, tuple[Reads, float]] = OrderedDict()
         # Counts how often all was forgotten: an answer to a question from before must not be remembered after.
         self._generation = 0
@@ -81,11 +92,11 @@ class KnownPackings:
         """The count to hand over with the answers to questions from now on."""
         return self._generation
 
-    def packing(self) -> tuple[Packing | None] | None:
-        """The packing; None until it was asked."""
+    def packing(self, due_s: float = 0.0) -> tuple[Packing | None] | None:
+        """The packing; None until it was asked. It may have expired that long ago."""
         with self._lock:
             known = self._packing
-        return (known[0],) if known is not None and known[1] > self._clock() else None
+        return (known[0],) if known is not None and known[1] + due_s > self._clock() else None
 
     def keep_packing(self, packing: Packing | None, generation: int, believed_s: float) -> None:
         """Remember the packing."""
@@ -93,11 +104,30 @@ class KnownPackings:
             if generation == self._generation:
                 self._packing = packing, self._clock() + believed_s
 
-    def reads(self, name: TableName) -> Reads | None:
-        """The packer of a table's files; None until it was asked."""
+    def has_fixed_slots(self, due_s: float = 0.0) -> bool | None:
+        """Whether as many tasks run at once while a statement lasts; None until it was asked."""
+        with self._lock:
+            known = self._has_fixed_slots
+        return known[0] if known is not None and known[1] + due_s > self._clock() else None
+
+    def keep_fixed_slots(self, has_fixed_slots: bool, generation: int, believed_s: float) -> None:  # noqa: FBT001
+        """Remember whether as many tasks run at once."""
+        with self._lock:
+            if generation == self._generation:
+                self._has_fixed_slots = has_fixed_slots, self._clock() + believed_s
+
+    def reads(self, name: TableName, due_s: float = 0.0) -> Reads | None:
+        """The packer of a table's files; None until it was asked. It may have expired that long ago."""
         with self._lock:
             known = self._tables.get(name)
-        return known[0] if known is not None and known[1] > self._clock() else None
+        return known[0] if known is not None and known[1] + due_s > self._clock() else None
+
+    def are_current(self, names: Iterable[TableName]) -> bool:
+        """True if none of the answers about these tables has expired: some may never have been asked for."""
+        now = self._clock()
+        with self._lock:
+            known = [self._packing, self._has_fixed_slots, *(self._tables.get(name) for name in names)]
+        return all(one is None or one[1] > now for one in known)
 
     def keep_reads(self, name: TableName, reads: Reads, generation: int, believed_s: float) -> None:
         """Remember the packer of a table's files; the oldest answer is dropped past the limit."""
@@ -112,7 +142,7 @@ class KnownPackings:
     def forget(self) -> None:
         """Forget all: settings may differ from here on, and tables be cached."""
         with self._lock:
-            self._packing = None
+            self._packing = self._has_fixed_slots = None
             self._tables.clear()
             self._generation += 1
 
@@ -120,10 +150,14 @@ class KnownPackings:
 class SplitPacking:
     """The one way from the section [splits] to the split hints of a statement. `known` has earlier answers."""
 
-    def __init__(self, settings: SplitsSection, known: KnownPackings, deadline_s: float) -> None:
+    def __init__(
+        self, settings: SplitsSection, known: KnownPackings, deadline_s: float, due_s: float = 0.0
+    ) -> None:
+        """Take answers that have expired up to `due_s` ago."""
         self._settings = settings
         self._known = known
         self._deadline_s = deadline_s
+        self._due_s = due_s
 
     def is_on(self, limits: RewriteLimits) -> bool:
         """Whether scans may be read in fewer splits at all: the sizes of their files are then worth asking for."""
@@ -140,16 +174,20 @@ class SplitPacking:
         answers: Mapping[KeyQuery, Keys | SkipReason],
         files: Mapping[TableName, FileIndex],
         limits: RewriteLimits,
+        *,
+        of_all: bool = False,
     ) -> _Asking[SplitHints | None]:
-        """The split hints of a statement that is rewritten by these keys; None where splits are left to Spark."""
+        """The split hints of a statement that is rewritten by these keys; None where splits are left to Spark.
+
+        With `of_all` those of scans that nothing narrows, too.
+        """
         if not self.is_on(limits):
             return None
         settings = self._settings
         names = worth_asking(files, planned.wants_packings(answers), settings.saved_min)
-        asks_growth = settings.unnarrowed_scans
-        found = yield from packings(
-            names, self._known, settings.asked_every_s, self._deadline_s, asks_growth=asks_growth
-        )
+        asks_growth = of_all and planned.may_be_grouped and settings.unnarrowed_scans
+        asking = PackingTerms(settings.asked_every_s, self._deadline_s, self._due_s, asks_growth=asks_growth)
+        found = yield from packings(names, self._known, asking)
         limits_of_groups = GroupLimits(
             settings.max_small_splits_grouped, settings.saved_min, settings.rows_per_saved_max
         )
@@ -163,39 +201,68 @@ def worth_asking(
     return {name for name in names if name in files and len(files[name].files) > saved_min}
 
 
+@dataclass(frozen=True)
+class PackingTerms:
+    """The terms of questions about packing."""
+
+    # How long an answer is believed.
+    believed_s: float
+    deadline_s: float
+    # How long ago an answer may have expired.
+    due_s: float = 0.0
+    # Whether there are always as many slots is asked for scans that nothing narrows.
+    asks_growth: bool = False
+
+
 def packings(
-    names: Collection[TableName],
-    known: KnownPackings,
-    believed_s: float,
-    deadline_s: float,
-    *,
-    asks_growth: bool = False,
+    names: Collection[TableName], known: KnownPackings, terms: PackingTerms
 ) -> _Asking[dict[TableName, Packing]]:
     """The packing of those tables whose files the session's Spark packs itself."""
     if not names:
         return {}
-    generation, told = known.generation, known.packing()
+    generation, told = known.generation, known.packing(terms.due_s)
     if told is None:
-        told = ((yield from _ask_packing(deadline_s, asks_growth=asks_growth)),)
+        told = ((yield from _ask_packing(terms.deadline_s)),)
         # Without an answer now, a busy server may give one soon.
-        told_s = believed_s if told[0] is not None else min(believed_s, late_answers.UNANSWERED_S)
+        told_s = terms.believed_s if told[0] is not None else min(terms.believed_s, late_answers.UNANSWERED_S)
         known.keep_packing(told[0], generation, told_s)
     packing = told[0]
     if packing is None:
         return {}
+    if terms.asks_growth:
+        packing = replace(packing, has_fixed_slots=(yield from _find_fixed_slots(known, terms)))
     found = {}
     for name in sorted(names, key=str):
-        reads = known.reads(name)
+        reads = known.reads(name, terms.due_s)
         if reads is None:
-            answer = yield _query(f"EXPLAIN SELECT * FROM {name.sql}", deadline_s)  # noqa: S608 - a quoted name
+            sql = f"EXPLAIN SELECT * FROM {name.sql}"  # noqa: S608 - a quoted name
+            answer = yield _query(sql, terms.deadline_s)
             reads = read_plan(answer)
-            known.keep_reads(name, reads, generation, late_answers.believed_s(answer, believed_s))
+            known.keep_reads(name, reads, generation, late_answers.believed_s(answer, terms.believed_s))
         if reads is not Reads.NOBODY:
-            found[name] = packing if reads is Reads.SPARK else IcebergPacking(packing.slots)
+            found[name] = packing if reads is Reads.SPARK else _of_iceberg(packing)
     return found
 
 
-def _ask_packing(deadline_s: float, *, asks_growth: bool) -> _Asking[Packing | None]:
+def _of_iceberg(packing: Packing) -> IcebergPacking:
+    return IcebergPacking(packing.slots, has_fixed_slots=packing.has_fixed_slots)
+
+
+def _find_fixed_slots(known: KnownPackings, terms: PackingTerms) -> _Asking[bool]:
+    generation, is_fixed = known.generation, known.has_fixed_slots(terms.due_s)
+    if is_fixed is None:
+        is_fixed, believed_s = True, terms.believed_s
+        for sql, expected in _FIXED_SLOTS:
+            answer = yield _query(sql, terms.deadline_s)
+            believed_s = late_answers.believed_s(answer, believed_s)
+            is_fixed &= _setting(answer).lower() in expected
+            if not is_fixed:
+                break
+        known.keep_fixed_slots(is_fixed, generation, believed_s)
+    return is_fixed
+
+
+def _ask_packing(deadline_s: float) -> _Asking[Packing | None]:
     slots = read_slots((yield _query(_SLOTS_SQL, deadline_s)))
     if slots is None:
         return None
@@ -204,10 +271,9 @@ def _ask_packing(deadline_s: float, *, asks_growth: bool) -> _Asking[Packing | N
             return None
     split_bytes = read_size(_setting((yield _query(f"SET {_SETTINGS}{_SPLIT_BYTES}", deadline_s))))
     open_cost = read_size(_setting((yield _query(f"SET {_SETTINGS}{_OPEN_COST}", deadline_s))))
-    if not split_bytes or open_cost is None:
+    if (split_bytes, open_cost) != (_DEFAULT_SIZES.split_bytes_max, _DEFAULT_SIZES.open_cost_bytes):
         return None
-    grows = _setting((yield _query(_GROWS_SQL, deadline_s))) if asks_growth else ""
-    return Packing(slots, split_bytes, open_cost, has_fixed_slots=grows.lower() in {"false", _UNSET})
+    return Packing(slots)
 
 
 def _query(sql: str, deadline_s: float) -> Query:

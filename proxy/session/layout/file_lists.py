@@ -71,9 +71,9 @@ class FileLists:
         self._clock = clock
         self._fetched = WeightedLru[_Key, _Fetched](settings.files_kept_max)
 
-    def overview(self, known: SessionMetadata) -> _Asking[IndexOverview]:
-        """The tables that the index has, for a session that may read it."""
-        overview = self.overview_at_hand(known)
+    def overview(self, known: SessionMetadata, due_s: float = 0.0) -> _Asking[IndexOverview]:
+        """The tables that the index has, for a session that may read it; as of an answer expired `due_s` ago."""
+        overview = self.overview_at_hand(known, due_s)
         if overview is not None:
             return overview
         stale, settings = known.indexed, self._settings
@@ -82,18 +82,23 @@ class FileLists:
         if stale is not None:
             # Sessions of the same state need not ask at the same time.
             known.indexed = replace(stale, until=self._clock() + settings.query_deadline_s)
-        answer = yield tables_query(settings)
+        try:
+            answer = yield tables_query(settings)
+        except GeneratorExit:
+            # It is not asked after all.
+            known.indexed = stale
+            raise
         tables, now = read_tables(answer, settings.files_max), self._clock()
         until = now + believed_s(answer, settings.tables_ttl_s)
         known.indexed = overview = IndexOverview(settings.index, tables, now, until)
         return overview
 
-    def overview_at_hand(self, known: SessionMetadata) -> IndexOverview | None:
+    def overview_at_hand(self, known: SessionMetadata, due_s: float = 0.0) -> IndexOverview | None:
         """The same where nothing has to be asked."""
         overview = known.indexed
-        if overview is None or overview.index != self._settings.index or overview.until <= self._clock():
+        if overview is None or overview.index != self._settings.index:
             return None
-        return overview
+        return overview if overview.until + due_s > self._clock() else None
 
     def has_small_files(self, facts: TableFacts, known: SessionMetadata, files_min: int) -> bool:
         """Whether a table has more small files than that, as far as the index said when it was asked last."""
@@ -101,24 +106,22 @@ class FileLists:
         return table is not None and table.has_small_files(files_min)
 
     def may_name_small_files(self, statement: str, known: SessionMetadata, files_min: int) -> bool | None:
-        """Whether a statement may name a table of more small files than that; None until the index was asked.
+        """Whether a statement may name a table of more small files than that; None where the index must be asked.
 
-        An answer that has expired will do: it says nothing of rows, and most statements name no such table.
+        An answer that has expired, or that was a failure, is asked for again by the next statement.
         """
-        overview = known.indexed
         if not self._settings.index:
             return False
-        if overview is None or overview.index != self._settings.index:
-            return None
-        return overview.names_small_files_in(statement, files_min)
+        overview = self.overview_at_hand(known)
+        return None if overview is None else overview.names_small_files_in(statement, files_min)
 
     def is_named_by(self, words: Collection[str]) -> bool:
         """Whether the file index itself may be among the tables that these words name, in lower case."""
         return self._settings.index.rpartition(".")[2].lower() in words
 
-    def columns(self, facts: TableFacts, known: SessionMetadata) -> _Asking[tuple[str, ...]]:
+    def columns(self, facts: TableFacts, known: SessionMetadata, due_s: float = 0.0) -> _Asking[tuple[str, ...]]:
         """The columns that the index may tell of. Until a table's files were fetched, that may be any."""
-        found = yield from self._find(facts, known)
+        found = yield from self._find(facts, known, due_s)
         if found is None:
             return ()
         key, _ = found
@@ -142,9 +145,14 @@ class FileLists:
         type_names = {column.name.lower(): column.type_name for column in facts.columns}
         return fetched.index if fetched is not None and fetched.type_names == type_names else None
 
-    def files(self, facts: TableFacts, known: SessionMetadata) -> _Asking[FileIndex | None]:
-        """The files of a table, or None where they cannot be had now."""
-        found = yield from self._find(facts, known)
+    def is_under_way(self, facts: TableFacts, known: SessionMetadata) -> bool:
+        """Whether some session of the same user is fetching the files of a table at this moment."""
+        name, owner = name_in_index(facts), known.owner
+        return bool(owner) and name is not None and self._fetched.is_under_way(_Key(owner or (), name))
+
+    def files(self, facts: TableFacts, known: SessionMetadata, due_s: float = 0.0) -> _Asking[FileIndex | None]:
+        """The files of a table, or None where they cannot be had now; for `due_s` see `overview`."""
+        found = yield from self._find(facts, known, due_s)
         if found is None:
             return None
         key, overview = found
@@ -170,12 +178,14 @@ class FileLists:
             answer = yield files_query(table, self._settings, with_row_groups=False)
         return answer
 
-    def _find(self, facts: TableFacts, known: SessionMetadata) -> _Asking[tuple[_Key, IndexOverview] | None]:
+    def _find(
+        self, facts: TableFacts, known: SessionMetadata, due_s: float
+    ) -> _Asking[tuple[_Key, IndexOverview] | None]:
         """By what key a table's files are kept, with what the index has; None where it does not have the table."""
         name = name_in_index(facts)
         if name is None:
             return None
-        overview = yield from self.overview(known)
+        overview = yield from self.overview(known, due_s)
         if name not in overview.tables:
             return None
         owner = yield from owner_of(known)

@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 from proxy.config.rewriting import FilesSection
 from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult, Rows
 from proxy.session.catalog.caches import WeightedLru
+from proxy.session.catalog.file_index import IndexedTable
 from proxy.session.catalog.late_answers import believed_s
 from proxy.session.catalog.metadata_cache import SessionMetadata, owner_of
 from rewriter import Plan, TableFacts, TableName
@@ -23,6 +24,9 @@ from rewriter.files.file_index import FileIndex
 from rewriter.vocabulary.identifiers import Column, quoted
 
 T = TypeVar("T")
+
+# Two numbers.
+_SUMMARY_BYTES_MAX = 65_536
 _Asking: TypeAlias = Generator[Query, QueryResult, T]
 
 
@@ -42,11 +46,24 @@ class _Listed:
     snapshot_id: int
     # Until when it is believed whatever the snapshot, and that it cannot be had.
     until: float
+    # False if there was no answer.
+    is_known: bool = True
 
     @property
     def weight(self) -> int:
         """The size of the list, in files. A failure takes some memory too."""
         return 1 + (self.index.weight if self.index is not None else 0)
+
+
+@dataclass(frozen=True)
+class SmallFiles:
+    """The files of a table that has many small ones; None for any other table, or if that is not known now."""
+
+    index: FileIndex | None
+    is_known: bool
+
+
+_UNKNOWN = SmallFiles(None, is_known=False)
 
 
 class IcebergFiles:
@@ -80,6 +97,42 @@ class IcebergFiles:
             until = self._clock() + believed_s(answer, self._settings.tables_ttl_s)
             self._kept.put(key, _Listed(index, snapshot_id, until))
             return index
+
+    def small_files(self, facts: TableFacts, known: SessionMetadata, files_min: int) -> _Asking[SmallFiles]:
+        """The files without bounds, of a table of more small files than that, as of the snapshot in the facts.
+
+        A snapshot's summary tells which it is, so that large tables are not listed for it. Many rows may have come
+        with a later snapshot, so a list of an older one is not used.
+        """
+        table, snapshot_id = facts.full_name, facts.iceberg.snapshot_id if facts.iceberg is not None else None
+        if snapshot_id is None or table is None:
+            return _UNKNOWN
+        owner = yield from owner_of(known)
+        if not owner:
+            return _UNKNOWN
+        key = _Key(owner, table, ())
+        listed = self._kept.get(key)
+        is_of_snapshot = listed is not None and (listed.index is None or listed.snapshot_id == snapshot_id)
+        if listed is not None and is_of_snapshot and self._is_current(listed, snapshot_id):
+            return SmallFiles(listed.index, listed.is_known)
+        with self._kept.alone(key) as is_alone:
+            if not is_alone:
+                return _UNKNOWN
+            index, answer = None, (yield summary_query(table, snapshot_id, self._settings))
+            if _has_small_files(answer, files_min, self._settings.files_max):
+                answer = yield sizes_query(table, self._settings)
+                index = _read(answer, (), None)
+            until, is_known = (
+                self._clock() + believed_s(answer, self._settings.tables_ttl_s),
+                isinstance(answer, Rows),
+            )
+            self._kept.put(key, _Listed(index, snapshot_id, until, is_known))
+            return SmallFiles(index, is_known)
+
+    def is_under_way(self, facts: TableFacts, known: SessionMetadata) -> bool:
+        """Whether some session of the same user is asking for the small files of a table at this moment."""
+        table, owner = facts.full_name, known.owner
+        return bool(owner) and table is not None and self._kept.is_under_way(_Key(owner or (), table, ()))
 
     def _fetched(
         self, table: TableName, columns: tuple[Column, ...]
@@ -121,6 +174,29 @@ def files_query(table: TableName, columns: Collection[Column], settings: FilesSe
     bounds = ", ".join(f"{literal('string', column.name.lower())}, {_bounds(column)}" for column in columns)
     # No time and nothing that is lacking: Iceberg never writes a file twice, and keeps bounds alone.
     told = f"file_path, file_size_in_bytes, 0L, record_count, to_json(named_struct({bounds})), NULL"
+    sql = f"SELECT {told} FROM {TableName((*table.parts, 'data_files')).sql}"  # noqa: S608 - quoted names
+    limits = settings.files_max, settings.fetch_bytes_max, settings.query_deadline_s
+    return Query(sql, *limits, needs_slot=True)
+
+
+def summary_query(table: TableName, snapshot_id: int, settings: FilesSection) -> Query:
+    """The statement whose row has the numbers of files and bytes of a snapshot."""
+    snapshots = TableName((*table.parts, "snapshots")).sql
+    told = ", ".join(f"CAST(summary['{name}'] AS BIGINT)" for name in ("total-data-files", "total-files-size"))
+    sql = f"SELECT {told} FROM {snapshots} WHERE snapshot_id = {snapshot_id:d}"  # noqa: S608 - quoted names
+    return Query(sql, 1, _SUMMARY_BYTES_MAX, settings.query_deadline_s, needs_slot=True)
+
+
+def _has_small_files(answer: QueryResult, files_min: int, files_max: int) -> bool:
+    match answer.rows[0] if isinstance(answer, Rows) and answer.rows else ():
+        case (int(files), int(size_bytes)):
+            return files <= files_max and IndexedTable(files, size_bytes, 0).has_small_files(files_min)
+    return False
+
+
+def sizes_query(table: TableName, settings: FilesSection) -> Query:
+    """The statement whose rows `FileIndex.of_rows` reads, without bounds of any column."""
+    told = "file_path, file_size_in_bytes, 0L, record_count, '{}', NULL"
     sql = f"SELECT {told} FROM {TableName((*table.parts, 'data_files')).sql}"  # noqa: S608 - quoted names
     limits = settings.files_max, settings.fetch_bytes_max, settings.query_deadline_s
     return Query(sql, *limits, needs_slot=True)

@@ -149,7 +149,7 @@ def test_a_shadow_run_leaves_its_reason(tmp_path: Path) -> None:
     shadow = Config(rewrite=RewriteSection(mode="shadow"), shadow=ShadowSection())
     history = history_in(tmp_path)
     dispatch = played(session(history, shadow).rewrite(SQL), [])
-    assert dispatch.shadow is not None
+    assert dispatch.beside is not None
     dispatch.on_outcome(FINISHED)
     assert written(history).skip_reason == "IN_SHADOW"
 

@@ -64,6 +64,13 @@ def test_a_failure_is_kept_from_the_client_for_so_long(
     assert tracked.may_fall_back(None, at, WITHIN_S)
 
 
+def test_a_failure_that_the_original_has_too_is_left_to_the_client(tracked: TrackedStatement) -> None:
+    tracked.dispatch = replace(tracked.dispatch, is_own_fault=lambda message: "zero" in message)
+    assert not tracked.may_fall_back("division by zero", 12.0, WITHIN_S)
+    assert tracked.may_fall_back("no such column", 12.0, WITHIN_S)
+    assert may_fall_back(tracked)
+
+
 def test_a_second_run_is_neither_repeated_nor_out_of_date_whatever_it_says(tracked: TrackedStatement) -> None:
     fallen_back(tracked)
     assert not may_fall_back(tracked)

@@ -813,17 +813,17 @@ def test_in_shadow_mode_the_original_is_sent_before_anything_is_asked(stage: Sta
     dispatch = played(one.rewrite(SQL), [])
     assert dispatch.text == SQL
     assert beside(dispatch) == [*(sql for sql, _ in (SETTINGS, *DESCRIBE)), KEY_QUERY, f"DESCRIBE QUERY {SQL}"]
-    assert played(one.rewrite("SELECT 1"), []).shadow is None
+    assert played(one.rewrite("SELECT 1"), []).beside is None
 
 
 def test_a_shadow_whose_filter_the_metastore_refuses_makes_filters_shorter_and_puts_nothing_aside() -> None:
     stage = Stage(rewrite=RewriteSection(mode="shadow"))
     dispatch = played(stage.session().rewrite(SQL), [])
-    assert dispatch.shadow is not None
+    assert dispatch.beside is not None
     columns, checksum = rows(("id", "int", None)), rows((1, "7"))
     refused = QueryFailed(FailureKind.REJECTED, f"[{FILTER_REFUSED}] of a long filter", 0.1)
     told = dict([SETTINGS, *DESCRIBE, KEYS, (f"DESCRIBE QUERY {SQL}", columns)])
-    steps = cast("Generator[Query, QueryResult, None]", dispatch.shadow)
+    steps = cast("Generator[Query, QueryResult, None]", dispatch.beside)
     query = next(steps)
     with suppress(StopIteration):
         while True:
@@ -843,19 +843,19 @@ def test_a_part_of_the_statements_can_be_sampled_for_shadow_mode() -> None:
     stage = Stage(shadow=ShadowSection(fraction=0.25))
     one, chances = stage.session(), iter([0.24, 0.26])
     stage.shared.chance = lambda: next(chances)
-    assert played(one.rewrite(SQL), []).shadow is not None
+    assert played(one.rewrite(SQL), []).beside is not None
     dispatch = played(one.rewrite(SQL), [*DESCRIBE, KEYS])
-    assert (dispatch.shadow, dispatch.text) == (None, NARROWED)
+    assert (dispatch.beside, dispatch.text) == (None, NARROWED)
 
 
 def beside(dispatch: Dispatch) -> list[str]:
     """What is asked beside a statement, up to the comparison."""
-    assert dispatch.shadow is not None
+    assert dispatch.beside is not None
     answers, asked = dict([SETTINGS, *DESCRIBE, KEYS]), []
     try:
-        asked.append(next(dispatch.shadow).sql)
+        asked.append(next(dispatch.beside).sql)
         while asked[-1] in answers:
-            asked.append(dispatch.shadow.send(answers[asked[-1]]).sql)
+            asked.append(dispatch.beside.send(answers[asked[-1]]).sql)
     except StopIteration:
         pass
     return asked

@@ -1,7 +1,8 @@
 """Which scans ask for fewer splits, narrowed or not, and which are left to Spark."""
 
 import json
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -211,6 +212,91 @@ def test_a_table_that_is_read_twice_keeps_its_splits(sql: str) -> None:
     assert rewritten(sql, limits=PLAIN).text == sql
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT sum(x / 3) FROM t",
+        "SELECT avg(x) FROM t GROUP BY v",
+        "SELECT max(n) FROM (SELECT stddev(x) AS n FROM t GROUP BY v) a",
+    ],
+)
+def test_sums_that_depend_on_the_order_of_rows_keep_the_splits_of_a_scan_that_nothing_narrows(sql: str) -> None:
+    assert rewritten(sql, limits=PLAIN).text == sql
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_grouped"),
+    [
+        ("SELECT sum(x), sum(t.x), avg(n) FROM t WHERE v = 'a'", True),
+        ("SELECT sum(a.x) FROM t a JOIN w ON a.x = w.x", True),
+        ("SELECT v FROM t WHERE x > (SELECT sum(w.x) FROM w WHERE w.v = t.v)", True),
+        # A column of a query has any type.
+        ("SELECT sum(x) FROM (SELECT x FROM w UNION ALL SELECT f FROM t) q", False),
+        ("SELECT sum(x) FROM (SELECT s.x FROM t)", False),
+        ("SELECT sum(x) FROM (SELECT s.* FROM t)", False),
+        ("SELECT sum(s.x) FROM (SELECT named_struct('x', f) AS s FROM t)", False),
+        ("WITH c AS (SELECT m.x FROM t) SELECT sum(x) FROM c", False),
+        # Fields of structs, and values of maps.
+        ("SELECT sum(s.x) FROM t", False),
+        ("SELECT sum(s.inner.x) FROM t", False),
+        ("SELECT sum(t.s.inner.x) FROM t", False),
+        ("SELECT sum(m.x) FROM t", False),
+        ("SELECT sum(w.x) FROM t, (VALUES (1.5D)) w (x)", False),
+        ("SELECT sum(q.col1) FROM t, (VALUES (1.5D)) q", False),
+        ("SELECT sum(col1) FROM t, (VALUES (1.5D)) q", False),
+        ("SELECT sum(e.x) FROM t LATERAL VIEW explode(array(s)) e", False),
+        ("SELECT sum(x) FROM t LATERAL VIEW explode(array(s)) e AS y", False),
+        ("SELECT * FROM t PIVOT (sum(x) FOR v IN ('a'))", False),
+        ("SELECT sum(x) FROM t JOIN w USING (x)", False),
+        ("SELECT sum(x) FROM t JOIN unknown ON t.v = unknown.v", False),
+    ],
+)
+def test_sums_of_columns_that_a_table_is_known_to_have_are_exact(sql: str, *, is_grouped: bool) -> None:
+    further = ("col1", "int"), ("f", "double"), ("n", "decimal(10,2)"), ("m", "map<string,double>")
+    struct = ("s", "struct<x:double,inner:struct<x:double>>")
+    facts = replace(T, columns=(*T.columns, *(Column(*one) for one in (*further, struct))))
+    assert ("COALESCE(10)" in rewritten(sql, facts, PLAIN).text) is is_grouped
+
+
+@pytest.mark.parametrize("sql", ["SELECT DISTINCT v FROM t", "SELECT min(w.v) FROM t JOIN w ON t.x = w.x"])
+def test_texts_that_are_equal_by_their_collation_keep_the_splits(sql: str) -> None:
+    collated = replace(T, columns=(*T.columns, Column("c", "string collate UTF8_LCASE")))
+    assert "COALESCE" in rewritten(sql, limits=PLAIN).text
+    assert rewritten(sql, collated, PLAIN).text == sql
+    with_words = sql.replace("v FROM t", "v COLLATE UTF8_LCASE FROM t").replace("w.v", "w.v COLLATE UTF8_LCASE")
+    assert rewritten(with_words, limits=PLAIN).text == with_words
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        "OVER (ORDER BY v ROWS UNBOUNDED PRECEDING)",
+        "OVER (PARTITION BY x ORDER BY v rows BETWEEN 1 PRECEDING AND CURRENT ROW)",
+        "OVER w FROM t WHERE x < 80 WINDOW w AS (ORDER BY v ROWS 1 PRECEDING)",
+        "OVER (w ROWS UNBOUNDED PRECEDING) FROM t WHERE x < 80 WINDOW w AS (ORDER BY v)",
+        "OVER (ORDER BY v ROWS BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING)",
+    ],
+)
+def test_windows_that_end_at_a_row_keep_the_splits_of_narrowed_scans_too(window: str) -> None:
+    sql = f"SELECT count(*) {window}" + ("" if "FROM" in window else " FROM t WHERE x < 80")
+    assert "x < 80" in sql
+    for limits in (LIMITS, PLAIN):
+        assert "COALESCE" not in rewritten(sql, limits=limits).text
+
+
+@pytest.mark.parametrize(
+    "window", ["ORDER BY v", "PARTITION BY v", "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"]
+)
+def test_windows_that_take_all_rows_of_equal_order_are_read_in_fewer_splits(window: str) -> None:
+    assert "COALESCE" in rewritten(f"SELECT count(*) OVER ({window}) FROM t WHERE x < 80").text
+
+
+def test_of_several_tables_only_the_largest_is_read_in_fewer_splits() -> None:
+    sql = "SELECT max(w.v) FROM t JOIN w ON t.x = w.x"
+    assert rewritten(sql, limits=PLAIN).is_changed
+    assert not rewritten(sql, replace(T, size_bytes=900 * FILES), PLAIN).is_changed
+
+
 def test_where_executors_may_be_added_a_scan_that_nothing_narrows_keeps_its_splits() -> None:
     growing = replace(PACKING, has_fixed_slots=False)
     assert rewritten("SELECT v FROM t", limits=PLAIN, packing=growing).text == "SELECT v FROM t"
@@ -236,11 +322,11 @@ def test_scalar_subqueries_that_spark_would_answer_by_one_scan_keep_their_splits
         replace(T, bucket_columns=("v",), bucket_count=8),
         replace(T, provider="hive"),
         replace(T, provider="csv"),
-        replace(T, iceberg=IcebergFacts(7), provider="iceberg"),
+        replace(T, iceberg=IcebergFacts(7), provider="iceberg", bucket_columns=("v",), bucket_count=8),
         replace(T, is_off=True),
         replace(T, columns=(*T.columns, Column("V", "string"))),
         # It has been written since it was indexed.
-        replace(T, size_bytes=3 * 1_000 * FILES),
+        replace(T, size_bytes=1_000 * FILES + (1 << 20) + 1),
         replace(T, size_bytes=None),
         replace(T, columns=(*T.columns, Column("j", "struct<a:variant>"))),
     ],
@@ -248,7 +334,7 @@ def test_scalar_subqueries_that_spark_would_answer_by_one_scan_keep_their_splits
         "in buckets",
         "of Hive",
         "without an index",
-        "of Iceberg",
+        "of Iceberg, in buckets",
         "off",
         "alike by case",
         "outgrown",
@@ -258,6 +344,30 @@ def test_scalar_subqueries_that_spark_would_answer_by_one_scan_keep_their_splits
 )
 def test_a_table_whose_splits_are_not_those_of_its_indexed_files_keeps_them(facts: TableFacts) -> None:
     assert rewritten("SELECT v FROM t", facts, PLAIN).text == "SELECT v FROM t"
+
+
+ICEBERG = replace(T, iceberg=IcebergFacts(7), provider="iceberg", size_bytes=None)
+
+
+@pytest.mark.parametrize("sql", ["SELECT v FROM t", "SELECT v, count(*) FROM t WHERE x > 3 GROUP BY v"])
+def test_an_iceberg_table_is_read_in_fewer_splits_by_the_files_of_its_snapshot(sql: str) -> None:
+    assert "(SELECT /*+ COALESCE(10) */ * FROM t) AS t" in rewritten(sql, ICEBERG, PLAIN).text
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        # Iceberg answers these from its metadata.
+        "SELECT count(*) FROM t",
+        "SELECT max(x) AS most FROM t WHERE x > 3",
+        "SELECT v FROM t VERSION AS OF 7",
+        # A column that is hidden behind *.
+        "SELECT v, _file FROM t",
+        "SELECT t.v FROM t JOIN w ON t.x = w.x",
+    ],
+)
+def test_an_iceberg_table_keeps_its_splits_where_iceberg_would_do_less_or_other_work(sql: str) -> None:
+    assert rewritten(sql, ICEBERG, PLAIN).text == sql
 
 
 def test_a_table_that_is_about_as_large_as_its_index_says_is_read_in_fewer_splits() -> None:
@@ -280,6 +390,29 @@ def test_a_scan_that_nothing_narrows_keeps_its_splits_without_the_rule() -> None
     off = replace(PLAIN, rules_off=frozenset({Rule.SPLITS}))
     assert rewritten("SELECT v FROM t", limits=off).text == "SELECT v FROM t"
     assert rewritten("SELECT v FROM t", limits=PLAIN, packing=None).text == "SELECT v FROM t"
+
+
+@dataclass(frozen=True)
+class CountedPacking(Packing):
+    """A packing that counts how often files are packed by it."""
+
+    times: list[int] = field(default_factory=list, compare=False)
+
+    def bytes_max(self, sizes: Sequence[int]) -> int:
+        self.times.append(len(sizes))
+        return super().bytes_max(sizes)
+
+
+def test_files_of_a_scan_that_nothing_narrows_are_packed_once() -> None:
+    packing = CountedPacking(slots=2, split_bytes_max=1 << 20, open_cost_bytes=1 << 20, has_fixed_slots=True)
+    assert "COALESCE(10)" in rewritten("SELECT v FROM t", limits=PLAIN, packing=packing).text
+    assert packing.times
+    packing.times.clear()
+    assert "COALESCE(10)" in rewritten("SELECT t.v FROM t", limits=PLAIN, packing=packing).text
+    assert packing.times == []
+    # The table has grown meanwhile.
+    grown = replace(T, size_bytes=1_000 * FILES + (1 << 20) + 1)
+    assert rewritten("SELECT v FROM t", grown, PLAIN, packing).text == "SELECT v FROM t"
 
 
 def test_where_it_is_not_known_how_spark_packs_files_it_is_left_to_spark() -> None:

@@ -30,7 +30,7 @@ from proxy.config.rewriting import CatalogSection, FilesSection
 from proxy.operations.query import FailureKind
 from proxy.session.catalog.late_answers import NAMES_MAX, UNANSWERED_S, LateNames
 from proxy.session.catalog.metadata_cache import MetadataCache
-from proxy.session.catalog.split_packing import packings
+from proxy.session.catalog.split_packing import PackingTerms, packings
 from proxy.session.explain.view import view
 from proxy.session.layout.file_lists import FileLists
 from rewriter import TableName
@@ -200,7 +200,7 @@ def test_how_files_are_packed_is_asked_again_after_a_minute_where_that_was_late(
     known = nothing_known(clock)
 
     def found(script: Script) -> bool:
-        return bool(played(packings([T], known, believed_s=300.0, deadline_s=5.0), script))
+        return bool(played(packings([T], known, PackingTerms(believed_s=300.0, deadline_s=5.0)), script))
 
     late = failed(FailureKind.DEADLINE)
     assert not found([(PACKING_SETTINGS[0][0], late)])

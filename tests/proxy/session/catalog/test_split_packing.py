@@ -18,13 +18,21 @@ from support.played_sessions import failed, played
 
 from proxy.config.rewriting import SplitsSection
 from proxy.operations.query import FailureKind, QueryResult
-from proxy.session.catalog.split_packing import KnownPackings, SplitPacking, packings, read_size, worth_asking
+from proxy.session.catalog.split_packing import (
+    KnownPackings,
+    PackingTerms,
+    SplitPacking,
+    packings,
+    read_size,
+    worth_asking,
+)
 from rewriter import Column, RewriteLimits, Rule, Statement, TableFacts, TableName, parse
 from rewriter import plan as plan_of
 from rewriter.files.file_index import FileIndex
 from rewriter.files.splits import GroupLimits, IcebergPacking, Packing, SplitHints
 
 MIB = 1 << 20
+TERMS = PackingTerms(believed_s=300.0, deadline_s=5.0)
 
 
 ICEBERG = (EXPLAIN, plan("+- BatchScan ice.d.t[v#1L] IcebergScan(table=ice.d.t, branch=null, groupedBy=)"))
@@ -33,7 +41,7 @@ ICEBERG = (EXPLAIN, plan("+- BatchScan ice.d.t[v#1L] IcebergScan(table=ice.d.t, 
 def asked(
     known: KnownPackings, script: list[tuple[str, QueryResult]], table: TableName = T
 ) -> dict[TableName, Packing]:
-    return played(packings([table], known, believed_s=300.0, deadline_s=5.0), script)
+    return played(packings([table], known, TERMS), script)
 
 
 def test_slots_and_settings_are_asked_once_and_each_table_by_itself() -> None:
@@ -46,6 +54,19 @@ def test_slots_and_settings_are_asked_once_and_each_table_by_itself() -> None:
     assert asked(known, [*SETTINGS, FILES])
 
 
+def test_what_has_expired_lately_is_used_where_it_is_asked_for_again_meanwhile() -> None:
+    clock = Clock()
+    known = KnownPackings(clock)
+    asked(known, [*SETTINGS, FILES])
+    assert known.are_current([T])
+    clock.now = 500.0
+    assert not known.are_current([T])
+    due = PackingTerms(believed_s=300.0, deadline_s=5.0, due_s=300.0)
+    assert played(packings([T], known, due), []) == {T: Packing(8, 128 * MIB, 4 * MIB)}
+    clock.now = 600.0
+    assert played(packings([T], known, due), [*SETTINGS, FILES])
+
+
 def test_once_settings_may_differ_they_are_asked_again() -> None:
     known = nothing_known()
     asked(known, [*SETTINGS, FILES])
@@ -55,7 +76,7 @@ def test_once_settings_may_differ_they_are_asked_again() -> None:
 
 def test_what_was_asked_before_settings_changed_is_not_remembered_after() -> None:
     known = nothing_known()
-    asking = packings([T], known, believed_s=300.0, deadline_s=5.0)
+    asking = packings([T], known, TERMS)
     _ = next(asking)
     for _, answer in SETTINGS:
         _ = asking.send(answer)
@@ -108,6 +129,8 @@ def test_what_is_not_read_from_files_that_spark_packs_is_left_alone(text: str) -
         [RANGE, setting("minPartitionNum", "200")],
         [RANGE, UNCHOSEN[0], setting("maxPartitionNum", "50")],
         [RANGE, *UNCHOSEN, setting("maxPartitionBytes", "half"), SIZES[1]],
+        [RANGE, *UNCHOSEN, setting("maxPartitionBytes", "64MB"), SIZES[1]],
+        [RANGE, *UNCHOSEN, SIZES[0], setting("openCostInBytes", "134217728")],
     ],
 )
 def test_settings_that_are_chosen_or_not_understood_leave_all_to_spark(
@@ -129,7 +152,7 @@ def test_of_a_table_with_few_files_nothing_is_asked() -> None:
     files = FileIndex.of_rows([(f"file:/t/{n}", 5, 7, 1, "{}", None) for n in range(32)], {"x": "int"})
     assert worth_asking({T: files}, [T], saved_min=32) == set()
     assert worth_asking({T: files}, [T], saved_min=31) == {T}
-    assert played(packings([], nothing_known(), believed_s=300.0, deadline_s=5.0), []) == {}
+    assert played(packings([], nothing_known(), TERMS), []) == {}
 
 
 def hints(
