@@ -21,7 +21,7 @@ SELECT t.id FROM (SELECT * FROM timed WHERE ((`at` IN (TIMESTAMP'2026-01-08 00:0
 SELECT t.id FROM (SELECT * FROM timed WHERE ((`at` BETWEEN TIMESTAMP'2026-01-04 00:00:00.000000+00:00' AND TIMESTAMP'2026-01-04 23:59:59.999999+00:00' OR `at` BETWEEN TIMESTAMP'2026-01-08 00:00:00.000000+00:00' AND TIMESTAMP'2026-01-08 23:59:59.999999+00:00') OR typeof(`at`) <> 'timestamp' OR current_timezone() <> 'UTC')) t JOIN moments s ON CAST(t.at AS DATE) = s.day WHERE s.g = 1
 
 -- case: days of local times
--- key query: SELECT (unix_date(key) + 0L) * 86400000000L AS begins, typeof(key) AS type, (unix_date(key) + 1L) * 86400000000L AS next_begins, (unix_date(key) + 2L) * 86400000000L AS following_begins FROM (SELECT DISTINCT s.`day` AS key FROM moments s WHERE (s.g = 1)) WHERE key IS NOT NULL LIMIT 5001
+-- key query: SELECT (greatest(least(unix_date(key), 2932898), -25204) + 0L) * 86400000000L AS begins, typeof(key) AS type, (greatest(least(unix_date(key), 2932898), -25204) + 1L) * 86400000000L AS next_begins, (greatest(least(unix_date(key), 2932898), -25204) + 2L) * 86400000000L AS following_begins FROM (SELECT DISTINCT s.`day` AS key FROM moments s WHERE (s.g = 1)) WHERE key IS NOT NULL LIMIT 5001
 -- answer: [[1767484800000000, "date", 1767571200000000, 1767657600000000], [1767830400000000, "date", 1767916800000000, 1768003200000000]]
 SELECT t.id FROM (SELECT * FROM timed WHERE ((`local` BETWEEN TIMESTAMP_NTZ'2026-01-04 00:00:00.000000' AND TIMESTAMP_NTZ'2026-01-04 23:59:59.999999' OR `local` BETWEEN TIMESTAMP_NTZ'2026-01-08 00:00:00.000000' AND TIMESTAMP_NTZ'2026-01-08 23:59:59.999999') OR typeof(`local`) <> 'timestamp_ntz')) t JOIN moments s ON s.day = t.local::date WHERE s.g = 1
 
