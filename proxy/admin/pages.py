@@ -122,7 +122,8 @@ class Pages:
         """Stop or resume giving sessions to a backend, by a button."""
         visitor = await self._known(request)
         form = await self._form(request)
-        if form is None or visitor is None or not visitor.is_administrator:
+        is_administrator = visitor is not None and visitor.is_administrator
+        if form is None or not is_administrator or not await self._visitors.may_administrate(request):
             return self.error(HTTPStatus.FORBIDDEN, "Only an administrator may do this, by the page's button.")
         if not self._is_alone:
             return self.error(HTTPStatus.CONFLICT, NOT_ALONE)

@@ -150,6 +150,15 @@ async def test_an_administrator_drains_a_backend_by_a_button_and_nobody_else_doe
     assert (await got.json())["backends"][0]["draining"] is True
 
 
+async def test_at_an_open_port_with_administrators_nobody_else_drains(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    async with admin_port(monkeypatch, history_in(tmp_path), is_open=True) as port:
+        drained = {"token": await token(port, "/"), "name": "spark-a:10000", "on": "yes"}
+        assert (await port.post("/backends/page", data=drained)).status == HTTPStatus.FORBIDDEN
+        assert "draining" not in await page(port, "/")
+
+
 async def test_two_days_of_digests_are_compared(port: Port) -> None:
     await sign_in(port, "root")
     shown = await page(port, "/digests/page?earlier=2026-03-01&later=2026-03-02")
