@@ -29,8 +29,8 @@ def filled(name: str, number: str) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def tables(pipeline_spark: PipelineServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """The tables of the database `in_hive`, and their index. Its place has a space and a pattern's signs."""
-    place = tmp_path_factory.mktemp("in hive") / "a[b]{c}"
+    """The tables of the database `in_hive`, and their index. Its place has a space."""
+    place = tmp_path_factory.mktemp("in hive")
     with closing(connect(pipeline_spark.endpoint)) as connection:
         run(connection, f"CREATE DATABASE in_hive LOCATION '{place}'")
         run(connection, "USE in_hive")
