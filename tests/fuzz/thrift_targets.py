@@ -86,6 +86,8 @@ def _compare_handles(message: Message, theirs: Any) -> None:
             assert _decoded(kind, session) == handle
             identifier = handle and (handle.operationId if name == "operationHandle" else handle.sessionId)
             assert _decoded(ttypes.THandleIdentifier, operation and operation[0]) == identifier
+            if handle and name == "operationHandle":
+                assert hs2_calls.has_result_set_of_call(message) == handle.hasResultSet
     if operation is not None:
         other = hs2_calls.OperationId(Writer().binary(1, b"other").stop().to_bytes())
         redirected = hs2_calls.replace_operation(message, operation[1], other)

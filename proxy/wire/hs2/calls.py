@@ -6,12 +6,13 @@ it. Handles are secrets (a handle works from any connection), so nothing here pr
 
 from __future__ import annotations
 
+import re
 import struct
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final, NewType
 
-from proxy.wire.hs2.handles import usual_identifier_of, usual_identifier_of_call
+from proxy.wire.hs2.handles import usual_first_handle, usual_handle_of_call, usual_identifier_of
 from proxy.wire.thrift.errors import RemoteProtocolError
 from proxy.wire.thrift.messages import Message
 from proxy.wire.thrift.reader import Reader
@@ -46,6 +47,12 @@ _STATUS_ERROR: Final = 3
 # A type of TApplicationException.
 _INTERNAL_ERROR: Final = 6
 _LENGTH = struct.Struct(">i")
+_STATEMENT_FIELD: Final = b"\x0b\0\x02"
+# An ExecuteStatement call from its statement on, as clients encode it: no settings, whether it runs in the
+# background, its time limit. A call of another form is read field by field, with the same result.
+_USUAL_OPTIONS: Final = re.compile(
+    rb"(?:\x0d\0\x03\x0b\x0b\0{4})?(?:\x02\0\x04(?P<run_async>.))?(?:\x0a\0\x05.{8})?\0\0", re.DOTALL
+)
 
 
 class OperationState(IntEnum):
@@ -104,6 +111,24 @@ def _argument_field_span(message: Message, field_id: int, kind: Kind) -> tuple[i
 
 def decode_statement_call(message: Message) -> StatementCall | None:
     """Decode an ExecuteStatement call. None if it has not exactly one session and one statement."""
+    return _usual_statement_call(message) or _read_statement_call(message)
+
+
+def _usual_statement_call(message: Message) -> StatementCall | None:
+    raw, handle = message.raw, usual_first_handle(message)
+    if handle is None or not raw.startswith(_STATEMENT_FIELD, handle[1]):
+        return None
+    start = handle[1] + len(_STATEMENT_FIELD)
+    length = int.from_bytes(raw[start : start + _LENGTH.size], signed=True)
+    span = start, start + _LENGTH.size + length
+    options = None if length < 0 else _USUAL_OPTIONS.fullmatch(raw, span[1])
+    if options is None:
+        return None
+    run_async = options["run_async"] not in (None, b"\0")
+    return StatementCall(SessionHandle(raw[slice(*handle)]), _statement_text(raw, span), span, run_async)
+
+
+def _read_statement_call(message: Message) -> StatementCall | None:
     start = _argument_start(message)
     if start is None:
         return None
@@ -157,8 +182,10 @@ def decode_operation_of_call(message: Message) -> tuple[OperationId, tuple[int, 
     A session's handle looks the same and is found too. That does no harm: identifiers are random, so no operation
     has the identifier of a session.
     """
-    span = usual_identifier_of_call(message)
-    if span is None:
+    usual = usual_handle_of_call(message)
+    if usual is not None:
+        span: tuple[int, int] | None = usual.identifier
+    else:
         handle = _argument_field_span(message, 1, Kind.STRUCT)
         span = None if handle is None else _field_span(message.raw, handle[0], 1, Kind.STRUCT)
     return None if span is None else (OperationId(message.raw[slice(*span)]), span)
@@ -166,6 +193,9 @@ def decode_operation_of_call(message: Message) -> tuple[OperationId, tuple[int, 
 
 def has_result_set_of_call(message: Message) -> bool | None:
     """True if the operation that a call names has a result set, as its handle says; None if it does not say."""
+    usual = usual_handle_of_call(message)
+    if usual is not None:
+        return usual.has_result_set
     handle = _argument_field_span(message, 1, Kind.STRUCT)
     span = None if handle is None else _field_span(message.raw, handle[0], 3, Kind.BOOL)
     return None if span is None else any(message.raw[slice(*span)])

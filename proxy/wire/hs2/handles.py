@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Final, NewType
+from typing import Final, NamedTuple, NewType
 from uuid import UUID
 
 from proxy.wire.thrift.errors import RemoteProtocolError
@@ -29,15 +29,15 @@ _FLIPPED: Final = bytes(255 - byte for byte in range(256))
 
 # The handle as the server and all clients encode it: this matches in a microsecond. A handle of another form is
 # read field by field, with the same result.
-_USUAL_HANDLE: Final = re.compile(
+USUAL_HANDLE: Final = re.compile(
     # Its identifier, the first field, a struct of two strings.
     rb"\x0c\0\x01(?P<encoded>\x0b\0\x01\0\0\0\x10(?P<first>.{16})\x0b\0\x02\0\0\0\x10(?P<second>.{16})\0)"
     # The other fields of an operation's handle: its kind, whether it has a result, its number of rows.
-    rb"(?:\x08\0\x02.{4})?(?:\x02\0\x03.)?(?:\x04\0\x04.{8})?\0",
+    rb"(?:\x08\0\x02.{4})?(?:\x02\0\x03(?P<has_result_set>.))?(?:\x04\0\x04.{8})?\0",
     re.DOTALL,
 )
 # In a call it is the first field of the request, which is the first field of the call.
-_USUAL: Final = re.compile(rb"\x0c\0\x01\x0c\0\x01" + _USUAL_HANDLE.pattern, re.DOTALL)
+_USUAL: Final = re.compile(rb"\x0c\0\x01\x0c\0\x01(?P<handle>" + USUAL_HANDLE.pattern + rb")", re.DOTALL)
 # Fields that may follow in a request for the status, the rows or the end of an operation: numbers, never field 1.
 _NUMBERS: Final = re.compile(
     rb"(?:\x08\0[^\0\x01].{4}|\x0a\0[^\0\x01].{8}|\x06\0[^\0\x01].{2}|\x02\0[^\0\x01].)*\0\0", re.DOTALL
@@ -74,7 +74,7 @@ def handle_named_by(message: Message) -> NamedHandle | None:
 
 def handle_id_of(handle: bytes) -> HandleId | None:
     """Return the identifier of a handle that the server gave out, or None if the handle has an unknown form."""
-    usual = _USUAL_HANDLE.fullmatch(handle)
+    usual = USUAL_HANDLE.fullmatch(handle)
     if usual is not None:
         return HandleId(usual["first"] + usual["second"])
     found = _handle(handle, 0)
@@ -86,19 +86,37 @@ def public_id_of(handle: bytes) -> str | None:
 
     None for a handle that is not encoded as usual.
     """
-    usual = _USUAL_HANDLE.fullmatch(handle)
+    usual = USUAL_HANDLE.fullmatch(handle)
     return None if usual is None else str(UUID(bytes=usual["first"]))
 
 
-def usual_identifier_of_call(message: Message) -> tuple[int, int] | None:
-    """Return the span of the identifier in a call with the usual handle and numbers alone behind it, else None."""
+class UsualHandle(NamedTuple):
+    """An operation's handle in the usual form."""
+
+    # The span of its identifier, as it is encoded.
+    identifier: tuple[int, int]
+    # None if the handle does not say it.
+    has_result_set: bool | None
+
+
+def usual_handle_of_call(message: Message) -> UsualHandle | None:
+    """Return the handle of a call with the usual handle and numbers alone behind it, else None."""
     usual = _USUAL.match(message.raw, message.header.body_offset)
-    return None if usual is None or _NUMBERS.fullmatch(message.raw, usual.end()) is None else usual.span("encoded")
+    if usual is None or _NUMBERS.fullmatch(message.raw, usual.end()) is None:
+        return None
+    said = usual["has_result_set"]
+    return UsualHandle(usual.span("encoded"), None if said is None else said != b"\0")
+
+
+def usual_first_handle(message: Message) -> tuple[int, int] | None:
+    """Return the span of the usual handle at the start of a call's request, whatever follows it, else None."""
+    usual = _USUAL.match(message.raw, message.header.body_offset)
+    return None if usual is None else (usual.start("handle"), usual.end())
 
 
 def usual_identifier_of(handle: bytes) -> bytes | None:
     """Return the encoded identifier in a handle of the usual form, else None."""
-    usual = _USUAL_HANDLE.fullmatch(handle)
+    usual = USUAL_HANDLE.fullmatch(handle)
     return None if usual is None else usual["encoded"]
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from proxy.wire.hs2.calls import OperationHandle, OperationState, SessionHandle, expect_operation_state
+from proxy.wire.hs2.handles import USUAL_HANDLE
 from proxy.wire.thrift.errors import RemoteProtocolError
 from proxy.wire.thrift.reader import Header, Reader, read_header
 from proxy.wire.thrift.types import Kind, MessageType
@@ -170,7 +171,7 @@ def decode_operation_reply(reader: Reader) -> OperationReply:
             case (1, Kind.STRUCT):
                 status = read_status(reader)
             case (2, Kind.STRUCT):
-                operation = OperationHandle(bytes(reader.skip(kind)))
+                operation = OperationHandle(bytes(reader.skip_usual(kind, USUAL_HANDLE)))
             case _:
                 reader.skip(kind)
     return OperationReply(status, operation)

@@ -31,13 +31,17 @@ from proxy.wire.hs2.replies import (
 )
 from proxy.wire.hs2.result_set import UnreadableError, decode_fetch_reply, decode_metadata_reply
 from proxy.wire.sasl import SaslStatus, encode_sasl
-from proxy.wire.thrift.errors import RemoteProtocolError
+from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
 from proxy.wire.thrift.frames import FrameReader
 from proxy.wire.thrift.messages import FramedMessageReader, Message
 from proxy.wire.thrift.reader import Reader, read_header
 from proxy.wire.thrift.types import Kind, MessageType
 from proxy.wire.thrift.writer import Writer
 
+# As servers encode it: two strings of sixteen bytes.
+USUAL_SESSION = SessionHandle(
+    Writer().struct(1).binary(1, bytes(16)).binary(2, b"s" * 16).stop().stop().to_bytes()
+)
 SESSION = SessionHandle(Writer().struct(1).binary(1, b"guid").binary(2, b"secret").stop().stop().to_bytes())
 
 OTHER_SESSION = SessionHandle(
@@ -134,6 +138,33 @@ def test_unknown_fields_of_a_newer_protocol_are_passed_over() -> None:
     )
     assert call is not None
     assert call.statement == "S"
+
+
+@pytest.mark.parametrize("settings", [b"", struct.pack(">BBi", Kind.STRING, Kind.STRING, 0)])
+@pytest.mark.parametrize("run_async", [b"", b"\0", b"\1"])
+@pytest.mark.parametrize("timeout", [b"", struct.pack(">q", 5)])
+@pytest.mark.parametrize("statement", [b"", b"SELECT 1", b"\xff", b"\0\0"])
+def test_a_statement_is_read_alike_in_the_usual_form_and_field_by_field(
+    settings: bytes, run_async: bytes, timeout: bytes, statement: bytes
+) -> None:
+    options = ((3, Kind.MAP, settings), (4, Kind.BOOL, run_async), (5, Kind.I64, timeout))
+    fields = [
+        (1, Kind.STRUCT, USUAL_SESSION),
+        (2, Kind.STRING, text(statement)),
+        *(each for each in options if each[2]),
+    ]
+    usual = decode_statement_call(execute_call(*fields))
+    by_field = decode_statement_call(execute_call(*fields, (99, Kind.I64, bytes(8))))
+    assert usual == by_field
+    assert usual is not None
+    assert (usual.session, usual.run_async) == (USUAL_SESSION, run_async == b"\1")
+
+
+@pytest.mark.parametrize("length", [-1, 9, 1_000_000])
+def test_a_statement_that_announces_another_length_than_it_has_is_an_error(length: int) -> None:
+    call = execute_call((1, Kind.STRUCT, USUAL_SESSION), (2, Kind.STRING, struct.pack(">i", length) + b"SELECT 1"))
+    with pytest.raises((RemoteProtocolError, IncompleteError)):
+        decode_statement_call(call)
 
 
 def test_our_own_execute_is_read_as_a_clients() -> None:
