@@ -1,4 +1,4 @@
-"""JDBC programs, on the drivers of Hive 2.3 and Hive 4, cannot tell the proxy from the server."""
+"""JDBC programs, on the drivers of Hive 2.3, Hive 4 and Kyuubi, cannot tell the proxy from the server."""
 
 import json
 import re
@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from drivers import Driver, hive_4_driver, spark_driver
+from drivers import Driver, hive_4_driver, kyuubi_driver, spark_driver
 from support.beeline_clients import comparable_message
 from support.maven import ClientMissingError, is_required
 from support.metrics_of_proxy import rewritten_count
+from support.profile import DEEP
 
 from demo.hive import Endpoint
 from demo.java import Java
@@ -26,7 +27,9 @@ HEAP = "-Xmx1g"
 
 # By step, what a program saw: lines of columns, rows and errors.
 Answers = dict[str, list[str]]
-DRIVERS = ("hive-jdbc 2.3", "hive-jdbc 4")
+DRIVERS = {"hive-jdbc 2.3": spark_driver, "hive-jdbc 4": hive_4_driver}
+if DEEP:
+    DRIVERS["Kyuubi's JDBC"] = kyuubi_driver
 
 
 @dataclass(frozen=True)
@@ -77,21 +80,21 @@ def runs(
 
 
 def _drivers() -> tuple[dict[str, Driver], dict[str, str]]:
-    older, newer = DRIVERS
-    found, missing = {older: spark_driver()}, {}
-    try:
-        found[newer] = hive_4_driver()
-    except ClientMissingError as error:
-        if is_required():
-            raise
-        missing[newer] = str(error)
+    found, missing = {}, {}
+    for name, driver in DRIVERS.items():
+        try:
+            found[name] = driver()
+        except ClientMissingError as error:
+            if is_required():
+                raise
+            missing[name] = str(error)
     return found, missing
 
 
 def _start(
     java: Java, driver: Driver, database: str, endpoints: tuple[Endpoint, ...], home: Path
 ) -> subprocess.Popen[str]:
-    urls = [endpoint.jdbc_url for endpoint in endpoints]
+    urls = [driver.url_of(endpoint) for endpoint in endpoints]
     options = [HEAP, "-Dstdout.encoding=UTF-8", "-Dfile.encoding=UTF-8", f"-Djava.io.tmpdir={home}"]
     command = [str(java.path), *options, "-cp", driver.class_path, str(PROGRAM), database, *urls]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8")
