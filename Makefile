@@ -29,6 +29,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
+# Python keeps the byte code of what it has imported, also where the environment forbids it: the tests start the proxy
+# hundreds of times, and else each start would compile it.
+export PYTHONDONTWRITEBYTECODE :=
+
 # One fact and several, a week and years of it, and two that are left alone.
 QUICK_QUERIES := q3 q7 q19 q37 q42 q55 q60 q71 q82 q96 q98 q9
 
@@ -60,9 +64,10 @@ check: setup
 
 # More processes than two cores share the tests, since many tests wait, most of all those of landings for containers.
 # Groups of tests that share a Thrift Server go to one of them, and begin first (tests/support/groups.py). The longest
-# test takes three minutes.
+# test takes three minutes. `check` has run test_architecture.py.
 test: check iceberg
 	$(BIN)/pytest -n $(if $(LANDING),4,3) --dist loadgroup --no-loadscope-reorder --timeout 900 \
+	  --ignore tests/test_architecture.py \
 	  -m "not $(if $(LANDING),another_day,landing)"
 
 # With Spark as users run it, where the quick run has settings that suit tiny tables (tests/support/cheap_spark.py).

@@ -18,7 +18,7 @@ def test_a_module_has_one_place() -> None:
 
 
 @pytest.mark.parametrize("path", ROTATED)
-def test_a_rotated_module_runs_on_one_day_of_three(path: str) -> None:
+def test_a_rotated_module_runs_on_one_day_of_four(path: str) -> None:
     days = [(MONDAY + timedelta(days)).isoformat() for days in range(ROTATION_DAYS)]
     assert is_landing(f"tests/{path}")
     assert sum(not is_of_another_day(f"tests/{path}", day) for day in days) == 1

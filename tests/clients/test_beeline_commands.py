@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.beeline_clients import BEELINE_SECONDS_MAX, comparable_message
+from support.cheap_spark import QUICK_COMPILER
 from support.server_statements import StatementPage
 
 from demo.hive import Endpoint
@@ -53,7 +54,7 @@ def _start(java: Java, endpoint: Endpoint, home: Path, *options: str) -> subproc
     # Two at once would make the file of one history, and say so where the other comes first.
     home = home / str(endpoint.port)
     home.mkdir(exist_ok=True)
-    command[1:1] = [f"-Duser.home={home}", "-Dstdout.encoding=UTF-8", "-Dfile.encoding=UTF-8"]
+    command[1:1] = [QUICK_COMPILER, f"-Duser.home={home}", "-Dstdout.encoding=UTF-8", "-Dfile.encoding=UTF-8"]
     return subprocess.Popen(
         command,
         env={"PATH": os.environ["PATH"], "HOME": str(home), "LC_ALL": "C.UTF-8"},

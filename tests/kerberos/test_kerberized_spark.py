@@ -17,6 +17,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from drivers import hive_4_driver
 from kerberos_realm import Realm, running_realm
+from support.cheap_spark import QUICK_COMPILER
 from support.kdc import REALM, require_kerberos
 from support.kerberized_spark import Beeline, Service, kerberized_spark
 from support.ldap_directory import BASE, missing_directory_parts
@@ -199,7 +200,7 @@ def test_the_driver_of_hive_4_gets_it_too(world: World, proxy: ProxyProcess, jav
         if is_required():
             raise
         pytest.skip(str(error))
-    options = [f"-Djava.security.krb5.conf={world.realm.kdc.config}", "-XX:TieredStopAtLevel=1"]
+    options = [f"-Djava.security.krb5.conf={world.realm.kdc.config}", QUICK_COMPILER]
     class_path = f"{driver.class_path}:{world.beeline.home / 'conf'}"
     before = rewritten_count(proxy)
     done = subprocess.run(

@@ -16,6 +16,7 @@ from thrift.Thrift import TException
 
 from demo.hive import Endpoint, connect, fetch_all
 from demo.java import Java, beeline_command
+from support.cheap_spark import QUICK_COMPILER
 
 # Two hundred thousand rows take it half a minute on a busy machine.
 BEELINE_SECONDS_MAX = 180
@@ -57,7 +58,7 @@ def run_beeline(
     options = ("-n", "tester", "--outputformat=tsv2", "--force=true", "--silent=true", "-f", str(path))
     command = beeline_command(java, endpoint.jdbc_url + url_options, *options)
     # Beeline keeps its history in the home directory, and takes its encoding from the locale.
-    command[1:1] = [f"-Duser.home={home}", "-Dstdout.encoding=UTF-8", "-Dfile.encoding=UTF-8"]
+    command[1:1] = [QUICK_COMPILER, f"-Duser.home={home}", "-Dstdout.encoding=UTF-8", "-Dfile.encoding=UTF-8"]
     return subprocess.run(
         command,
         env={"PATH": os.environ["PATH"], "HOME": str(home), "LC_ALL": "C.UTF-8"},

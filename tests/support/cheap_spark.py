@@ -24,7 +24,8 @@ CONF: Final = {
 
 # In the minutes that a server of tests lives, the better compiler takes more of the processor than it saves, and
 # so do collectors that work beside the program. Derby need not keep what it wrote past a crash of the machine.
-QUICK_JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dderby.system.durability=test"
+QUICK_COMPILER: Final = "-XX:TieredStopAtLevel=1"
+QUICK_JAVA: Final = f"{QUICK_COMPILER} -XX:+UseSerialGC -Dderby.system.durability=test"
 
 
 def conf() -> dict[str, str]:

@@ -12,7 +12,7 @@ from demo.hive import Endpoint, free_port
 from demo.java import Java, beeline_command, spark_home
 from demo.thrift_server import ServerSettings, ThriftServer, thrift_server
 from support import cheap_spark
-from support.cheap_spark import QUICK_JAVA
+from support.cheap_spark import QUICK_COMPILER, QUICK_JAVA
 from support.kdc import Kdc
 
 BEELINE_SECONDS_MAX = 180
@@ -122,7 +122,7 @@ class Beeline:
         command[1:1] = [
             f"-Duser.home={home}",
             f"-Djava.security.krb5.conf={kdc.config}",
-            "-XX:TieredStopAtLevel=1",
+            QUICK_COMPILER,
         ]
         script = home / "bin" / "beeline"
         script.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n', encoding="utf-8")

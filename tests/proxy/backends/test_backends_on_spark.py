@@ -13,6 +13,7 @@ from urllib.request import Request, urlopen
 import pytest
 from pyhive import hive
 from support.beeline_clients import breakable_session, way_to
+from support.cheap_spark import QUICK_COMPILER
 from support.zookeeper_server import zookeeper
 from thrift.Thrift import TException
 
@@ -125,7 +126,7 @@ def beeline(java: Java, ensemble: Endpoint, home: Path) -> subprocess.CompletedP
     url = f"jdbc:hive2://{ensemble}/;serviceDiscoveryMode=zooKeeper;zooKeeperNamespace=hiveserver2"
     options = ("-n", "tester", "--outputformat=tsv2", "--silent=true", "-e", "SELECT 42 AS `the answer`")
     command = beeline_command(java, url, *options)
-    command[1:1] = [f"-Duser.home={home}"]
+    command[1:1] = [QUICK_COMPILER, f"-Duser.home={home}"]
     return subprocess.run(
         command,
         env={"PATH": os.environ["PATH"], "HOME": str(home)},
