@@ -25,7 +25,7 @@ class Listing:
         self._known = known
         self.asked: list[TableName] = []
 
-    def known_partitions(self, name: TableName) -> Generator[Query, QueryResult, KnownPartitions]:
+    def known_partitions(self, name: TableName, _: str) -> Generator[Query, QueryResult, KnownPartitions]:
         self.asked.append(name)
         yield from ()
         return self._known
@@ -62,6 +62,17 @@ def test_the_lines_begin_with_the_result_and_go_on_with_the_scans() -> None:
         "  y=2025/m=12",
         "  y=2026/m=1",
     ]
+
+
+def test_a_filter_that_hbase_has_tested_tells_no_number_of_what_was_looked_at() -> None:
+    kept = PartitionIndex(
+        INDEX.keys, PartitionIndex.of(["y", "m"], ["int", "int"], ["y=2025/m=11"]).entries, (), 24
+    )
+    plan = plan_of(Listing(KnownPartitions(FACTS, kept, None, (None,))), "sales", "y < 2026 AND m = 11")
+    lines = plan_lines(plan)
+    assert lines[0] == "1 of 24 partitions of sales"
+    assert "  partitions   1 kept" in lines
+    assert (plan.scanned, plan.scans[0].scanned) == (None, None)
 
 
 def test_a_full_scan_says_why_and_long_lists_say_what_they_leave_off() -> None:
