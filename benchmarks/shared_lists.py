@@ -1,9 +1,9 @@
 """Cost of a list of a million partitions in HBase, beside the same work in the embedded store (LMDB).
 
-The list is written, read as a whole, and scanned in ranges of a thousand partitions. Filters are answered by scans,
-with what is left of them tested in HBase or here, as at a replica that does not hold the list. HBase is a real one of one
-process behind its Thrift gateway, on the same machine: times are those of a busy pair of cores, and the ratios
-count. What a statement waits for is one header, as in `catalog.store_deadline_s`.
+The list is written, read as a whole, and scanned in ranges of a thousand partitions. Filters are answered by
+scans, as at a replica that does not hold the list, and what is left of them is tested in HBase or here. HBase is a
+real one of one process behind its Thrift gateway, on the same machine: times are those of a busy pair of cores,
+and the ratios count. What a statement waits for is one header, as in `catalog.store_deadline_s`.
 """
 
 import statistics

@@ -86,7 +86,7 @@ class KnownPartitions:
     """A table as a session knows it: None where it cannot be described, or its partitions cannot be listed.
 
     Its files are those of the file index, where a statement has needed them: they are not asked for. Where `index`
-    has only the partitions that a filter keeps, `scanned` has the numbers of those in its scans, as far as known.
+    may lack partitions that a filter does not keep, `scanned` has the numbers of those in its scans, if known.
     """
 
     facts: TableFacts | None

@@ -68,7 +68,7 @@ def report(
 ) -> FilterReport:
     """The report of a filter over the partitions of a table. Raises NotIndexableError.
 
-    `scanned` has the numbers of partitions in the scans, where the index has only those that the filter keeps.
+    `scanned` has the numbers of partitions in the scans, where the index may lack some that are not kept.
     """
     scans = tuple(_scan_report(scan, index) for scan in plan_scans(condition, index.keys).scans)
     if scanned is not None:

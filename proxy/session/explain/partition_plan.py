@@ -112,7 +112,7 @@ def planned(
 ) -> PartitionPlanView:
     """The plan over a list of partitions, with their files where these are known.
 
-    The list may be that of the partitions which the filter keeps: then `scanned` has the numbers of the others.
+    The list may lack partitions that the filter does not keep: then `scanned` has the numbers of those in scans.
     """
     keys = index.keys
     columns = dict(zip(keys.columns, keys.type_names, strict=True))

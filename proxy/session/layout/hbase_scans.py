@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import islice
 from threading import Lock
 from typing import Final
@@ -21,7 +20,6 @@ from proxy.session.layout import hbase_lists, shared_rows
 from proxy.session.layout.partition_store import ListKey, ScannedPartitions
 from proxy.session.layout.row_filters import row_filter
 from proxy.session.layout.shared_rows import SharedHeader
-from rewriter.partitions.filter_tree import And, PartitionFilter, PartitionTest
 from rewriter.partitions.index import PartitionIndex, SortedEntries
 from rewriter.partitions.key_encoding import END, PartitionKeys
 from rewriter.partitions.scan_plan import ScanPlan
@@ -48,7 +46,7 @@ class HBaseScans:
     def find(
         self, key: ListKey, keys: PartitionKeys, plan: ScanPlan, is_wanted: Callable[[SharedHeader], bool]
     ) -> ScannedPartitions | None:
-        """The partitions that a plan keeps of the list that replicas share.
+        """The partitions in a plan's scans, at least those that it keeps, of the list that replicas share.
 
         None where none is shared that `is_wanted`, or HBase is away, slow, or busy with another answer.
         """
@@ -74,40 +72,26 @@ class HBaseScans:
             self._table.close()
 
 
-@dataclass(frozen=True)
-class _Residual:
-    """The conditions that a scan leaves to test: a filter for HBase, which may be empty, and the test itself."""
-
-    pushed_down: bytes
-    test: PartitionTest
-
-    @classmethod
-    def of(cls, conditions: tuple[PartitionFilter, ...], keys: PartitionKeys) -> _Residual:
-        return cls(row_filter(conditions, keys), PartitionTest.of(And(conditions), keys))
-
-
 def _scanned(
     table: HBaseTable, header: SharedHeader, keys: PartitionKeys, plan: ScanPlan
 ) -> ScannedPartitions | None:
     rows_left = min(_ROWS_MAX, header.count)
-    residuals: dict[tuple[int, ...], _Residual] = {}
-    kept: list[bytes] = []
+    # Many scans share few conditions.
+    filters: dict[tuple[int, ...], bytes] = {}
+    found: list[bytes] = []
     counts: list[int | None] = []
     for start, stop, conditions in plan.scans:
-        # Many scans share few conditions.
         shared = tuple(map(id, conditions))
-        if shared not in residuals:
-            residuals[shared] = _Residual.of(conditions, keys)
-        residual = residuals[shared]
-        is_whole = (start, stop) == (b"", END)
-        if is_whole and not residual.pushed_down and header.count > _ROWS_MAX:
+        if shared not in filters:
+            filters[shared] = row_filter(conditions, keys)
+        pushed_down, is_whole = filters[shared], (start, stop) == (b"", END)
+        if is_whole and not pushed_down and header.count > _ROWS_MAX:
             return None
-        found = hbase_lists.scan(table, header, start, stop, residual.pushed_down)
-        entries = list(islice(found, rows_left + 1))
+        entries = list(islice(hbase_lists.scan(table, header, start, stop, pushed_down), rows_left + 1))
         rows_left -= len(entries)
         if rows_left < 0 or not all(shared_rows.is_entry(keys, entry) for entry in entries):
             return None
-        kept += filter(residual.test.holds, entries)
-        counts.append(header.count if is_whole else None if residual.pushed_down else len(entries))
+        found += entries
+        counts.append(header.count if is_whole else None if pushed_down else len(entries))
     count = header.count + len(header.unreadable)
-    return ScannedPartitions(PartitionIndex(keys, SortedEntries(kept), header.unreadable, count), tuple(counts))
+    return ScannedPartitions(PartitionIndex(keys, SortedEntries(found), header.unreadable, count), tuple(counts))

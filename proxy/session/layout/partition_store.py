@@ -72,7 +72,7 @@ class StoreWait:
 class ScannedPartitions:
     """The answer to one filter from a list that is not at hand."""
 
-    # Of the entries those that the filter keeps; its count is that of the whole list.
+    # Of the entries at least those that the filter keeps; its count is that of the whole list.
     index: PartitionIndex
     # The number of partitions in each scan of the plan; None where the filter was tested elsewhere.
     scanned: tuple[int | None, ...]
@@ -111,7 +111,7 @@ class PartitionStore(Protocol):
         ...
 
     def scan(self, key: ListKey, keys: PartitionKeys, plan: ScanPlan) -> ScannedPartitions | None:
-        """The partitions that a plan keeps of a list that other replicas have, and that is not at hand.
+        """The partitions in a plan's scans of a list that other replicas have, and that is not at hand.
 
         None where none is, or where it does not answer soon: that is waited for, so it is for people who ask.
         """

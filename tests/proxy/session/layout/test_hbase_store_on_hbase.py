@@ -21,7 +21,7 @@ from proxy.config.rewriting import CatalogSection
 from proxy.hbase.calls import Cell
 from proxy.hbase.errors import HBaseError
 from proxy.hbase.table import HBaseTable
-from proxy.session.layout import hbase_lists, hbase_store, shared_rows
+from proxy.session.layout import hbase_lists, hbase_scans, hbase_store, shared_rows
 from proxy.session.layout.hbase_store import HBasePartitionStore
 from proxy.session.layout.lmdb_store import StoredList, Times
 from proxy.session.layout.open_store import open_store
@@ -115,6 +115,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HBase]:
 def shared(server: HBase, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shared]:
     monkeypatch.setattr(hbase_store, "_HEADER_BELIEVED_S", 0.0)
     monkeypatch.setattr(circuit_breaker, "OPEN_S", 0.5)
+    monkeypatch.setattr(hbase_scans, "_ANSWER_S", BACKGROUND_S)
     name = request.node.name[:60]
     with ExitStack() as stack:
         shared = Shared(server, stack, name)
