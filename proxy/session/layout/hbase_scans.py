@@ -29,8 +29,9 @@ from rewriter.partitions.scan_plan import ScanPlan
 _ANSWER_S: Final = 2.0
 # A scan takes some milliseconds, however few rows it has.
 _SCANS_MAX: Final = 100
-# More do not come in time: nothing that is longer is begun.
+# More rows do not come in time, nor are more tested by HBase: a full scan that is longer is not begun.
 _ROWS_MAX: Final = 50_000
+_ROWS_TESTED_MAX: Final = 300_000
 
 
 class HBaseScans:
@@ -85,7 +86,7 @@ def _scanned(
         if shared not in filters:
             filters[shared] = row_filter(conditions, keys)
         pushed_down, is_whole = filters[shared], (start, stop) == (b"", END)
-        if is_whole and not pushed_down and header.count > _ROWS_MAX:
+        if is_whole and header.count > (_ROWS_TESTED_MAX if pushed_down else _ROWS_MAX):
             return None
         entries = list(islice(hbase_lists.scan(table, header, start, stop, pushed_down), rows_left + 1))
         rows_left -= len(entries)

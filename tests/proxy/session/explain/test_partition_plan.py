@@ -96,7 +96,7 @@ def test_a_session_does_not_ask_for_a_list_that_another_replica_has_asked_for(
         config = Config(catalog=CatalogSection(store="hbase", store_gateway=f"127.0.0.1:{gateway.port}"))
         one, other = (stack.enter_context(open_store(config.catalog)) for _ in range(2))
         assert isinstance(one, HBasePartitionStore)
-        described = [DESCRIBE[1], OWNER]
+        described: Script = [DESCRIBE[1], OWNER]
 
         def plan(store: PartitionStore, text: str, script: Script) -> PartitionPlanView:
             return played(partition_plan(Session(SharedState.of(config, lambda: 0.0, store)), "f", text), script)

@@ -223,6 +223,9 @@ def test_a_full_scan_of_many_rows_is_not_begun(replicas: Replicas, monkeypatch: 
     assert replicas.scan("r > 'eu'") is None
     assert "scannerOpenWithScan" not in replicas.gateway.calls
     assert replicas.scan("r = 'asia'") is not None, "HBase tests each"
+    monkeypatch.setattr(hbase_scans, "_ROWS_TESTED_MAX", 10)
+    assert replicas.scan("r = 'asia'") is None
+    assert replicas.gateway.calls.count("scannerOpenWithScan") == 1
 
 
 def test_the_scans_end_with_the_proxy(replicas: Replicas) -> None:

@@ -194,12 +194,13 @@ def test_a_replica_without_the_list_answers_any_filter_as_the_list_in_memory_doe
     assert hbase_lists.publish(shared.table(), key, kept, now, lambda: False)
     store = shared.replica().store
     trees = data.draw(st.lists(filters(RANDOM_COLUMNS, RANDOM_TYPES), min_size=10, max_size=10))
+    ranges = data.draw(st.lists(filters(RANDOM_COLUMNS[:1], RANDOM_TYPES[:1]), min_size=10, max_size=10))
     values = data.draw(st.lists(VALUES["string"], min_size=10, max_size=10))
-    narrower = [And((tree, In("b", (value, "a")))) for tree, value in zip(trees, values, strict=True)]
+    narrower = [And((tree, In("b", (value, "a")))) for tree, value in zip(ranges, values, strict=True)]
     for condition in [*trees, *narrower]:
         plan = plan_scans(condition, memory.keys)
         found = store.scan(key, memory.keys, plan)
-        event(f"pushed down: {found is not None and None in found.scanned}")
+        event(f"pushed down: {any(row_filter(scan.residual, memory.keys) for scan in plan.scans)}")
         assert found is not None, len(plan.scans)
         own, scanned = report(condition, memory), report(condition, found.index, found.scanned)
         assert list(found.index.matching(condition)) == list(memory.matching(condition))
@@ -215,7 +216,7 @@ def test_hbase_leaves_out_rows_by_each_form_of_a_condition(shared: Shared) -> No
     header = hbase_lists.read_header(table, KEY, 10_000).header
     assert header is not None
     rows = len(SPECS)
-    for condition, most in [
+    pushed: list[tuple[PartitionFilter, int]] = [
         (Compare("r", Operator.EQUAL, "us"), rows // 3),
         (In("r", ("us", "%")), rows * 2 // 3),
         (Compare("k", Operator.EQUAL, 65), 3),
@@ -224,7 +225,8 @@ def test_hbase_leaves_out_rows_by_each_form_of_a_condition(shared: Shared) -> No
         (Like("r", "%u"), rows // 3),
         (And((Compare("r", Operator.EQUAL, "us"), Compare("k", Operator.EQUAL, 65))), 1),
         (Or((Compare("r", Operator.EQUAL, "us"), Compare("k", Operator.EQUAL, 65))), rows // 3 + 2),
-    ]:
+    ]
+    for condition, most in pushed:
         pushed_down = row_filter((condition,), kept.keys)
         found = set(hbase_lists.scan(table, header, pushed_down=pushed_down))
         held = set(filter(PartitionTest.of(condition, kept.keys).holds, kept.entries))
