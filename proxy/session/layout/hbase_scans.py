@@ -49,7 +49,7 @@ class HBaseScans:
     ) -> ScannedPartitions | None:
         """The partitions in a plan's scans, at least those that it keeps, of the list that replicas share.
 
-        None where none is shared that `is_wanted`, or HBase is away, slow, or busy with another answer.
+        None where none is shared that `is_wanted` accepts, or HBase is away, slow, or busy with another answer.
         """
         if len(plan.scans) > _SCANS_MAX or not self._is_scanning.acquire(blocking=False):
             return None
@@ -93,6 +93,8 @@ def _scanned(
         if rows_left < 0 or not all(shared_rows.is_entry(keys, entry) for entry in entries):
             return None
         found += entries
+        if is_whole and not pushed_down and len(entries) != header.count:
+            return None
         counts.append(header.count if is_whole else None if pushed_down else len(entries))
     count = header.count + len(header.unreadable)
     return ScannedPartitions(PartitionIndex(keys, SortedEntries(found), header.unreadable, count), tuple(counts))

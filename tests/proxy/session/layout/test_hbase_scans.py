@@ -141,7 +141,7 @@ def test_a_list_that_expired_or_was_dropped_is_not_scanned(replicas: Replicas) -
     assert replicas.scan() is None, "not even before HBase knows"
 
 
-@pytest.mark.parametrize("what", ["header", "renamed", "added"])
+@pytest.mark.parametrize("what", ["header", "renamed", "added", "lost"])
 def test_rows_that_no_replica_writes_are_no_answer(replicas: Replicas, what: str) -> None:
     rows = replicas.gateway.rows
     last = max(row for row in rows if row.startswith(b"1E"))
@@ -149,10 +149,12 @@ def test_rows_that_no_replica_writes_are_no_answer(replicas: Replicas, what: str
         rows[shared_rows.header_row(ANN)][shared_rows.HEADER_COLUMN] = b"something else"
     elif what == "renamed":
         rows[last + b"0"] = rows.pop(last)
+    elif what == "lost":
+        del rows[last]
     else:
         for day in DAYS:
             rows[last[: -len(KEYS.entry(DAYS[-1]))] + KEYS.entry(f"{day[:-2]}zz")] = rows[last]
-    assert replicas.scan("TRUE" if what == "added" else FILTER) is None
+    assert replicas.scan("TRUE" if what in {"added", "lost"} else FILTER) is None
 
 
 def test_a_gateway_that_is_slow_is_given_up_by_one_deadline(
