@@ -1,8 +1,9 @@
 """Cost of a list of a million partitions in HBase, beside the same work in the embedded store (LMDB).
 
-The list is written, read as a whole, and scanned in ranges of a thousand partitions. HBase is a real one of one
-process behind its Thrift gateway, on the same machine: times are those of a busy pair of cores, and the ratios
-count. What a statement waits for is one header, as in `catalog.store_deadline_s`.
+The list is written, read as a whole, and scanned in ranges of a thousand partitions. Filters are answered by
+scans, as at a replica that does not hold the list, and what is left of them is tested in HBase or here. HBase is a
+real one of one process behind its Thrift gateway, on the same machine: times are those of a busy pair of cores,
+and the ratios count. What a statement waits for is one header, as in `catalog.store_deadline_s`.
 """
 
 import statistics
@@ -29,9 +30,13 @@ from proxy.hbase.table import HBaseTable
 from proxy.session.layout import hbase_lists
 from proxy.session.layout.lmdb_store import LmdbPartitionStore, StoredList, Times, lmdb_store
 from proxy.session.layout.partition_store import ListKey
-from proxy.session.layout.shared_rows import SharedHeader
+from proxy.session.layout.row_filters import row_filter
+from proxy.session.layout.shared_rows import SharedHeader, is_entry
+from rewriter.partitions.filter_text import read_filter
+from rewriter.partitions.filter_tree import And, PartitionTest
 from rewriter.partitions.index import in_order
 from rewriter.partitions.key_encoding import END, PartitionKeys
+from rewriter.partitions.scan_plan import ScanPlan, plan_scans
 
 _KEY = ListKey(("ann", "ann"), ("sales", "default", "spark_catalog", "file:/sales", "today"))
 _KEYS = PartitionKeys(("ds", "r"), ("date", "string"))
@@ -40,6 +45,14 @@ _FIRST_DAY = date(2000, 1, 1).toordinal()
 _RANGE_PARTITIONS = 1_000
 _RANGES = 30
 _HEADERS = 300
+_FILTERS = (
+    "ds = '2001-03-01'",
+    "ds BETWEEN '2001-03-01' AND '2001-03-31'",
+    "ds BETWEEN '2001-01-01' AND '2001-12-31' AND r = '07'",
+    "ds BETWEEN '2001-01-01' AND '2001-12-31' AND r > '96'",
+    "r = '07'",
+)
+_FILTER_RUNS = 3
 _SEED = 7
 _STORE_BYTES_MAX = 4 * 1024 * 1024 * 1024
 # Longer than the benchmark.
@@ -60,6 +73,16 @@ class StoreCost:
 
 
 @dataclass(frozen=True)
+class FilterCost:
+    """Seconds of a filter's scans: what is left of it tested in HBase, and tested here."""
+
+    filter: str
+    kept: int
+    in_hbase_s: float
+    here_s: float
+
+
+@dataclass(frozen=True)
 class Report:
     """All measurements. The header is what a statement waits for: milliseconds."""
 
@@ -70,6 +93,7 @@ class Report:
     header_ms: float
     header_ms_95: float
     header_ms_max: float
+    filters: Sequence[FilterCost]
 
 
 @click.command()
@@ -110,6 +134,7 @@ def measured(partitions: int, own: LmdbPartitionStore, table: HBaseTable) -> Rep
         statistics.median(headers),
         headers[int(0.95 * len(headers))],
         headers[-1],
+        [_filter_cost(table, header, text) for text in _FILTERS],
     )
 
 
@@ -147,6 +172,25 @@ def _cost(
         raise RuntimeError(f"{name} does not find a range")
     milliseconds = [1_000 * seconds for seconds, _ in times]
     return StoreCost(name, write_s, read_s, statistics.median(milliseconds), max(milliseconds))
+
+
+def _filter_cost(table: HBaseTable, header: SharedHeader, text: str) -> FilterCost:
+    plan = plan_scans(read_filter(text, _KEYS), _KEYS)
+    in_hbase = [_timed(lambda: _kept(table, header, plan, is_pushed_down=True)) for _ in range(_FILTER_RUNS)]
+    here_s, kept = _timed(lambda: _kept(table, header, plan, is_pushed_down=False))
+    if {found for _, found in in_hbase} != {kept}:
+        raise RuntimeError(f"HBase answers {text} in another way")
+    return FilterCost(text, kept, statistics.median(seconds for seconds, _ in in_hbase), here_s)
+
+
+def _kept(table: HBaseTable, header: SharedHeader, plan: ScanPlan, *, is_pushed_down: bool) -> int:
+    kept = 0
+    for start, stop, conditions in plan.scans:
+        pushed_down = row_filter(conditions, _KEYS) if is_pushed_down else b""
+        test = PartitionTest.of(And(conditions), _KEYS)
+        found = hbase_lists.scan(table, header, start, stop, pushed_down)
+        kept += sum(1 for entry in found if is_entry(_KEYS, entry) and test.holds(entry))
+    return kept
 
 
 def _count(scan: Callable[[bytes, bytes], Iterator[bytes]], start: bytes, stop: bytes) -> int:
@@ -191,6 +235,10 @@ def show(report: Report) -> None:
             f"{cost.range_ms_max:.1f} ms",
         )
     console.print(table)
+    filters = Table("filter", "kept", "left to HBase", "tested here", title="Filters answered by scans")
+    for asked in report.filters:
+        filters.add_row(asked.filter, f"{asked.kept:,}", f"{asked.in_hbase_s:.2f} s", f"{asked.here_s:.2f} s")
+    console.print(filters)
     console.print(
         f"The list published again, unchanged: {report.publish_unchanged_s:.1f} s. A header:"
         f" median {report.header_ms:.2f} ms, 95 of 100 in {report.header_ms_95:.2f} ms, max"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, Final
@@ -11,15 +11,17 @@ import msgspec
 
 from proxy.admin.answers import ErrorAnswer
 from proxy.admin.explain_endpoint import ExplainRequest, PartitionsRequest
+from proxy.admin.quarantine_endpoint import ReleasedAnswer
 from proxy.backends.backend import BackendView
 from proxy.session.explain.partition_plan import PartitionPlanView
 from proxy.session.explain.view import ExplainView
+from proxy.session.feedback.quarantine_list import QuarantineKind
 
 _REF: Final = "#/components/schemas/{name}"
 
 
 class BackendsAnswer(msgspec.Struct):
-    """The answer of GET /backends."""
+    """The answer of GET /backends, and of a change of one."""
 
     backends: list[BackendView]
 
@@ -37,9 +39,34 @@ class Route:
     statuses: tuple[int, ...] = ()
 
 
+@dataclass(frozen=True)
+class _Change:
+    """A POST route without a body, by which an administrator changes the thing that its path names."""
+
+    path: str
+    text: str
+    # The schemas of the names in the path.
+    names: Mapping[str, Mapping[str, Any]]
+    answer: Any
+
+
+_BACKEND: Final = {"name": {"type": "string", "description": "HOST:PORT, as GET /backends names it."}}
+_QUARANTINED: Final[Mapping[str, Mapping[str, Any]]] = {
+    "kind": {"enum": [kind.value for kind in QuarantineKind]},
+    "name": {"type": "string", "description": "The rule or the fingerprint, as GET /quarantine names it."},
+}
+_CHANGES: Final = (
+    _Change("/quarantine/{kind}/{name}/release", "Release from the quarantine.", _QUARANTINED, ReleasedAnswer),
+    _Change("/backends/{name}/drain", "Let a backend have no new sessions.", _BACKEND, BackendsAnswer),
+    _Change("/backends/{name}/undrain", "Let a drained backend have new sessions.", _BACKEND, BackendsAnswer),
+)
+# Somebody who may not, a name that is not known, and one of several workers that would not know of the change.
+_CHANGE_STATUSES: Final = ("403", "404", "409")
+
+
 def description(routes: Sequence[Route]) -> dict[str, Any]:
-    """The description of these routes, and of those for explain and backends."""
-    own = [ErrorAnswer, ExplainRequest, ExplainView, PartitionPlanView, BackendsAnswer]
+    """The description of these routes, and of those for explain, partitions, backends, and changes."""
+    own = [ErrorAnswer, ExplainRequest, ExplainView, PartitionPlanView, BackendsAnswer, ReleasedAnswer]
     types = [*own, *(route.answer for route in routes)]
     schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
     schema_of = dict(zip(types, schemas, strict=True))
@@ -73,6 +100,7 @@ def description(routes: Sequence[Route]) -> dict[str, Any]:
             },
         }
     }
+    paths |= {change.path: {"post": _change(change, schema_of[change.answer], error)} for change in _CHANGES}
     return {
         "openapi": "3.1.0",
         "info": {"title": "Starpruner's admin port", "version": version("starpruner")},
@@ -97,6 +125,16 @@ def _operation(route: Route, schema: dict[str, Any], error: dict[str, Any]) -> d
         "security": [{"basic": []}],
         "parameters": named + asked,
         "responses": {"200": _content("The answer.", schema), **dict.fromkeys(statuses, error)},
+    }
+
+
+def _change(change: _Change, schema: dict[str, Any], error: dict[str, Any]) -> dict[str, Any]:
+    names = [{"name": name, "in": "path", "required": True, "schema": form} for name, form in change.names.items()]
+    return {
+        "summary": f"{change.text} For administrators, where any is named.",
+        "security": [{"basic": []}, {}],
+        "parameters": names,
+        "responses": {"200": _content("The answer.", schema), **dict.fromkeys(_CHANGE_STATUSES, error)},
     }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Final
 
+import msgspec
 from aiohttp import web
 
 from proxy.admin.answers import error_answer, json_answer
@@ -18,9 +19,17 @@ from proxy.session.feedback.quarantine import Quarantine
 from proxy.session.feedback.quarantine_list import QuarantineKind
 
 NOT_ALONE: Final = 'There are several workers, which share nothing without catalog.store = "hbase": restart them.'
-
-
 TOLD_LATER: Final = "Replicas and workers that share lessons are told within seconds, or once HBase answers."
+
+
+class ReleasedAnswer(msgspec.Struct, omit_defaults=True):
+    """The answer to a release: the thing that was released.
+
+    `others` says when replicas and workers hear of it; it is left out where none share lessons.
+    """
+
+    released: str
+    others: str = ""
 
 
 def routes(quarantine: Quarantine, visitors: Visitors, *, is_alone: bool, is_shared: bool) -> list[web.RouteDef]:
@@ -36,8 +45,7 @@ def routes(quarantine: Quarantine, visitors: Visitors, *, is_alone: bool, is_sha
         if not quarantine.release(kind, name):
             sentence = f"The {kind.value} {name} is not quarantined; GET /quarantine names those that are."
             return error_answer(HTTPStatus.NOT_FOUND, sentence)
-        released = {"released": f"{kind.value} {name}"}
-        return json_answer(released | {"others": TOLD_LATER} if is_shared else released)
+        return json_answer(ReleasedAnswer(f"{kind.value} {name}", TOLD_LATER if is_shared else ""))
 
     kinds = "|".join(kind.value for kind in QuarantineKind)
     return [web.post(f"/quarantine/{{kind:{kinds}}}/{{name}}/release", release)]

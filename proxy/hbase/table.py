@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import Final, Protocol
 
@@ -35,7 +36,8 @@ class Connection(Protocol):
 class HBaseTable:
     """The rows of a table. Raises HBaseError.
 
-    Each call has `call_s`, and all pages of one scan or write have `pages_s`.
+    Each call has `call_s`, all pages of one scan or write have `pages_s`, and all calls inside `within` what that
+    gives them.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class HBaseTable:
         self._call_s = call_s
         self._pages_s = pages_s
         self._clock = clock
+        self._until = math.inf
         # Calls that were answered so far.
         self.answered_count = 0
 
@@ -104,6 +107,15 @@ class HBaseTable:
             with suppress(HBaseError):
                 calls.read_nothing(self._answer(calls.close_scan(scanner)))
 
+    @contextmanager
+    def within(self, seconds: float) -> Generator[None]:
+        """Give all calls inside so many seconds together."""
+        self._until = self._clock() + seconds
+        try:
+            yield
+        finally:
+            self._until = math.inf
+
     def close(self) -> None:
         """End the connection."""
         self._connection.close()
@@ -117,6 +129,6 @@ class HBaseTable:
             raise HBaseError(f"{what} has not ended within {self._pages_s:g} s")
 
     def _answer(self, call: Call) -> Message:
-        reply = self._connection.answer(call, self._call_s)
+        reply = self._connection.answer(call, min(self._call_s, self._until - self._clock()))
         self.answered_count += 1
         return reply

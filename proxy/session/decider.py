@@ -68,9 +68,9 @@ class Decider:
         """Whether a name is known to be that of a table, and of no view."""
         return self._catalogs.of_state(state).is_table(name)
 
-    def known_partitions(self, name: TableName, state: bytes | None) -> Queries[KnownPartitions]:
-        """A table and its partitions, as far as the session may know them."""
-        return self._catalogs.of_state(state).known_partitions(name)
+    def known_partitions(self, name: TableName, condition: str, state: bytes | None) -> Queries[KnownPartitions]:
+        """A table and its partitions, or those that the filter keeps, as far as the session may know them."""
+        return self._catalogs.of_state(state).known_partitions(name, condition)
 
     def look_up_written(self, statement: StatementClass, state: bytes | None) -> Queries[None]:
         """Ask whether the target of a write is a table, where it could as well be a view of one."""

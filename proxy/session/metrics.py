@@ -253,7 +253,7 @@ class Metrics:
         """From now on, these tell of the partition lists in HBase, and whether it is left alone."""
         text = (
             "Partition lists that replicas share in HBase: looked up (found, absent, late, invalid), loaded,"
-            " published or not (unpublished), dropped."
+            " scanned for EXPLAIN PARTITIONS, published or not (unpublished), dropped."
         )
         self._watch_counter("starpruner_shared_lists", text, results, "result")
         text = "Whether HBase is left alone for now, since it did not answer, or not in time."

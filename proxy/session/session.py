@@ -150,10 +150,10 @@ class Session:
         decision = yield from self._decider.decide(StatementClass(sql), terms)
         return replace(decision, skip=_switched_off(settings) or decision.skip)
 
-    def known_partitions(self, name: TableName) -> Queries[KnownPartitions]:
-        """A table and its partitions, as far as the session may know them."""
+    def known_partitions(self, name: TableName, condition: str) -> Queries[KnownPartitions]:
+        """A table and its partitions, or those that the filter keeps, as far as the session may know them."""
         self._catch_up()
-        return self._decider.known_partitions(name, self._state.digest)
+        return self._decider.known_partitions(name, condition, self._state.digest)
 
     def last_statements(self) -> Sequence[LoggedStatement]:
         """The last statements of the session, the newest first."""

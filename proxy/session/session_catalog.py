@@ -85,12 +85,14 @@ class ListedPartitions:
 class KnownPartitions:
     """A table as a session knows it: None where it cannot be described, or its partitions cannot be listed.
 
-    Its files are those of the file index, where a statement has needed them: they are not asked for.
+    Its files are those of the file index, where a statement has needed them: they are not asked for. Where `index`
+    may lack partitions that a filter does not keep, `scanned` has the numbers of those in its scans, if known.
     """
 
     facts: TableFacts | None
     index: PartitionIndex | None
     files: FileIndex | None = None
+    scanned: tuple[int | None, ...] | None = None
 
 
 class SessionCatalogs:
@@ -414,12 +416,15 @@ class SessionCatalog:
                 lists[name] = ListedPartitions(*found)
         return lists
 
-    def known_partitions(self, name: TableName) -> Queries[KnownPartitions]:
-        """A table and its partitions, as far as the session may know them."""
+    def known_partitions(self, name: TableName, condition: str) -> Queries[KnownPartitions]:
+        """A table and its partitions, or those that the filter keeps, as far as the session may know them."""
         yield from self.look_up([name])
-        found = yield from self.partitions([name])
         facts = self.facts(name)
         files = self._shared.files.at_hand(facts, self._metadata) if facts is not None else None
+        scanned = yield from self._lists.scanned(self.described(name), self._metadata, condition)
+        if scanned is not None:
+            return KnownPartitions(facts, scanned.index, files, scanned.scanned)
+        found = yield from self.partitions([name])
         return KnownPartitions(facts, found[name].index if name in found else None, files)
 
     def files(

@@ -6,7 +6,7 @@ that remains to be tested; a plan that looks at every partition is a full scan, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from rewriter.domains.literals import Key
@@ -39,8 +39,8 @@ class ScanReport:
     stop: Marker | None
     # The conditions that are tested on each partition of the scan; none if all of them are kept.
     residual: tuple[PartitionFilter, ...]
-    # The numbers of partitions in the scan, and of those that the filter keeps.
-    scanned: int
+    # The numbers of partitions in the scan, where it is known, and of those that the filter keeps.
+    scanned: int | None
     kept: int
 
 
@@ -57,14 +57,22 @@ class FilterReport:
     unreadable: int
 
     @property
-    def scanned(self) -> int:
-        """The number of partitions that are looked at."""
-        return sum(scan.scanned for scan in self.scans) + self.unreadable
+    def scanned(self) -> int | None:
+        """The number of partitions that are looked at; None where that of a scan is not known."""
+        known = [scan.scanned for scan in self.scans if scan.scanned is not None]
+        return sum(known) + self.unreadable if len(known) == len(self.scans) else None
 
 
-def report(condition: PartitionFilter, index: PartitionIndex) -> FilterReport:
-    """The report of a filter over the partitions of a table. Raises NotIndexableError."""
+def report(
+    condition: PartitionFilter, index: PartitionIndex, scanned: tuple[int | None, ...] | None = None
+) -> FilterReport:
+    """The report of a filter over the partitions of a table. Raises NotIndexableError.
+
+    `scanned` has the numbers of partitions in the scans, where the index may lack some that are not kept.
+    """
     scans = tuple(_scan_report(scan, index) for scan in plan_scans(condition, index.keys).scans)
+    if scanned is not None:
+        scans = tuple(replace(scan, scanned=count) for scan, count in zip(scans, scanned, strict=True))
     unreadable = len(index.unreadable)
     return FilterReport(
         scans,

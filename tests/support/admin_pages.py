@@ -1,7 +1,7 @@
 """The admin port with a history of its own, on a real port: for clients and for a browser."""
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from proxy.history.record import Record, ShadowRecord
 from proxy.history.store import Store
 from proxy.operations.session_port import SessionOpening
 from proxy.session.explain.view import CountView
+from proxy.session.feedback.quarantine import Quarantine
 from proxy.session.shared_state import SharedState
 from proxy.upstream.errors import BackendError
 from support.histories import REWRITTEN, SQL, history_in, left_alone, record, scan
@@ -39,12 +40,23 @@ async def backend_login(_config: Config, user: str, password: str, _backends: Ba
 
 @asynccontextmanager
 async def admin_port(
-    monkeypatch: Any, history: History, *, is_open: bool = False
+    monkeypatch: Any,
+    history: History,
+    *,
+    is_open: bool = False,
+    has_administrator: bool = True,
+    quarantine: Callable[[Quarantine], None] = lambda _: None,
 ) -> AsyncIterator[TestClient[Any, Any]]:
-    """The port. `root` is an administrator, everybody else a user of the backend."""
+    """The port. `root` is an administrator, everybody else a user of the backend.
+
+    Without an administrator everybody may release and drain. `quarantine` fills the quarantine.
+    """
     monkeypatch.setattr("proxy.admin.app.check_login", backend_login)
     monkeypatch.setattr("proxy.admin.visitors.WRONG_PASSWORD_S", 0.0)
-    config = Config(admin=AdminSection(users={"root": ROOT_HASH}, open=is_open))
+    users = {"root": ROOT_HASH} if has_administrator else {}
+    config = Config(admin=AdminSection(users=users, open=is_open))
+    shared = SharedState.of(config)
+    quarantine(shared.quarantine)
     backends = BackendPool(
         [PoolMember(Address("spark-a", 10_000)), PoolMember(Address("spark-b", 10_000))], time.monotonic
     )
@@ -53,7 +65,7 @@ async def admin_port(
     async def exposition() -> bytes:
         return b""
 
-    app = application(config, SharedState.of(config), backends, exposition, history=history, key=b"k" * 32)
+    app = application(config, shared, backends, exposition, history=history, key=b"k" * 32)
     async with TestClient(TestServer(app)) as client:
         yield client
 

@@ -1,5 +1,6 @@
 """A gateway of HBase in memory, for moments that a real one cannot be brought into: slow, cut, garbled answers."""
 
+import re
 import socketserver
 import struct
 import threading
@@ -24,6 +25,8 @@ class GatewayInMemory:
     # Cells by row and column.
     rows: dict[bytes, dict[bytes, bytes]] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)
+    # Those of the scans, in order.
+    filters: list[bytes] = field(default_factory=list)
     # Seconds before each answer, or before those to calls of a name.
     delay_s: dict[str, float] = field(default_factory=dict)
     # Answers to calls of a name: bytes in their place, or only so many of theirs.
@@ -76,8 +79,11 @@ class GatewayInMemory:
         rows = sorted(self.rows)
         scan = arguments[2]
         number = len(self._scans)
-        self._scans[number] = rows[bisect_left(rows, scan[1]) : bisect_left(rows, scan[2])]
-        if b"KeyOnlyFilter" in scan.get(6, b""):
+        filter_text = scan.get(6, b"")
+        self.filters.append(filter_text)
+        between = rows[bisect_left(rows, scan[1]) : bisect_left(rows, scan[2])]
+        self._scans[number] = [row for row in between if passes(filter_text, row)]
+        if b"KeyOnlyFilter" in filter_text:
             self._keys_only.add(number)
         writer.i32(0, number)
 
@@ -127,6 +133,12 @@ def gateway_in_memory(port: int = 0) -> Iterator[GatewayInMemory]:
         finally:
             server.shutdown()
             thread.join()
+
+
+def passes(filter_text: bytes, row: bytes) -> bool:
+    """Whether HBase hands on a row: it searches the expressions in the text of the key."""
+    expressions = re.findall(r"RowFilter\(=, 'regexstring:([^']*)'\)", filter_text.decode("ascii"))
+    return all(re.search(expression, row.decode("utf-8", "replace")) for expression in expressions)
 
 
 def _write_rows(writer: Writer, rows: Mapping[bytes, Mapping[bytes, bytes]]) -> None:

@@ -40,7 +40,7 @@ class PartitionScanView(msgspec.Struct):
     """A range scan of the ordered list, and the condition that is left to test on each of its partitions.
 
     `start` and `stop` are null at the first and the last partition. `scanned` is the number of partitions in the
-    scan, `kept` that of those that satisfy the condition.
+    scan, null where HBase has left some out by the condition, `kept` that of those that satisfy the condition.
     """
 
     start: str | None
@@ -48,7 +48,7 @@ class PartitionScanView(msgspec.Struct):
     stop: str | None
     stop_included: bool
     filter_left: str | None
-    scanned: int
+    scanned: int | None
     kept: int
 
 
@@ -58,11 +58,11 @@ class PartitionPlanView(msgspec.Struct):
     `columns` are the partition columns with their types, in the order of the list. `refusal` is a sentence that
     says why there is no plan, null where there is one. `scans` and `names` are the first of them, `scan_count` and
     `partitions.kept` their numbers. `full_scan` is a sentence that says why every partition is looked at, null
-    where some are left out without a look. `unreadable` counts partitions whose values are not certain; no filter
-    leaves them out. `files` and `bytes` are those of the file index as a statement has fetched it, and `location`
-    is the directory in which the partitions lie, each by its name. They are null where no statement has needed the
-    file index so far, where it does not have all partitions that are kept or has others than the list, and where
-    partitions do not lie in one directory.
+    where some are left out without a look. `scanned` is null where it is for one of the scans. `unreadable` counts
+    partitions whose values are not certain; no filter leaves them out. `files` and `bytes` are those of the file
+    index as a statement has fetched it, and `location` is the directory in which the partitions lie, each by its
+    name. They are null where no statement has needed the file index so far, where it does not have all partitions
+    that are kept or has others than the list, and where partitions do not lie in one directory.
     """
 
     table: str
@@ -72,7 +72,7 @@ class PartitionPlanView(msgspec.Struct):
     full_scan: str | None = None
     scan_count: int = 0
     scans: list[PartitionScanView] = []
-    scanned: int = 0
+    scanned: int | None = 0
     unreadable: int = 0
     partitions: CountView = msgspec.field(default_factory=CountView)
     names: list[str] = []
@@ -84,8 +84,8 @@ class PartitionPlanView(msgspec.Struct):
 class ListingSession(Protocol):
     """A session that can describe a table and list its partitions."""
 
-    def known_partitions(self, name: TableName) -> Generator[Query, QueryResult, KnownPartitions]:
-        """The table as it is described, and its partitions, as far as they can be listed."""
+    def known_partitions(self, name: TableName, condition: str) -> Generator[Query, QueryResult, KnownPartitions]:
+        """The table as it is described, and its partitions, or those that the filter keeps, as far as known."""
         ...
 
 
@@ -97,21 +97,28 @@ def partition_plan(
     name = _table_name(table)
     if name is None:
         return PartitionPlanView(table, condition, refusal="The name of the table is not understood.")
-    known = yield from session.known_partitions(name)
+    known = yield from session.known_partitions(name, condition)
     if known.index is None:
         return PartitionPlanView(table, condition, refusal=_no_list(table, known))
-    return planned(table, condition, known.index, known.files)
+    return planned(table, condition, known.index, known.files, known.scanned)
 
 
 def planned(
-    table: str, condition: str, index: PartitionIndex, files: FileIndex | None = None
+    table: str,
+    condition: str,
+    index: PartitionIndex,
+    files: FileIndex | None = None,
+    scanned: tuple[int | None, ...] | None = None,
 ) -> PartitionPlanView:
-    """The plan over a list of partitions, with their files where these are known."""
+    """The plan over a list of partitions, with their files where these are known.
+
+    The list may lack partitions that the filter does not keep: then `scanned` has the numbers of those in scans.
+    """
     keys = index.keys
     columns = dict(zip(keys.columns, keys.type_names, strict=True))
     try:
         read = read_filter(condition, keys)
-        found = report(read, index)
+        found = report(read, index, scanned)
         names = list(islice(index.matching(read), _NAMES_SHOWN_MAX))
         known_files = _files(read, index, files) if files is not None else _Files()
     except FilterError as error:
@@ -225,7 +232,7 @@ def plan_lines(plan: PartitionPlanView) -> list[str]:
     kept, total = plan.partitions.kept, plan.partitions.total
     order = ", ".join(f"{name} {type_name}" for name, type_name in plan.columns.items())
     lines = [
-        f"{kept} of {total} partitions of {plan.table}, {plan.scanned} looked at",
+        f"{kept} of {total} partitions of {plan.table}" + _looked_at(plan.scanned),
         "",
         f"Filter      {plan.filter}",
         f"Order       {order}",
@@ -249,7 +256,12 @@ def _scan_lines(number: int, scan: PartitionScanView) -> Iterator[str]:
     yield f"  stop         {_end(scan.stop, 'last', is_included=scan.stop_included)}"
     if scan.filter_left is not None:
         yield f"  filter left  {scan.filter_left}"
-    yield f"  partitions   {scan.kept} of {scan.scanned} kept"
+    among = "" if scan.scanned is None else f" of {scan.scanned}"
+    yield f"  partitions   {scan.kept}{among} kept"
+
+
+def _looked_at(scanned: int | None) -> str:
+    return "" if scanned is None else f", {scanned} looked at"
 
 
 def _end(values: str | None, open_end: str, *, is_included: bool) -> str:

@@ -15,7 +15,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from proxy.hbase.calls import Cell
+from proxy.hbase.calls import KEYS_ONLY, Cell
 from proxy.hbase.table import PAGE_ROWS, HBaseTable
 from proxy.session.layout import shared_rows
 from proxy.session.layout.lmdb_store import StoredList
@@ -60,10 +60,15 @@ def _read_header(value: bytes | None, key: ListKey, partitions_max: int) -> Read
     return ReadHeader(shared_rows.read_header(value, key, partitions_max), is_there=True)
 
 
-def scan(table: HBaseTable, header: SharedHeader, start: bytes = b"", stop: bytes = END) -> Iterator[bytes]:
-    """The entries of a list from `start` up to `stop`, which is not one of them: one range scan of HBase."""
+def scan(
+    table: HBaseTable, header: SharedHeader, start: bytes = b"", stop: bytes = END, pushed_down: bytes = b""
+) -> Iterator[bytes]:
+    """The entries of a list from `start` up to `stop`, which is not one of them: one range scan of HBase.
+
+    `pushed_down` is a filter that HBase tests on each of them.
+    """
     prefix = shared_rows.entry_prefix(header.list_digest, header.version)
-    return (row[len(prefix) :] for row in _rows(table, prefix + start, prefix + stop))
+    return (row[len(prefix) :] for row in _rows(table, prefix + start, prefix + stop, pushed_down))
 
 
 def load(table: HBaseTable, header: SharedHeader) -> list[bytes] | None:
@@ -72,8 +77,9 @@ def load(table: HBaseTable, header: SharedHeader) -> list[bytes] | None:
     return shared_rows.read_entries(header, _rows(table, prefix, prefix + END))
 
 
-def _rows(table: HBaseTable, start: bytes, stop: bytes) -> Iterator[bytes]:
-    return (row.key for row in table.scan(start, stop))
+def _rows(table: HBaseTable, start: bytes, stop: bytes, pushed_down: bytes = b"") -> Iterator[bytes]:
+    filter_text = b"%s AND %s" % (pushed_down, KEYS_ONLY) if pushed_down else KEYS_ONLY
+    return (row.key for row in table.scan(start, stop, filter_text=filter_text))
 
 
 def publish(

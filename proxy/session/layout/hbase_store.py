@@ -28,11 +28,13 @@ from proxy.hbase.table import HBaseTable
 from proxy.session.layout import hbase_lists
 from proxy.session.layout.dropped_tables import DroppedTables
 from proxy.session.layout.hbase_lists import ReadHeader
+from proxy.session.layout.hbase_scans import HBaseScans
 from proxy.session.layout.lmdb_store import FoundList, LmdbPartitionStore, StoredList, Times
-from proxy.session.layout.partition_store import ListKey, PartitionStore, StoreWait
+from proxy.session.layout.partition_store import ListKey, PartitionStore, ScannedPartitions, StoreWait
 from proxy.session.layout.shared_rows import SharedHeader, is_named, new_version
 from rewriter.partitions.index import PartitionIndex
 from rewriter.partitions.key_encoding import END, PartitionKeys
+from rewriter.partitions.scan_plan import ScanPlan
 
 Result = TypeVar("Result")
 
@@ -53,8 +55,9 @@ class SharedListResult(Enum):
     ABSENT = "absent"
     LATE = "late"
     INVALID = "invalid"
-    # A list of another replica is in the own store by now.
+    # A list of another replica is in the own store by now, or has answered one filter by scans.
     LOADED = "loaded"
+    SCANNED = "scanned"
     # Other replicas can find a list of this one, or cannot.
     PUBLISHED = "published"
     UNPUBLISHED = "unpublished"
@@ -114,12 +117,13 @@ class _HeaderRead:
 
 
 class HBasePartitionStore:
-    """See PartitionStore. Any thread may use it; only `look_up` waits, and only for so long as is configured."""
+    """See PartitionStore. Any thread may use it; only `look_up`, for so long as is configured, and `scan` wait."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - the own store, HBase, and two clocks
         self,
         own: LmdbPartitionStore,
         threads: GatewayThreads,
+        scans: HBaseScans,
         settings: CatalogSection,
         clock: Callable[[], float] = time.time,
         steady_clock: Callable[[], float] = time.monotonic,
@@ -127,6 +131,7 @@ class HBasePartitionStore:
         """`clock` is the time of day, which replicas share. `steady_clock` is never set."""
         self._own = own
         self._threads = threads
+        self._scans = scans
         self._settings = settings
         self._clock = clock
         self._steady_clock = steady_clock
@@ -169,6 +174,18 @@ class HBasePartitionStore:
         found = self._looked_up(key, wait)
         return None if found is None else found.index
 
+    def scan(self, key: ListKey, keys: PartitionKeys, plan: ScanPlan) -> ScannedPartitions | None:
+        """See PartitionStore. Waits for some seconds at most, and not at all while HBase is left alone."""
+        self._drop_waiting()
+        drop = self._dropped.moment(key.name)
+        if self.is_away or not is_named(key.name) or self._dropped.is_waiting(key.name):
+            return None
+        found = self._scans.find(key, keys, plan, lambda header: not self._is_at_hand(key, header))
+        if found is None or self._dropped.moment(key.name) != drop:
+            return None
+        self._count(SharedListResult.SCANNED)
+        return found
+
     def forget(self, names: AbstractSet[str]) -> None:
         """See PartitionStore. Until the lists are dropped in HBase too, this replica uses none of them there."""
         self._own.forget(names)
@@ -195,6 +212,7 @@ class HBasePartitionStore:
 
     def close(self) -> None:
         """End the work on HBase. It takes up to a few seconds; a second call returns at once."""
+        self._scans.close()
         self._threads.close()
 
     def results(self) -> Iterable[tuple[str, float]]:
@@ -248,6 +266,12 @@ class HBasePartitionStore:
             return task.wait(within_s)
         finally:
             wait.waited(self._steady_clock() - begun)
+
+    def _is_at_hand(self, key: ListKey, header: SharedHeader) -> bool:
+        """Whether the own copy is of the version that replicas share, or newer."""
+        own = self._own.found(key, or_old=True)
+        is_same = own is not None and own.times.version == header.version
+        return is_same or _is_newer(self._own.found(key), header)
 
     def _header(self, key: ListKey, wait: StoreWait) -> ReadHeader | None:
         """The header of a list in HBase; None where it is not known in time."""

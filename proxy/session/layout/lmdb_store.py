@@ -21,6 +21,7 @@ from proxy.config.rewriting import CatalogSection
 from proxy.session.layout.partition_store import ListKey, StoreWait
 from rewriter.partitions.index import PartitionIndex, in_order
 from rewriter.partitions.key_encoding import PartitionKeys
+from rewriter.partitions.scan_plan import ScanPlan
 from rewriter.partitions.value_encoding import NotIndexableError
 
 _log = logging.getLogger(__name__)
@@ -191,6 +192,9 @@ class LmdbPartitionStore:
     def look_up(self, key: ListKey, _: StoreWait) -> PartitionIndex | None:
         """See PartitionStore. There are no other replicas."""
         return self.get(key)
+
+    def scan(self, key: ListKey, keys: PartitionKeys, plan: ScanPlan) -> None:
+        """See PartitionStore. There are no other replicas."""
 
     def found(self, key: ListKey, *, or_old: bool = False) -> FoundList | None:
         """The list as `get` gives it, with its version."""

@@ -13,6 +13,7 @@ from proxy.hbase.connection import GatewayConnection
 from proxy.hbase.gateway_thread import GatewayThread
 from proxy.hbase.table import HBaseTable
 from proxy.session.layout.hbase_lists import TABLE_TTL_S
+from proxy.session.layout.hbase_scans import HBaseScans
 from proxy.session.layout.hbase_store import GatewayThreads, HBasePartitionStore
 from proxy.session.layout.lmdb_store import LmdbPartitionStore, lmdb_store
 
@@ -27,6 +28,8 @@ _LESSONS_LOOK_S: Final = 1.0
 _LESSON_PAGES_S: Final = 10.0
 # All pages of one list, or of a search for lists to drop. A million rows took 65 s, on a busy machine.
 _PAGES_S: Final = 300.0
+# A filter has less, all its calls together: HBase may take all of it for one page of a scan.
+_SCANS_S: Final = 5.0
 # Each is one list whose header is read, and one that is loaded or published. With more waiting than that, HBase is
 # too slow, and lists that are not shared are only asked for more often.
 _READS_WAITING_MAX: Final = 64
@@ -49,12 +52,13 @@ def open_store(
         work = GatewayThread("work", _table(settings, _WORK_S, _PAGES_S), _WORK_WAITING_MAX, prepare=_make_table)
         lessons = GatewayThread("lessons", _table(settings, _LESSON_S, _LESSON_PAGES_S), 1, idle_s=_LESSONS_LOOK_S)
         threads = GatewayThreads(reads, work, lessons)
-        store = HBasePartitionStore(own, threads, settings, clock)
+        scans = HBaseScans(_table(settings, _SCANS_S, _SCANS_S), settings.partitions_max, clock)
+        store = HBasePartitionStore(own, threads, scans, settings, clock)
         threads.start()
         try:
             yield store
         finally:
-            threads.close()
+            store.close()
 
 
 def _table(settings: CatalogSection, call_s: float, pages_s: float) -> HBaseTable:

@@ -12,11 +12,14 @@ from proxy.session.catalog.describe import partitions_query, read_partitions
 from proxy.session.catalog.facts_cache import DescribedTable
 from proxy.session.catalog.late_answers import believed_s
 from proxy.session.catalog.metadata_cache import SessionMetadata, owner_of
-from proxy.session.layout.partition_store import ListKey, PartitionStore, StoreWait
+from proxy.session.layout.partition_store import ListKey, PartitionStore, ScannedPartitions, StoreWait
 from rewriter import TableKind
 from rewriter.domains.gap_costs import PartitionCosts
+from rewriter.partitions.filter_text import FilterError, read_filter
 from rewriter.partitions.index import PartitionIndex
+from rewriter.partitions.key_encoding import PartitionKeys
 from rewriter.partitions.pruning import partition_costs
+from rewriter.partitions.scan_plan import plan_scans
 from rewriter.partitions.value_encoding import NotIndexableError
 
 # Lists whose costs are kept: 16 bytes a partition and column, so 400 MB if each has 200,000 partitions by two.
@@ -100,6 +103,23 @@ class PartitionLists:
         if index is None and self._unlisted.get(key, 0.0) <= self._clock():
             index = yield from self._asked(key, table)
         return (key, self._shared.counted(key, index)) if index is not None else None
+
+    def scanned(
+        self, table: DescribedTable, known: SessionMetadata, condition: str
+    ) -> Generator[Query, QueryResult, ScannedPartitions | None]:
+        """The partitions that a filter keeps, where other replicas have the list and this one does not."""
+        store = self._shared.store
+        if store is None or not _may_be_listed(table) or not table.identity:
+            return None
+        owner = yield from owner_of(known)
+        if not owner:
+            return None
+        try:
+            keys = PartitionKeys(*_columns(table))
+            plan = plan_scans(read_filter(condition, keys), keys)
+        except (FilterError, NotIndexableError):
+            return None
+        return store.scan(ListKey(owner, table.identity), keys, plan)
 
     def costs(self, key: ListKey, index: PartitionIndex) -> Mapping[str, PartitionCosts]:
         """The numbers of partitions between the keys of a list, by column."""

@@ -18,6 +18,8 @@ from typing import Protocol
 import msgspec
 
 from rewriter.partitions.index import PartitionIndex
+from rewriter.partitions.key_encoding import PartitionKeys
+from rewriter.partitions.scan_plan import ScanPlan
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,16 @@ class StoreWait:
         self._left_s = max(0.0, self._left_s - seconds)
 
 
+@dataclass(frozen=True)
+class ScannedPartitions:
+    """The answer to one filter from a list that is not at hand."""
+
+    # Of the entries at least those that the filter keeps; its count is that of the whole list.
+    index: PartitionIndex
+    # The number of partitions in each scan of the plan; None where the filter was tested elsewhere.
+    scanned: tuple[int | None, ...]
+
+
 def _digest(parts: tuple[str, ...]) -> bytes:
     return sha256(msgspec.msgpack.encode(parts)).digest()
 
@@ -95,6 +107,13 @@ class PartitionStore(Protocol):
         """The list as it is now, as `get` gives it, or as other replicas have it.
 
         That is waited for as long as the statement may still wait: a few milliseconds for all its lists.
+        """
+        ...
+
+    def scan(self, key: ListKey, keys: PartitionKeys, plan: ScanPlan) -> ScannedPartitions | None:
+        """The partitions in a plan's scans of a list that other replicas have, and that is not at hand.
+
+        None where none is, or where it does not answer soon: that is waited for, so it is for people who ask.
         """
         ...
 

@@ -22,7 +22,11 @@ from proxy.config.config import Config
 from proxy.session.decision import Decision
 from proxy.session.explain.partition_plan import PartitionPlanView, planned
 from proxy.session.explain.view import ExplainView, view
+from proxy.session.feedback.cost_gate import StatementKey
+from proxy.session.feedback.quarantine import Quarantine
+from proxy.session.feedback.quarantine_list import Cause
 from proxy.upstream.errors import BackendError
+from rewriter import Rule
 from rewriter.partitions.index import PartitionIndex
 
 DESCRIBED = description(ROUTES)
@@ -35,6 +39,15 @@ REFUSING = [
     ("get", "/partitions"),
     ("post", "/explain"),
 ]
+KEY = StatementKey("ann", "a")
+# Names in the paths of changes: some that there are, and one that there is not.
+NAMES = {
+    "/quarantine/{kind}/{name}/release": [Rule.EXISTS.value, KEY.name, "nothing"],
+    "/backends/{name}/drain": ["spark-a:10000", "nowhere:10000"],
+    "/backends/{name}/undrain": ["spark-a:10000", "nowhere:10000"],
+}
+# What forms of the pages send, which have tests of their own.
+FORMS = {"/explain/page", "/backends/page", "/sign-in", "/sign-out"}
 EXAMPLES = 25
 EXCLUDED: dict[str, list[CheckFunction]] = {
     # A backend that is down is a 502, and described as such.
@@ -59,11 +72,18 @@ async def plan(_: Config, request: PartitionsRequest, *__: object, **___: object
     return planned(request.table, request.filter, PartitionIndex.of(["y"], ["int"], ["y=1", "y=2"]))
 
 
+def quarantine(quarantine: Quarantine) -> None:
+    quarantine.blame(frozenset({Rule.EXISTS}), KEY, Cause.DIFFERENT)
+
+
 @pytest.fixture
 async def port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[TestClient[Any, Any]]:
     monkeypatch.setattr("proxy.admin.app.explain_as_user", explain)
     monkeypatch.setattr("proxy.admin.app.partitions_as_user", plan)
-    async with admin_port(monkeypatch, busy_history(tmp_path), is_open=True) as client:
+    history = busy_history(tmp_path)
+    async with admin_port(
+        monkeypatch, history, is_open=True, has_administrator=False, quarantine=quarantine
+    ) as client:
         yield client
 
 
@@ -71,6 +91,9 @@ def ask(port: TestClient[Any, Any], method: str, path: str, mode: GenerationMode
     """Send requests to an operation, and hold each answer to the description. Returns the statuses."""
     # Signing in has tests of its own, and takes long by design.
     without_login = {key: value for key, value in DESCRIBED["paths"][path][method].items() if key != "security"}
+    if path in NAMES:
+        *others, name = without_login["parameters"]
+        without_login["parameters"] = [*others, {**name, "schema": {"enum": NAMES[path]}}]
     schema = schemathesis.openapi.from_dict({**DESCRIBED, "paths": {path: {method: without_login}}})
     schema.config.update(base_url=f"http://{port.host}:{port.port}")
     statuses: set[int] = set()
@@ -102,6 +125,7 @@ async def test_a_request_that_is_allowed_is_answered_as_described(
         "/partitions": {HTTPStatus.OK, HTTPStatus.BAD_GATEWAY},
         "/digests": {HTTPStatus.OK, HTTPStatus.BAD_REQUEST},
         "/statements/{id}": {HTTPStatus.NOT_FOUND},
+        **{change: {HTTPStatus.OK, HTTPStatus.NOT_FOUND} for change in NAMES},
     }
     assert statuses == expected.get(path, {HTTPStatus.OK})
 
@@ -112,3 +136,18 @@ async def test_a_request_that_is_not_allowed_is_refused_as_described(
 ) -> None:
     statuses = await asyncio.to_thread(ask, port, method, path, GenerationMode.NEGATIVE)
     assert HTTPStatus.BAD_REQUEST in statuses
+
+
+@pytest.mark.parametrize("path", NAMES)
+async def test_a_change_by_somebody_who_is_no_administrator_is_refused_as_described(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    async with admin_port(monkeypatch, busy_history(tmp_path), is_open=True) as port:
+        statuses = await asyncio.to_thread(ask, port, "post", path, GenerationMode.POSITIVE)
+    assert statuses == {HTTPStatus.FORBIDDEN}
+
+
+async def test_every_change_that_the_port_takes_is_described(port: TestClient[Any, Any]) -> None:
+    assert port.app is not None
+    changes = {r.resource.canonical for r in port.app.router.routes() if r.method == "POST" and r.resource}
+    assert changes - FORMS == {path for method, path in OPERATIONS if method == "post"}

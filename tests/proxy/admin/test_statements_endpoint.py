@@ -163,7 +163,8 @@ async def test_the_answers_are_as_the_description_says(port: TestClient[Any, Any
         **{path: path.replace("{id}", await an_id(port, ROOT)) for path in PATHS},
         "/backends": "/backends",
     }
-    assert set(described["paths"]) == {*paths, "/explain", "/partitions"}
+    read = {path for path, operations in described["paths"].items() if "get" in operations}
+    assert read == {*paths, "/partitions"}
     for path, asked in paths.items():
         operation = described["paths"][path]["get"]
         holds(described, operation, "200", await answer(port, asked, ROOT))

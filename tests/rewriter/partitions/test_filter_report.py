@@ -126,6 +126,7 @@ def test_any_filter_keeps_the_partitions_that_satisfy_it(
         if is_true(condition, dict(zip(columns, zip(TYPES, row, strict=True), strict=True)))
     ]
     assert found.kept - found.unreadable <= len(held) <= found.kept
+    assert found.scanned is not None
     assert found.kept <= found.scanned <= found.total
     if found.full_scan_cause is None and not found.unreadable:
         assert all(scan.start is not None or scan.stop is not None for scan in found.scans)

@@ -52,7 +52,7 @@ class Inner:
         yield from ()
         return Decision(sql)
 
-    def known_partitions(self, name: TableName) -> Generator[Query, QueryResult, KnownPartitions]:
+    def known_partitions(self, name: TableName, _: str) -> Generator[Query, QueryResult, KnownPartitions]:
         self.listed.append(name)
         yield from ()
         return KnownPartitions(None, PartitionIndex.of(["y"], ["int"], ["y=1", "y=2"]))

@@ -1,13 +1,25 @@
 """EXPLAIN PARTITIONS: the plan of a filter as lines and as JSON, from the lists of a session."""
 
+import time
 from collections.abc import Generator
+from contextlib import ExitStack
 
 import pytest
+from support.hbase_gateway import gateway_in_memory
+from support.played_sessions import DESCRIBE, LISTED, OWNER, Script, played
 
+from proxy.config.config import Config
+from proxy.config.rewriting import CatalogSection
 from proxy.operations.query import Query, QueryResult
 from proxy.session.explain.partition_plan import PartitionPlanView, partition_plan, plan_lines, planned
 from proxy.session.explain.view import CountView
+from proxy.session.layout import hbase_scans
+from proxy.session.layout.hbase_store import HBasePartitionStore
+from proxy.session.layout.open_store import open_store
+from proxy.session.layout.partition_store import PartitionStore
+from proxy.session.session import Session
 from proxy.session.session_catalog import KnownPartitions
+from proxy.session.shared_state import SharedState
 from rewriter import TableFacts, TableName
 from rewriter.files.file_facts import FileFacts
 from rewriter.files.file_index import FileIndex
@@ -25,7 +37,7 @@ class Listing:
         self._known = known
         self.asked: list[TableName] = []
 
-    def known_partitions(self, name: TableName) -> Generator[Query, QueryResult, KnownPartitions]:
+    def known_partitions(self, name: TableName, _: str) -> Generator[Query, QueryResult, KnownPartitions]:
         self.asked.append(name)
         yield from ()
         return self._known
@@ -62,6 +74,42 @@ def test_the_lines_begin_with_the_result_and_go_on_with_the_scans() -> None:
         "  y=2025/m=12",
         "  y=2026/m=1",
     ]
+
+
+def test_a_filter_that_hbase_has_tested_tells_no_number_of_what_was_looked_at() -> None:
+    kept = PartitionIndex(
+        INDEX.keys, PartitionIndex.of(["y", "m"], ["int", "int"], ["y=2025/m=11"]).entries, (), 24
+    )
+    plan = plan_of(Listing(KnownPartitions(FACTS, kept, None, (None,))), "sales", "y < 2026 AND m = 11")
+    lines = plan_lines(plan)
+    assert lines[0] == "1 of 24 partitions of sales"
+    assert "  partitions   1 kept" in lines
+    assert (plan.scanned, plan.scans[0].scanned) == (None, None)
+
+
+def test_a_session_does_not_ask_for_a_list_that_another_replica_has_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # The machine of the tests is busy.
+    monkeypatch.setattr(hbase_scans, "_ANSWER_S", 20.0)
+    with gateway_in_memory() as gateway, ExitStack() as stack:
+        config = Config(catalog=CatalogSection(store="hbase", store_gateway=f"127.0.0.1:{gateway.port}"))
+        one, other = (stack.enter_context(open_store(config.catalog)) for _ in range(2))
+        assert isinstance(one, HBasePartitionStore)
+        described: Script = [DESCRIBE[1], OWNER]
+
+        def plan(store: PartitionStore, text: str, script: Script) -> PartitionPlanView:
+            return played(partition_plan(Session(SharedState.of(config, lambda: 0.0, store)), "f", text), script)
+
+        january = plan(one, "ds LIKE '2026-01-2%'", [*described, LISTED])
+        deadline = time.monotonic() + 20
+        while dict(one.results())["published"] == 0:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert plan(other, "ds LIKE '2026-01-2%'", described) == january
+        assert january.partitions == CountView(31, 10)
+        gateway.refused["scannerOpenWithScan"] = "it is ill"
+        assert plan(other, "ds LIKE '2026-01-2%'", [*described, LISTED]) == january, "as without HBase"
 
 
 def test_a_full_scan_says_why_and_long_lists_say_what_they_leave_off() -> None:

@@ -1,5 +1,6 @@
 """Partition lists that proxies share, in a real HBase of one process behind its Thrift gateway."""
 
+import secrets
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -8,8 +9,11 @@ from itertools import pairwise
 from threading import Event, Thread
 
 import pytest
+from hypothesis import HealthCheck, Phase, event, given, settings
+from hypothesis import strategies as st
 from support.hbase_server import HBase, hbase
 from support.maven import ClientMissingError, is_required
+from support.partition_strategies import VALUES, filters, name_of
 
 from demo.java import find_java
 from proxy.backends import circuit_breaker
@@ -17,14 +21,28 @@ from proxy.config.rewriting import CatalogSection
 from proxy.hbase.calls import Cell
 from proxy.hbase.errors import HBaseError
 from proxy.hbase.table import HBaseTable
-from proxy.session.layout import hbase_lists, hbase_store, shared_rows
+from proxy.session.layout import hbase_lists, hbase_scans, hbase_store, shared_rows
 from proxy.session.layout.hbase_store import HBasePartitionStore
 from proxy.session.layout.lmdb_store import StoredList, Times
 from proxy.session.layout.open_store import open_store
 from proxy.session.layout.partition_store import ListKey, StoreWait
-from rewriter.partitions.filter_tree import And, Compare, In, IsNull, Operator, PartitionFilter
+from proxy.session.layout.row_filters import row_filter
+from proxy.session.layout.shared_rows import new_version
+from rewriter.partitions.filter_report import report
+from rewriter.partitions.filter_tree import (
+    And,
+    Compare,
+    In,
+    IsNull,
+    Like,
+    Operator,
+    Or,
+    PartitionFilter,
+    PartitionTest,
+)
 from rewriter.partitions.index import PartitionIndex
-from rewriter.partitions.key_encoding import DEFAULT_PARTITION
+from rewriter.partitions.key_encoding import DEFAULT_PARTITION, END
+from rewriter.partitions.scan_plan import plan_scans
 
 COLUMNS, TYPES = ("k", "r"), ("int", "string")
 SPECS = [f"k={number}/r={r}" for number in (DEFAULT_PARTITION, *range(-1_200, 1_200)) for r in ("eu", "us", "%25")]
@@ -97,6 +115,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HBase]:
 def shared(server: HBase, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shared]:
     monkeypatch.setattr(hbase_store, "_HEADER_BELIEVED_S", 0.0)
     monkeypatch.setattr(circuit_breaker, "OPEN_S", 0.5)
+    monkeypatch.setattr(hbase_scans, "_ANSWER_S", BACKGROUND_S)
     name = request.node.name[:60]
     with ExitStack() as stack:
         shared = Shared(server, stack, name)
@@ -153,6 +172,66 @@ def test_range_scans_of_hbase_answer_filters_as_the_list_in_memory_does(shared: 
     found = list(hbase_lists.scan(table, header))
     assert len(found) == len(SPECS) > 2 * 1_000, "several pages"
     assert all(before < after for before, after in pairwise(found))
+
+
+RANDOM_TYPES = ("int", "string", "date", "bigint")
+RANDOM_COLUMNS = ("a", "b", "c", "d")
+VALUE_ROWS = st.lists(st.tuples(*(VALUES[one] | st.none() for one in RANDOM_TYPES)), min_size=30, max_size=60)
+
+
+@given(st.data())
+@settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+def test_a_replica_without_the_list_answers_any_filter_as_the_list_in_memory_does(
+    shared: Shared, data: st.DataObject
+) -> None:
+    """Of some lists, each of which is asked for by some filters: no filter here is too long for an answer."""
+    specs = [name_of(RANDOM_COLUMNS, row) for row in data.draw(VALUE_ROWS)]
+    memory = PartitionIndex.of(RANDOM_COLUMNS, RANDOM_TYPES, specs)
+    key = ListKey(("ann",), ("sales", secrets.token_hex(8)))
+    now = time.time()
+    entries = tuple(memory.entries.scan(b"", END))
+    kept = StoredList(memory.keys, entries, memory.unreadable, Times(new_version(), now, now + 600.0))
+    assert hbase_lists.publish(shared.table(), key, kept, now, lambda: False)
+    store = shared.replica().store
+    trees = data.draw(st.lists(filters(RANDOM_COLUMNS, RANDOM_TYPES), min_size=10, max_size=10))
+    ranges = data.draw(st.lists(filters(RANDOM_COLUMNS[:1], RANDOM_TYPES[:1]), min_size=10, max_size=10))
+    values = data.draw(st.lists(VALUES["string"], min_size=10, max_size=10))
+    narrower = [And((tree, In("b", (value, "a")))) for tree, value in zip(ranges, values, strict=True)]
+    for condition in [*trees, *narrower]:
+        plan = plan_scans(condition, memory.keys)
+        found = store.scan(key, memory.keys, plan)
+        event(f"pushed down: {any(row_filter(scan.residual, memory.keys) for scan in plan.scans)}")
+        assert found is not None, len(plan.scans)
+        own, scanned = report(condition, memory), report(condition, found.index, found.scanned)
+        assert list(found.index.matching(condition)) == list(memory.matching(condition))
+        assert (scanned.total, scanned.full_scan_cause) == (own.total, own.full_scan_cause)
+        for there, here in zip(scanned.scans, own.scans, strict=True):
+            assert (there.start, there.stop, there.kept) == (here.start, here.stop, here.kept)
+            assert there.scanned in {here.scanned, None}
+
+
+def test_hbase_leaves_out_rows_by_each_form_of_a_condition(shared: Shared) -> None:
+    table, kept = shared.table(), kept_list(SPECS)
+    assert hbase_lists.publish(table, KEY, kept, time.time(), lambda: False)
+    header = hbase_lists.read_header(table, KEY, 10_000).header
+    assert header is not None
+    rows = len(SPECS)
+    pushed: list[tuple[PartitionFilter, int]] = [
+        (Compare("r", Operator.EQUAL, "us"), rows // 3),
+        (In("r", ("us", "%")), rows * 2 // 3),
+        (Compare("k", Operator.EQUAL, 65), 3),
+        (Compare("k", Operator.EQUAL, -65), rows // 2),
+        (Like("r", "u%"), rows // 3 + 3),
+        (Like("r", "%u"), rows // 3),
+        (And((Compare("r", Operator.EQUAL, "us"), Compare("k", Operator.EQUAL, 65))), 1),
+        (Or((Compare("r", Operator.EQUAL, "us"), Compare("k", Operator.EQUAL, 65))), rows // 3 + 2),
+    ]
+    for condition, most in pushed:
+        pushed_down = row_filter((condition,), kept.keys)
+        found = set(hbase_lists.scan(table, header, pushed_down=pushed_down))
+        held = set(filter(PartitionTest.of(condition, kept.keys).holds, kept.entries))
+        assert held <= found, condition
+        assert len(found) <= most, condition
 
 
 def test_a_list_that_is_replaced_while_it_is_read_is_read_as_it_was(shared: Shared) -> None:

@@ -13,9 +13,10 @@ from proxy.session.catalog.facts_cache import DescribedTable
 from proxy.session.catalog.metadata_cache import MetadataCache, SessionMetadata
 from proxy.session.layout.open_store import open_store
 from proxy.session.layout.partition_lists import PartitionLists, SharedLists
-from proxy.session.layout.partition_store import ListKey, StoreWait
+from proxy.session.layout.partition_store import ListKey, ScannedPartitions, StoreWait
 from rewriter import Column as TableColumn
 from rewriter import TableFacts, TableName
+from rewriter.partitions.filter_tree import And
 
 SALES = DescribedTable(
     TableName(("sales",)),
@@ -87,6 +88,42 @@ def test_a_list_that_one_replica_asked_for_is_not_asked_for_by_another() -> None
             assert time.monotonic() < deadline
             time.sleep(0.01)
         assert rest(PartitionLists(SharedLists(other), section, lambda: 0.0), known) == []
+
+
+def test_a_filter_is_answered_by_scans_of_a_list_that_another_replica_asked_for() -> None:
+    with gateway_in_memory() as gateway, ExitStack() as stack:
+        section = CatalogSection(store="hbase", store_gateway=f"127.0.0.1:{gateway.port}", store_deadline_s=1.0)
+        one, other = (
+            PartitionLists(SharedLists(stack.enter_context(open_store(section))), section, lambda: 0.0)
+            for _ in range(2)
+        )
+        known = MetadataCache(section, lambda: 0.0).of_nobody_else()
+        listed(one, known, "ds=2026-01-01", "ds=2026-01-02", "ds=2026-01-03")
+        deadline = time.monotonic() + 20
+        while (found := scanned(other, known, "ds > '2026-01-02'")) is None:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert list(found.index.matching(And(()))) == ["ds=2026-01-03"]
+        assert (found.index.count, found.scanned) == (3, (1,))
+        assert scanned(other, known, "id = 3") is None, "it is no partition column"
+        assert scanned(other, known, "ds = '2026-01-02'", DescribedTable(SALES.name, None)) is None
+        assert scanned(one, known, "ds > '2026-01-02'") is None, "the list is here"
+
+
+def scanned(
+    lists: PartitionLists, known: SessionMetadata, condition: str, table: DescribedTable = SALES
+) -> ScannedPartitions | None:
+    """The answer of scans, for which nothing is asked."""
+    with pytest.raises(StopIteration) as end:
+        next(lists.scanned(table, known, condition))
+    found: ScannedPartitions | None = end.value.value
+    return found
+
+
+def test_a_store_that_shares_nothing_is_not_scanned(lists: PartitionLists, known: SessionMetadata) -> None:
+    listed(lists, known, "ds=2026-01-01")
+    assert scanned(lists, known, "ds > '2026-01-02'") is None
+    assert scanned(PartitionLists(SharedLists(None), CatalogSection(), lambda: 0.0), known, "TRUE") is None
 
 
 def test_a_list_of_other_columns_is_not_used(lists: PartitionLists, known: SessionMetadata) -> None:
