@@ -18,7 +18,6 @@ from canned_backend import BATCH_BYTES, canned_backend
 from command_line import directory_option, end_with_servers, memory_option
 from counting_client import CountingClient
 from dashboard_tables import DashboardTables
-from footprint import footprint
 from processor_time import processor_s
 from proxy_counters import ProxyCounters, grown, key_queries, rewritten_statements
 from reports import json_option, write_json
@@ -26,6 +25,7 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 from star_server import StarServer, star_server
+from support.footprint import footprint
 
 from demo.hive import Endpoint, connect, run
 from demo.progress import Progress, shown_progress

@@ -9,7 +9,7 @@ from time import perf_counter
 from async_client import AsyncClient
 from canned_backend import BATCH_BYTES
 from counting_client import CountingClient
-from footprint import footprint
+from support.footprint import footprint
 from wire_clients import Fetch
 
 from demo.hive import Endpoint

@@ -219,18 +219,25 @@ def _memory_of(config: Config) -> MemoryShares:
     """The shares of one process in the memory of all workers."""
     limit, workers = memory_limit(), worker_count(config.proxy.workers)
     usable = min(config.proxy.memory_bytes_max or limit, limit)
-    shares = MemoryShares.of(usable // workers)
+    shares = MemoryShares.of(usable // workers, wraps_replies=config.upstream().wraps_replies)
     bounded = _share_of(config, workers, shares).proxy
     _log.info(
         "memory of %d MB: at most %d connections, and calls of %d MB",
         *(usable >> 20, bounded.connections_max, bounded.request_bytes_max >> 20),
     )
+    if config.upstream().wraps_replies:
+        _log.info("replies come wrapped: at most %d MB each", shares.wrapped_reply_bytes_max >> 20)
     return shares
 
 
 def _memory_shortages(shared: SharedState, proxy: Proxy) -> tuple[tuple[str, float], ...]:
-    memory = proxy.memory
-    return (("unanalysed", shared.analysis.refused), ("paused", memory.paused), ("refused", memory.refused))
+    memory, replies = proxy.memory, proxy.reply_room
+    return (
+        ("unanalysed", shared.analysis.refused),
+        ("paused", memory.paused),
+        ("refused", memory.refused + replies.refused),
+        ("waited", replies.waited),
+    )
 
 
 def _share_of(config: Config, workers: int, memory: MemoryShares) -> Config:

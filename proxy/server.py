@@ -27,6 +27,7 @@ from proxy.frontend.rewrite_service import RewriteService, tell_outcome
 from proxy.frontend.session_registry import SessionRegistry
 from proxy.http.listeners import Listeners
 from proxy.net.own_host import own_host
+from proxy.net.reply_room import ReplyRoom
 from proxy.net.tls import Certificates
 from proxy.net.tls_listener import Accepted, TlsServer
 from proxy.operations.session_port import SessionOpening, SessionPort
@@ -88,7 +89,8 @@ class Proxy:
         # Taken by the proxy's own queries that need one, for any statement: see Query.needs_slot.
         slots_count = config.rewrite.key_queries_at_once_max
         self.slots = asyncio.Semaphore(slots_count)
-        dialer = Dialer(config.upstream(), config.proxy.connect_timeout_s)
+        self.reply_room = ReplyRoom(memory.reply_bytes)
+        dialer = Dialer(config.upstream(), config.proxy.connect_timeout_s, self.reply_room)
         sessions = SessionRegistry(open_session, process.handles)
         pool = ThreadPoolExecutor(REWRITE_THREADS, thread_name_prefix="rewrite")
         self._context = ServerContext(

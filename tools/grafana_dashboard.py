@@ -339,7 +339,8 @@ ROWS: Final[tuple[tuple[str, tuple[Panel, ...]], ...]] = (
             ),
             Panel(
                 "Memory that was short",
-                "Statements that went on unanalysed, moments in which no client was read, and refusals.",
+                "Statements that went on unanalysed, moments in which no client was read, refusals, and long "
+                "replies that waited.",
                 (
                     Query(
                         "sum by (result) (increase(starpruner_memory_short_total{%}[$__rate_interval]))",

@@ -9,6 +9,7 @@ from typing import Final
 
 from proxy.config.address import Address
 from proxy.config.kerberos import BackendKerberos
+from proxy.kerberos.protection import Protection
 
 # The server's own (hive.server2.thrift.http.path).
 HTTP_PATH: Final = "/cliservice"
@@ -79,6 +80,12 @@ class Upstream:
     def acts_for_clients(self) -> bool:
         """True if the proxy logs in as itself, so that each session has to say for whom it is."""
         return self.kerberos is not None and not self.kerberos.delegates
+
+    @property
+    def wraps_replies(self) -> bool:
+        """True if frames come wrapped, so that nobody can read a part of one."""
+        is_protected = self.kerberos is not None and self.kerberos.protection is not Protection.AUTH
+        return is_protected and self.transport is Transport.SASL
 
     def for_own_logins(self) -> Upstream:
         """The same for connections of no client: the proxy logs in as itself."""

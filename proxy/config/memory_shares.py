@@ -21,6 +21,8 @@ _FREE_BYTES_MIN: Final = 16 * _MIB
 CONNECTION_BYTES: Final = 24 * 1024
 # A statement while it is read, held and sent: the client's frame, the message, its text, the call that is made.
 COPIES: Final = 4
+# A wrapped reply while it is unwrapped: its token, what MIT's library makes of that, and python-gssapi's copy.
+REPLY_COPIES: Final = 3
 
 # Percents of the memory that is free above BASE_BYTES. The analysis gets most: a tree takes 600 bytes a character.
 _ANALYSIS: Final = 40
@@ -29,6 +31,8 @@ _CONNECTIONS: Final = 15
 _HISTORY: Final = 7
 _FALLBACKS: Final = 7
 _KEYS: Final = 6
+# Of the share for the analysis, where backends wrap their replies: these are in memory as a whole.
+_WRAPPED_REPLIES: Final = 20
 
 
 @dataclass(frozen=True)
@@ -46,12 +50,15 @@ class MemoryShares:
     fallback_bytes: int
     # Remembered keys.
     key_bytes: int
+    # Long replies that come wrapped.
+    reply_bytes: int
 
     @classmethod
-    def of(cls, limit_bytes: int) -> MemoryShares:
+    def of(cls, limit_bytes: int, *, wraps_replies: bool = False) -> MemoryShares:
         """The shares of a process that may use so much."""
         free = max(limit_bytes - BASE_BYTES, _FREE_BYTES_MIN)
-        parts = (_ANALYSIS, _STATEMENTS, _CONNECTIONS, _HISTORY, _FALLBACKS, _KEYS)
+        replies = _WRAPPED_REPLIES if wraps_replies else 0
+        parts = (_ANALYSIS - replies, _STATEMENTS, _CONNECTIONS, _HISTORY, _FALLBACKS, _KEYS, replies)
         return cls(*(free * percent // 100 for percent in parts))
 
     @property
@@ -64,6 +71,11 @@ class MemoryShares:
         """The longest call that fits, beside nothing else."""
         return self.statement_bytes // COPIES
 
+    @property
+    def wrapped_reply_bytes_max(self) -> int:
+        """The longest wrapped reply that fits, beside no other long one."""
+        return self.reply_bytes // REPLY_COPIES
+
 
 # For a process whose memory nobody bounds, as in a test of one part.
-AMPLE: Final = MemoryShares.of(1 << 40)
+AMPLE: Final = MemoryShares.of(1 << 40, wraps_replies=True)

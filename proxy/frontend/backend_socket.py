@@ -12,6 +12,8 @@ from proxy.backends.pool import BackendSearch, Lease
 from proxy.frontend.backend_switch import arrive
 from proxy.frontend.context import ServerContext
 from proxy.frontend.graceful_close import GracefulClose
+from proxy.net.protected_transport import ProtectedTransport
+from proxy.net.reply_room import NoReplyRoomError
 from proxy.net.sockets import SocketCallbacks, prepare
 from proxy.relay.relay import Relay
 from proxy.upstream.dialer import UnreachableError
@@ -86,6 +88,12 @@ class BackendSocket:
             self.lease.backend_answered()
         if self._search is not None:
             self._search.login_answered()
+
+    @property
+    def lack_of_room(self) -> str | None:
+        """The reason why the proxy has ended the connection, where that was for a reply without room."""
+        failure = self.transport.failure if isinstance(self.transport, ProtectedTransport) else None
+        return str(failure) if isinstance(failure, NoReplyRoomError) else None
 
     def time_is_up(self, reason: str) -> str:
         """Return why there is no connection yet, for a client that has waited for as long as it may."""

@@ -10,6 +10,7 @@ from proxy.config.address import Address
 from proxy.config.endpoints import Transport
 from proxy.config.kerberos import BackendKerberos
 from proxy.kerberos.errors import KerberosError
+from proxy.kerberos.security_layer import SecurityLayer
 from proxy.net.login_threads import step_within_s
 from proxy.net.protected_transport import ProtectedTransport
 from proxy.net.sockets import SocketCallbacks
@@ -47,7 +48,9 @@ async def _arrive(
             transport = _still_open(await arrival.accepted)
             if (kerberos := dialer.upstream.kerberos) is not None:
                 step_s = step_within_s(login_s)
-                transport = await arrival.log_in(transport, kerberos, lease.address, credentials, step_s)
+                layer = await arrival.log_in(transport, kerberos, lease.address, credentials, step_s)
+                if layer is not None:
+                    transport = ProtectedTransport(transport, layer, room=dialer.room)
     except UnreachableError as error:
         lease.backend_failed(str(error))
         raise BackendError(f"cannot reach the backend {lease.address}: {error}") from None
@@ -98,7 +101,7 @@ class _Arrival:
         address: Address,
         credentials: bytes,
         step_s: float,
-    ) -> asyncio.Transport:
+    ) -> SecurityLayer | None:
         """Log in by Kerberos. Raises KerberosError or RemoteProtocolError."""
         received: asyncio.Queue[bytes] = asyncio.Queue()
         self._received = received
@@ -107,7 +110,7 @@ class _Arrival:
             raise RemoteProtocolError("said more than was asked")
         self.has_logged_in = True
         _ = _still_open(transport)
-        return transport if layer is None else ProtectedTransport(transport, layer)
+        return layer
 
     async def _read(self) -> bytes:
         assert self._received is not None  # noqa: S101 - the login has begun

@@ -130,7 +130,7 @@ class Connection:
 
     @property
     def held_bytes(self) -> int:
-        """The memory that calls of the client take. Back pressure bounds replies, each connection's own."""
+        """The memory that calls of the client take. Replies have bounds of their own: back pressure, and room."""
         backend = self._backend.transport
         unsent = 0 if backend is None else backend.get_write_buffer_size()
         return COPIES * (self._relay.waiting_bytes + self._wrapped_bytes) + unsent
@@ -215,6 +215,9 @@ class Connection:
         if self._backend.lease is None:
             return
         address = str(self._backend.lease.address)
+        if (lack_of_room := self._backend.lack_of_room) is not None:
+            self.close_with_error(lack_of_room)
+            return
         if not self._relay.may_log_in_elsewhere:
             # One that has answered anything was judged by that.
             self._backend.lease.backend_failed(CLOSED_SILENTLY)

@@ -3,7 +3,8 @@
 Where they hold too much, no client is read for a moment, and TCP makes them wait. Calls that are held go on
 meanwhile: they are decided and sent. Unfinished calls are read to their ends, one after the other. One that stands
 still is ended at last, with an error that its client may answer by trying again. Replies are not counted: each
-connection reads no more of its backend than its client takes.
+connection reads no more of its backend than its client takes, and long ones that come wrapped have room of their
+own (`proxy.net.reply_room`).
 """
 
 from __future__ import annotations

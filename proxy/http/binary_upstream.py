@@ -10,7 +10,7 @@ from proxy.config.endpoints import Transport
 from proxy.http.binary_pool import BinaryPool, PooledConnection
 from proxy.kerberos.delegation import name_of_owner
 from proxy.operations.internal_call import Call, Reply
-from proxy.upstream.errors import BackendError
+from proxy.upstream.errors import BackendError, OwnLimitError
 from proxy.upstream.http_headers import Caller, Headers
 from proxy.wire.hs2.calls import SessionHandle
 from proxy.wire.sasl import plain_user
@@ -147,9 +147,10 @@ class PooledReply:
         wire = self._link.wire
         try:
             piece = await wire.next_chunk()
-        except BackendError:
+        except BackendError as error:
             self._is_done = True
-            self._link.lease.backend_failed("closed the connection without a word")
+            if not isinstance(error, OwnLimitError):
+                self._link.lease.backend_failed("closed the connection without a word")
             self._links.end(self._link)
             raise
         self._link.lease.backend_answered()

@@ -38,8 +38,9 @@ Refusal: TypeAlias = Callable[[str, str], str | None]
 SHUTDOWN_S: Final = 1.0
 
 _THRIFT: Final = "application/x-thrift"
-# hive-jdbc sends a request again that is answered 401, once; it and PyHive show the other numbers as they are.
-_STATUSES: Final = {
+# hive-jdbc sends a request again that is answered 401, once; it and PyHive show the other numbers as they are. The
+# first that an error is one of counts.
+_STATUSES: Final[dict[type[Exception], HTTPStatus]] = {
     RefusedError: HTTPStatus.UNAUTHORIZED,
     UnsentError: HTTPStatus.SERVICE_UNAVAILABLE,
     BackendError: HTTPStatus.BAD_GATEWAY,
@@ -142,7 +143,8 @@ class HttpListener:
             return self._wrong(request) or await self._answer(call)
         except (BackendError, RemoteProtocolError) as error:
             log.warning("a request from %s: %s", request.remote, error)
-            refused = _sentence(_STATUSES[type(error)], str(error))
+            status = next(status for kind, status in _STATUSES.items() if isinstance(error, kind))
+            refused = _sentence(status, str(error))
             if self._logins is not None and isinstance(error, RefusedError):
                 for challenge in self._logins.challenges:
                     refused.headers.add("WWW-Authenticate", challenge)

@@ -72,6 +72,11 @@ class SecurityLayer:
         return self._tokens.next_frame()
 
     @property
+    def announced_bytes(self) -> int:
+        """The length of the next token, as soon as that is known; else 0. Raises RemoteProtocolError as above."""
+        return self._tokens.announced_bytes
+
+    @property
     def waiting_bytes(self) -> int:
         """The bytes that came and are in no token yet."""
         return self._tokens.waiting_bytes

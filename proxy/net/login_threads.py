@@ -34,17 +34,32 @@ def step_within_s(login_s: float) -> float:
 
 async def step_in_thread(step: Callable[[], Result], within_s: float) -> Result:
     """Run a step of a login in a thread. Raises KerberosError if it takes longer, or fails."""
-    return await _awaited(_threads().submit(step), within_s)
+    return await _awaited(_submitted(_threads(), step), within_s)
 
 
 async def password_check_in_thread(check: Callable[[], Result], within_s: float) -> Result:
     """Run a password check in a thread. Raises KerberosError as above; LoginsBusyError with too many under way."""
     if not _places.acquire(blocking=False):
         raise LoginsBusyError("too many passwords are being checked; try again later")
-    future = _password_threads().submit(check)
+    future = _submitted(_password_threads(), check)
     # The library's call holds its thread to the end, also where nobody waits for it any more.
     future.add_done_callback(lambda _: _places.release())
     return await _awaited(future, within_s)
+
+
+def _submitted(threads: ThreadPoolExecutor, step: Callable[[], Result]) -> Future[Result]:
+    """Queue a step. Once nobody waits for it, its token or password goes, although its place in the queue stays.
+
+    While all threads wait for a KDC, clients that come and go would else leave a token of 64 KB each.
+    """
+    steps = [step]
+
+    def run() -> Result:
+        return steps[0]()
+
+    future = threads.submit(run)
+    future.add_done_callback(lambda _: steps.clear())
+    return future
 
 
 async def _awaited(future: Future[Result], within_s: float) -> Result:

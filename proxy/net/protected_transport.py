@@ -2,7 +2,8 @@
 
 Short messages are wrapped and unwrapped on the event loop, long ones in a thread. At most one thread at a time
 uses a layer, and never beside the loop: writes and tokens that come meanwhile wait in their order. Both waits are
-bounded: writers are paused as by a full socket, and the socket is not read.
+bounded: writers are paused as by a full socket, and the socket is not read. Nor is it while a long token has no
+room (`proxy.net.reply_room`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any, Final, cast
 
 from proxy.kerberos.errors import KerberosError
 from proxy.kerberos.security_layer import SecurityLayer
+from proxy.net.reply_room import UNBOUNDED, NoReplyRoomError, ReplyPlace, ReplyRoom
 from proxy.net.sockets import peer_name
 from proxy.net.wrapping_threads import THREAD_BYTES_MIN, wrapping_threads
 from proxy.wire.thrift.errors import RemoteProtocolError
@@ -38,8 +40,9 @@ class ProtectedTransport(asyncio.Transport):
         inner: asyncio.Transport,
         layer: SecurityLayer,
         on_wrapped_bytes: Callable[[int], None] = lambda _: None,
+        room: ReplyRoom = UNBOUNDED,
     ) -> None:
-        """`on_wrapped_bytes` is told how many bytes have come, before any of them is unwrapped."""
+        """`on_wrapped_bytes` is told how many bytes have come; `room` is for long tokens."""
         super().__init__()
         self._on_wrapped_bytes = on_wrapped_bytes
         self._loop = asyncio.get_running_loop()
@@ -60,12 +63,14 @@ class ProtectedTransport(asyncio.Transport):
         self._unread_piece_bytes = 0
         # The token that a thread unwraps.
         self._token_bytes = 0
+        self._place = ReplyPlace(room, self._go_on_soon, self._give_up)
         self._next_turn: asyncio.Handle | None = None
         self._is_paused = not inner.is_reading()
         self._inner_is_paused = self._is_paused
         # Events of the socket that the protocol is told after what came before them.
         self._has_left = self._has_eof = self._is_lost = self._is_lost_told = False
-        self._failure: Exception | None = None
+        # The reason of its end, where there is one.
+        self.failure: Exception | None = None
         inner.set_protocol(_Unwrapping(self))
 
     # --- writing
@@ -190,6 +195,7 @@ class ProtectedTransport(asyncio.Transport):
         """Wrapped bytes came from the socket."""
         if not self._has_left:
             self._layer.feed(data)
+            self._place.moved()
             self._go_on()
             self._on_wrapped_bytes(len(data))
 
@@ -213,7 +219,7 @@ class ProtectedTransport(asyncio.Transport):
                 self._hand_over_a_piece()
             elif not (self._is_busy or self._holds_back or self._has_left):
                 self._unwrap_tokens()
-        except RemoteProtocolError as error:
+        except (RemoteProtocolError, NoReplyRoomError) as error:
             self._give_up(error)
         self._wrap_unsent()
         self._pause_or_resume_inner()
@@ -226,21 +232,31 @@ class ProtectedTransport(asyncio.Transport):
         elif not self._holds_back:
             piece = bytes(self._unread.popleft())
             self._unread_piece_bytes -= len(piece)
+            if self._unread:
+                self._place.moved()
+            else:
+                self._place.leave()
             self._go_on_soon()
             self._hand_over(piece)
 
     def _unwrap_tokens(self) -> None:
         frames: list[bytes] = []
-        while not self._is_busy and (token := self._layer.next_token()) is not None:
+        while not self._is_busy and self._has_room() and (token := self._layer.next_token()) is not None:
             if len(token) > THREAD_BYTES_MIN:
                 self._token_bytes = len(token)
+                self._place.rests_with_us()
                 self._run(partial(self._layer.content, token), self._unwrapped)
             else:
                 frames.append(frame(self._layer.content(token)))
         if frames:
             self._hand_over(b"".join(frames))
 
+    def _has_room(self) -> bool:
+        # The last words of a peer that is gone have come already.
+        return self._is_lost or self._place.has_room_for(self._layer.announced_bytes)
+
     def _unwrapped(self, body: bytes) -> None:
+        self._place.unwrapped()
         view = memoryview(body)
         self._unread_piece_bytes += HEADER.size + len(view)
         # The header is glued to its first bytes, and the rest is not copied before it is read.
@@ -259,7 +275,7 @@ class ProtectedTransport(asyncio.Transport):
 
     def _pause_or_resume_inner(self) -> None:
         has_enough = bool(self._unread) or (self._is_busy and self._layer.waiting_bytes > 0)
-        pauses = self._is_paused or has_enough
+        pauses = self._is_paused or has_enough or self._place.is_waiting
         if pauses != self._inner_is_paused and not self._inner.is_closing():
             self._inner_is_paused = pauses
             (self._inner.pause_reading if pauses else self._inner.resume_reading)()
@@ -297,20 +313,25 @@ class ProtectedTransport(asyncio.Transport):
 
     def close(self) -> None:
         """Send all that has been written, then close."""
-        self._has_left = True
+        self._leave()
         self._end_writing(self._inner.close)
 
     def abort(self) -> None:
         """Drop what has not been sent, and close."""
-        self._has_left = True
+        self._leave()
         self._drop_unsent()
         if not self._is_lost:
             self._inner.abort()
 
+    def _leave(self) -> None:
+        """Nothing more is read."""
+        self._has_left = True
+        self._place.leave()
+
     def _give_up(self, error: Exception) -> None:
         """End the connection: its layer cannot go on."""
         log.warning("the connection with %s ends: %s", peer_name(self._inner), error)
-        self._failure = error
+        self.failure = error
         self.abort()
 
     def eof_came(self) -> bool:
@@ -322,7 +343,9 @@ class ProtectedTransport(asyncio.Transport):
     def socket_lost(self, error: Exception | None) -> None:
         """The socket is closed, by either side."""
         self._is_lost = True
-        self._failure = self._failure or error
+        if self._place.is_waiting:
+            self._place.leave()
+        self.failure = self.failure or error
         self._drop_unsent()
         self._go_on()
 
@@ -331,9 +354,8 @@ class ProtectedTransport(asyncio.Transport):
         self._unsent_bytes = 0
 
     def _tell_end(self) -> None:
-        waits = (
-            self._unread or self._is_busy or self._next_turn or (self._holds_back and self._layer.waiting_bytes)
-        )
+        holds_back = self._holds_back or self._place.is_waiting
+        waits = self._unread or self._is_busy or self._next_turn or (holds_back and self._layer.waiting_bytes)
         if waits and not self._has_left:
             return
         if self._has_eof and not self.is_closing():
@@ -342,7 +364,8 @@ class ProtectedTransport(asyncio.Transport):
                 self.close()
         if self._is_lost and not self._is_lost_told:
             self._is_lost_told = True
-            self._protocol.connection_lost(self._failure)
+            self._place.leave()
+            self._protocol.connection_lost(self.failure)
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         """Pass on."""
@@ -381,13 +404,13 @@ class _Unwrapping(asyncio.Protocol):
 
 
 def protected_streams(
-    writer: asyncio.StreamWriter, layer: SecurityLayer
+    writer: asyncio.StreamWriter, layer: SecurityLayer, room: ReplyRoom = UNBOUNDED
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Return streams of plain frames in the place of a writer and its reader, which has been read to its end."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(loop=loop)
     protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
-    transport = ProtectedTransport(cast("asyncio.Transport", writer.transport), layer)
+    transport = ProtectedTransport(cast("asyncio.Transport", writer.transport), layer, room=room)
     transport.set_protocol(protocol)
     protocol.connection_made(transport)
     return reader, asyncio.StreamWriter(transport, protocol, reader, loop)

@@ -238,7 +238,7 @@ class Metrics:
         """From now on, `shortages` tells how often memory was short, by what was done."""
         text = (
             "Times that memory was short: a statement went on unanalysed, all clients were not read for a moment"
-            " (paused), a call or a connection was refused."
+            " (paused), a call, a reply or a connection was refused, a long reply that comes wrapped waited."
         )
         self._watch_counter("starpruner_memory_short", text, shortages, "result")
 

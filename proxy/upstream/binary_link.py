@@ -14,9 +14,10 @@ from proxy.config.kerberos import BackendKerberos
 from proxy.kerberos.errors import KerberosError
 from proxy.net.login_threads import step_within_s
 from proxy.net.protected_transport import protected_streams
+from proxy.net.reply_room import NoReplyRoomError
 from proxy.operations.internal_call import Call, Reply
 from proxy.upstream.dialer import Dialer, UnreachableError
-from proxy.upstream.errors import BackendError, LoginError, OwnLoginError
+from proxy.upstream.errors import BackendError, LoginError, OwnLimitError, OwnLoginError
 from proxy.upstream.kerberos_login import log_in_by_kerberos
 from proxy.wire.framing import FRAMED, UNFRAMED
 from proxy.wire.reply_stream import Forward, FramedReplyStream, Handling, PendingCall, ReplyEnd, SyncLost
@@ -172,7 +173,7 @@ class BinaryLink:
         if layer is not None:
             # A writer of asyncio that nobody holds closes its socket.
             self._socket_writer = self._writer
-            self._reader, self._writer = protected_streams(self._writer, layer)
+            self._reader, self._writer = protected_streams(self._writer, layer, self._dialer.room)
 
     async def _read_some(self, when: str) -> bytes:
         with self._mapped_wrapping():
@@ -189,6 +190,8 @@ class BinaryLink:
         """Map errors of the layer that frames are wrapped in."""
         try:
             yield
+        except NoReplyRoomError as error:
+            raise OwnLimitError(f"the backend {self._address} was left: {error}") from None
         except KerberosError as error:
             raise BackendError(f"a call to the backend {self._address} failed: {error}") from None
         except RemoteProtocolError as error:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from proxy.config.address import Address, why_unreachable
 from proxy.config.endpoints import UPSTREAM, Upstream
+from proxy.net.reply_room import UNBOUNDED, ReplyRoom
 from proxy.net.tls import HANDSHAKE_S, SHUTDOWN_S, Certificates, why_no_handshake
 
 Connected = TypeVar("Connected")
@@ -24,9 +25,12 @@ class UnreachableError(Exception):
 class Dialer:
     """Opens connections in one way (transport, TLS, timeout) to any backend address."""
 
-    def __init__(self, upstream: Upstream = UPSTREAM, connect_timeout_s: float = 10.0) -> None:
-        """Raises ConfigError if its TLS files cannot be used."""
+    def __init__(
+        self, upstream: Upstream = UPSTREAM, connect_timeout_s: float = 10.0, room: ReplyRoom = UNBOUNDED
+    ) -> None:
+        """`room` is for long replies that come wrapped. Raises ConfigError if its TLS files cannot be used."""
         self.upstream = upstream
+        self.room = room
         self.timeout_s = connect_timeout_s
         self._certificates = (
             None if upstream.tls is None else Certificates.of_upstream(upstream.tls, time.monotonic)

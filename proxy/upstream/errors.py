@@ -15,6 +15,10 @@ class OwnLoginError(BackendError):
     """The proxy's own login by Kerberos failed. No backend is to blame: it may be a key, a clock or a KDC."""
 
 
+class OwnLimitError(BackendError):
+    """The proxy has too little memory for a reply. No backend is to blame."""
+
+
 class UnsentError(BackendError):
     """The call was not sent: a retry cannot run it twice."""
 

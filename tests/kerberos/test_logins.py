@@ -12,7 +12,6 @@ from kerberos_realm import Realm, running_realm
 from support.kdc import REALM, require_kerberos
 from support.relay_dialogue import (
     ACCEPTED,
-    SESSION,
     close_session,
     execute,
     executed,
@@ -40,9 +39,17 @@ from proxy.wire.thrift.writer import Writer
 
 require_kerberos()
 import gssapi  # noqa: E402
+from kerberos_sessions import (  # noqa: E402
+    QOPS,
+    backend_context,
+    client_context,
+    logged_in,
+    open_both,
+    opening_for,
+    unlogged_client,
+)
 from support.gssapi_peer import GssPeer, RefusedError, initiator, name  # noqa: E402
 
-QOPS = ("auth", "auth-int", "auth-conf")
 # The login of the proxy where the backend looks at no password.
 AS_ANNA = plain_start("anna", "anonymous")
 
@@ -55,53 +62,10 @@ def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Realm]:
         yield found
 
 
-def client_context(realm: Realm, user: str = "anna") -> Any:
-    return initiator(realm.ccache(user), realm.PROXY)
-
-
-def backend_context(realm: Realm) -> Any:
-    keys = gssapi.Credentials(
-        name=name(realm.BACKEND), usage="accept", store={"keytab": str(realm.backend_keytab)}
-    )
-    return gssapi.SecurityContext(creds=keys, usage="accept")
-
-
-async def unlogged_client(on: Stage, realm: Realm, user: str = "anna") -> GssPeer:
-    return GssPeer(await on.connect(), client_context(realm, user))
-
-
-async def logged_in(
-    on: Stage, realm: Realm, qop: str, backend_qop: str | None = None, user: str = "anna"
-) -> tuple[GssPeer, GssPeer]:
-    """A client and its backend; without a QOP the backend asks for no Kerberos."""
-    client = await unlogged_client(on, realm, user)
-    login = asyncio.create_task(client.log_in(qop))
-    backend = GssPeer(await on.backend(), None)
-    if backend_qop is None:
-        await backend.peer.expect(plain_start(user, "anonymous"))
-        backend.peer.send(ACCEPTED)
-    else:
-        backend.context = backend_context(realm)
-        await backend.take_login(*QOPS)
-    await login
-    return client, backend
-
-
 @asynccontextmanager
 async def staged(kerberos: KerberosSection, rewriter: Rewriter | None = None, **keys: Any) -> AsyncIterator[Stage]:
     async with stage(rewriter, kerberos=kerberos, **keys) as on:
         yield on
-
-
-def opening_for(user: str, seqid: int = 1) -> bytes:
-    return frame(encode_open_session(seqid, "user", "password", {PROXY_USER: user}))
-
-
-async def open_both(client: GssPeer, backend: GssPeer, opening: bytes, handle: Any = SESSION) -> None:
-    client.send(open_session())
-    await backend.expect(opening)
-    backend.send(session_opened(session=handle))
-    await client.expect(session_opened(session=handle))
 
 
 @every_qop

@@ -3,6 +3,7 @@
 import asyncio
 from base64 import b64decode, b64encode
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,10 +23,12 @@ from support.relay_dialogue import (
 )
 
 from proxy.backends.circuit_breaker import CircuitBreaker
+from proxy.config.memory_shares import AMPLE
 from proxy.wire.hs2.calls import SessionHandle, encode_open_session
 from proxy.wire.hs2.open_session import PROXY_USER
 from proxy.wire.sasl import plain_start
 from proxy.wire.thrift.frames import frame
+from proxy.wire.thrift.writer import Writer
 
 require_kerberos()
 import gssapi  # noqa: E402
@@ -116,6 +119,25 @@ async def test_a_failed_login_of_our_own_counts_against_no_backend(
             _, said, _ = await on.post(OPEN, negotiate(realm))
             assert f"the login as nobody/localhost@{REALM}".encode() in said
             assert b"does not speak" not in said
+    assert not counted
+
+
+async def test_a_reply_that_never_fits_is_told_and_counts_against_no_backend(
+    realm: Realm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: list[object] = []
+    monkeypatch.setattr(CircuitBreaker, "record_failure", counted.append)
+    rows = reply("FetchResults", 1, Writer().binary(3, bytes(2 * 1024 * 1024)))
+    memory = replace(AMPLE, reply_bytes=len(rows))
+    async with stage(
+        sides=HTTP_TO_BINARY, kerberos=realm.to_backend(backend_qop="auth-conf"), memory=memory
+    ) as on:
+        post = on.start(message(fetch()), negotiate(realm))
+        backend = await kerberized(on.link(), realm)
+        await backend.expect(fetch())
+        backend.send(rows)
+        _, said, _ = await post
+        assert b"no memory for a reply of 2 MB (memory_bytes_max): fetch fewer rows at once" in said
     assert not counted
 
 

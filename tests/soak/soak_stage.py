@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from async_client import PATIENCE_S, AsyncClient
 from canned_backend import canned_backend
-from footprint import Footprint, footprint
+from support.footprint import Footprint, footprint
 
 from demo.hive import Endpoint
 from demo.proxy_process import proxy_process

@@ -15,8 +15,8 @@ from statistics import median
 
 import pytest
 from async_client import AsyncClient
-from footprint import Footprint
 from soak_stage import Stage, soak_stage
+from support.footprint import Footprint
 from support.profile import DEEP
 
 from proxy.wire.hs2 import calls as hs2_calls

@@ -41,19 +41,23 @@ class FrameReader:
 
     def next_frame(self) -> bytes | None:
         """Return the next whole frame's body, or None until more bytes have come."""
-        start = self._position + HEADER_BYTES
-        if len(self._buffer) < start:
-            return None
-        length = self._checked_length()
+        start, length = self._position + HEADER_BYTES, self.announced_bytes
         if len(self._buffer) < start + length:
             return None
         self._position = start + length
         with memoryview(self._buffer) as view:
             body = bytes(view[start : start + length])
-        if self.is_empty:
-            # Now, not with the next bytes: a session may be idle for hours after a long statement.
+        if 2 * self._position >= len(self._buffer):
+            # Now, not with the next bytes: a session may be idle for hours after a long statement. Where most is
+            # still to be returned, to move that would cost more than it saves.
             self._drop_read_bytes()
         return body
+
+    @property
+    def announced_bytes(self) -> int:
+        """The length of the next frame's body; 0 as long as its header has not come."""
+        # Checked as soon as the header has come: Spark's own handler runs out of memory on 0x7fffffff.
+        return self._checked_length() if self.waiting_bytes >= HEADER_BYTES else 0
 
     @property
     def is_empty(self) -> bool:
@@ -75,7 +79,6 @@ class FrameReader:
         return bytes(self._buffer[self._position :])
 
     def _checked_length(self) -> int:
-        # Checked as soon as the header has come: Spark's own handler runs out of memory on 0x7fffffff.
         length = frame_length(self._buffer, self._position)
         if length > self._frame_bytes_max:
             raise MessageTooLongError(

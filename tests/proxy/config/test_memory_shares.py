@@ -10,9 +10,18 @@ from proxy.config.memory_shares import AMPLE, BASE_BYTES, MemoryShares
 MIB = 1024 * 1024
 
 
+@pytest.mark.parametrize("wraps_replies", [False, True])
 @pytest.mark.parametrize("limit", [128, 160, 512, 4096])
-def test_all_shares_fit(limit: int) -> None:
-    assert sum(astuple(MemoryShares.of(limit * MIB))) <= limit * MIB - BASE_BYTES
+def test_all_shares_fit(limit: int, wraps_replies: bool) -> None:  # noqa: FBT001
+    shares = MemoryShares.of(limit * MIB, wraps_replies=wraps_replies)
+    assert sum(astuple(shares)) <= limit * MIB - BASE_BYTES
+
+
+@pytest.mark.parametrize(("limit", "reply"), [(512, 27), (1024, 61), (2048, 130)])
+def test_wrapped_replies_have_what_the_page_on_kerberos_says(limit: int, reply: int) -> None:
+    shares = MemoryShares.of(limit * MIB, wraps_replies=True)
+    assert shares.wrapped_reply_bytes_max // MIB == reply
+    assert 2 * shares.analysis_bytes == pytest.approx(MemoryShares.of(limit * MIB).analysis_bytes, abs=1)
 
 
 def test_the_longest_statement_that_is_parsed_has_room_in_half_a_gigabyte() -> None:

@@ -1,9 +1,13 @@
 """Threads of logins: password checks that hang leave room for the others, and their number has a bound."""
 
 import asyncio
+import gc
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from threading import Event
+from typing import Any
+from weakref import ref
 
 import pytest
 
@@ -45,6 +49,31 @@ async def test_too_many_password_checks_are_refused_until_some_have_ended() -> N
             await password_check_in_thread(check, 60)
     await asyncio.gather(*checks)
     assert await password_check_in_thread(lambda: "anna", 60) == "anna"
+
+
+class Token:
+    """What a step holds, and returns."""
+
+
+@pytest.mark.parametrize("in_thread", [step_in_thread, password_check_in_thread])
+async def test_a_step_that_nobody_waits_for_any_more_keeps_no_token(in_thread: Any) -> None:
+    token = Token()
+    with hanging() as check:
+        threads = LOGIN_STEPS_MAX if in_thread is step_in_thread else PASSWORD_CHECKS_MAX
+        hung = [asyncio.create_task(in_thread(check, 60)) for _ in range(threads)]
+        await asyncio.sleep(0)
+        waiting = asyncio.create_task(in_thread(partial(isinstance, token, Token), 60))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with suppress(asyncio.CancelledError):
+            await waiting
+        del waiting
+        await asyncio.sleep(0)
+        held = ref(token)
+        del token
+        gc.collect()
+        assert held() is None
+    await asyncio.gather(*hung)
 
 
 async def test_a_check_that_nobody_waits_for_any_more_gives_its_place_back() -> None:

@@ -11,10 +11,13 @@ from typing import Any
 
 import pytest
 
+from proxy.config.memory_shares import REPLY_COPIES
 from proxy.kerberos.context import Unwrapped
 from proxy.kerberos.errors import KerberosError
 from proxy.kerberos.security_layer import SecurityLayer
+from proxy.net import reply_room
 from proxy.net.protected_transport import PIECE_BYTES_MAX, ProtectedTransport, protected_streams
+from proxy.net.reply_room import UNBOUNDED, NoReplyRoomError, ReplyPlace, ReplyRoom
 from proxy.net.wrapping_threads import THREAD_BYTES_MIN
 from proxy.wire.thrift.errors import RemoteProtocolError
 from proxy.wire.thrift.frames import frame
@@ -126,7 +129,10 @@ class Stage:
 
 @asynccontextmanager
 async def stage(
-    *, is_slow: bool = False, on_wrapped_bytes: Callable[[int], None] = lambda _: None
+    *,
+    is_slow: bool = False,
+    on_wrapped_bytes: Callable[[int], None] = lambda _: None,
+    room: ReplyRoom = UNBOUNDED,
 ) -> AsyncIterator[Stage]:
     ours, theirs = socket.socketpair()
     user, context = User(), PlayedContext()
@@ -135,7 +141,7 @@ async def stage(
     loop = asyncio.get_running_loop()
     inner, _ = await loop.create_connection(lambda: user, sock=ours)
     layer = SecurityLayer(context, encrypts=True, peer_token_bytes_max=1024 * 1024, data_bytes_max=DATA_BYTES_MAX)
-    transport = ProtectedTransport(inner, layer, on_wrapped_bytes)
+    transport = ProtectedTransport(inner, layer, on_wrapped_bytes, room)
     peer = await asyncio.open_connection(sock=theirs, limit=1024)
     try:
         async with asyncio.timeout(PATIENCE_S):
@@ -332,6 +338,142 @@ async def test_bytes_of_a_connection_that_ends_wait_no_longer() -> None:
         on.transport.abort()
         await until(on.user.has_lost)
         assert on.transport.unread_bytes == 0
+
+
+# --- room for long tokens
+
+# For one token with a long body.
+ROOM = REPLY_COPIES * (LONG + 4)
+
+
+def another_in(room: ReplyRoom, count: int = LONG) -> ReplyPlace:
+    """The place of another connection, which has the room."""
+    place = ReplyPlace(room, lambda: None, lambda _: None)
+    assert place.has_room_for(count)
+    return place
+
+
+async def test_a_long_token_is_not_read_before_it_has_room() -> None:
+    room = ReplyRoom(ROOM)
+    async with stage(room=room) as on:
+        other = another_in(room)
+        on.send(b"short", body(1, LONG), b"behind it")
+        await until(lambda: bool(on.user.read))
+        await asyncio.sleep(0.05)
+        assert on.user.read == frame(b"short")
+        assert on.transport.unread_bytes <= 2 * PIECE_BYTES_MAX, "TCP has the rest"
+        other.leave()
+        await until(lambda: on.user.read.endswith(frame(b"behind it")))
+        assert room.held_bytes == 0
+
+
+async def test_a_token_has_room_until_its_user_has_the_last_of_it() -> None:
+    room = ReplyRoom(ROOM)
+    async with stage(room=room) as on:
+        on.user.on_data = taking_one(on)
+        on.send(body(1, LONG), body(2, LONG))
+        pieces_held = []
+        for pieces in range(1, 4):
+            await until(partial(on.user.has_read, pieces * PIECE_BYTES_MAX))
+            pieces_held.append(room.held_bytes)
+            on.transport.resume_reading()
+        assert pieces_held == [LONG + 4, LONG + 4, 0]
+        on.user.on_data = on.user.read.extend
+        on.transport.resume_reading()
+        await until(lambda: len(on.user.read) == 2 * (4 + LONG))
+        assert room.held_bytes == 0
+
+
+async def test_a_token_takes_no_room_while_its_user_is_paused() -> None:
+    room = ReplyRoom(ROOM)
+    async with stage(room=room) as on:
+        on.transport.pause_reading()
+        on.send(body(1, LONG))
+        await asyncio.sleep(0.05)
+        assert room.held_bytes == 0
+
+
+async def test_a_token_that_can_have_no_room_ends_the_connection() -> None:
+    async with stage(room=ReplyRoom(ROOM)) as on:
+        on.send(body(1, LONG + 1))
+        await until(on.user.has_lost)
+        assert not on.user.read
+        assert isinstance(on.transport.failure, NoReplyRoomError)
+
+
+@pytest.mark.parametrize("taken", [0, 1])
+async def test_a_token_that_stands_still_is_ended_where_another_waits(
+    taken: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reply_room, "STALLED_S", 0.1)
+    room = ReplyRoom(ROOM)
+    async with stage(room=room) as on:
+        on.user.on_data = taking_one(on)
+        if taken:
+            on.send(body(1, LONG))
+            await until(lambda: bool(on.user.read))
+        else:
+            on.writer.write(frame(b"\0\0\0\1" + body(1, LONG))[:1000])
+            await until(lambda: room.held_bytes > 0)
+        await asyncio.sleep(0.2)
+        assert not on.user.has_lost()
+        other = ReplyPlace(room, lambda: None, lambda _: None)
+        assert not other.has_room_for(LONG)
+        await until(lambda: other.has_room_for(LONG))
+        await until(on.user.has_lost)
+        assert isinstance(on.transport.failure, NoReplyRoomError)
+
+
+@pytest.mark.parametrize("moment", ["waiting", "coming", "unwrapping", "unwrapped"])
+@pytest.mark.parametrize("end", ["close", "abort", "gone"])
+async def test_a_connection_that_ends_leaves_its_room(moment: str, end: str) -> None:
+    room = ReplyRoom(ROOM)
+    async with stage(room=room, is_slow=moment == "unwrapping") as on:
+        others = [another_in(room)] if moment == "waiting" else []
+        on.user.on_data = taking_one(on)
+        wrapped = frame(b"\0\0\0\1" + body(1, LONG))
+        on.writer.write(wrapped if moment in ("unwrapping", "unwrapped") else wrapped[:1000])
+        await until(
+            {
+                "waiting": lambda: room.waited > 0,
+                "coming": lambda: room.held_bytes > 0,
+                "unwrapping": on.context.has_begun.is_set,
+                "unwrapped": lambda: bool(on.user.read),
+            }[moment]
+        )
+        if end == "gone":
+            on.writer.transport.abort()
+            on.context.may_go_on.set()
+            # The end of a socket that is not read is seen by nobody.
+            on.user.on_data = on.user.read.extend
+            on.transport.resume_reading()
+            for other in others:
+                other.leave()
+        else:
+            getattr(on.transport, end)()
+        await until(on.user.has_lost)
+        for other in others:
+            other.leave()
+        assert room.held_bytes == 0
+        _ = another_in(room)
+
+
+async def test_a_connection_that_is_lost_while_its_token_waits_is_told_so() -> None:
+    room = ReplyRoom(ROOM)
+    async with stage(room=room) as on:
+        other = another_in(room)
+        on.writer.write(frame(b"\0\0\0\1" + body(1, LONG))[:1000])
+        await until(lambda: room.waited > 0)
+        on.writer.transport.abort()
+
+        def has_lost() -> bool:
+            # Its socket is not read: a write finds out.
+            on.transport.write(frame(b"call"))
+            return on.user.has_lost()
+
+        await until(has_lost)
+        other.leave()
+        assert room.held_bytes == 0
 
 
 async def test_streams_read_and_write_plain_frames() -> None:
