@@ -58,6 +58,8 @@ _SUMMING: Final = frozenset({"sum", "avg"})
 # Reasons to leave a statement alone that say nothing of its splits.
 _PASSING: Final = frozenset({SkipReason.QUARANTINED, SkipReason.NO_MEMORY})
 
+_RULES_OF_VIEWS: Final = frozenset({Rule.VIEWS, Rule.VIEW_JOINS})
+
 
 class DecisionRun:
     """A statement and the decision about it as far as it has come. Used once.
@@ -580,8 +582,8 @@ def may_narrow_rows(statement: StatementClass, config: Config, catalog: SessionC
 
 def may_read_views(statement: StatementClass, config: Config, catalog: SessionCatalog) -> bool:
     """Whether a statement without a join may read a view that has one, as far as the session knows its names."""
-    is_off = {Rule.VIEWS, Rule.VIEW_JOINS} & set(config.rewrite.rules_off)
-    is_read = not is_off and len(statement.text) <= config.rewrite.statement_chars_max
+    is_on = _RULES_OF_VIEWS.isdisjoint(config.rewrite.rules_off)
+    is_read = is_on and len(statement.text) <= config.rewrite.statement_chars_max
     return is_read and catalog.may_read_views(statement)
 
 

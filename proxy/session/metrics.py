@@ -86,13 +86,14 @@ class Metrics:
             registry=registry,
             buckets=_DECISION_S,
         )
-        self._scans = Counter(
+        scans = Counter(
             "starpruner_scans",
             "Table references seen, by whether they were narrowed, read in fewer splits alone (grouped), or left"
             " unchanged.",
             ["outcome"],
             registry=registry,
         )
+        self._narrowed, self._grouped, self._unchanged = map(scans.labels, ("narrowed", "grouped", "unchanged"))
         self._skips = Counter(
             "starpruner_skips",
             "Statements and scans that were not rewritten, by the code that explain gives.",
@@ -163,9 +164,9 @@ class Metrics:
         grouped = sum(scan.is_grouped for scan in scans) if skip is None else 0
         self._statements.labels("rewritten" if narrowed or grouped else "original").inc()
         self._decisions.observe(seconds)
-        self._scans.labels("narrowed").inc(narrowed)
-        self._scans.labels("grouped").inc(grouped)
-        self._scans.labels("unchanged").inc(len(scans) - narrowed - grouped)
+        self._narrowed.inc(narrowed)
+        self._grouped.inc(grouped)
+        self._unchanged.inc(len(scans) - narrowed - grouped)
         for files in (scan.files for scan in scans if skip is None and scan.files is not None):
             self._files.inc(files.total - files.kept)
             self._bytes.inc(files.total_bytes - files.kept_bytes)
