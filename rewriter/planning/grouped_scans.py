@@ -43,7 +43,7 @@ from rewriter.semijoins.literal_filters import partition_cover
 from rewriter.semijoins.outer_filters import OuterFilterFinder
 from rewriter.sql.chosen_rows import takes_certain_rows
 from rewriter.sql.exact_sums import are_sums_exact, of_tables_alone
-from rewriter.sql.signed_zeros import are_extremes_exact, holds_floats, is_without_floats, makes_floats
+from rewriter.sql.signed_zeros import are_extremes_exact, is_without_floats, makes_floats, may_make_floats
 from rewriter.sql.statement import Statement
 from rewriter.sql.task_dependence import calls_unknown_functions
 from rewriter.vocabulary.rule import Rule
@@ -100,8 +100,8 @@ def _answers_alike_in_any_order(scopes: Scopes) -> bool:
 
 
 def _reads_floats(scopes: Scopes) -> bool:
-    """True if a column of a table that the statement names may hold floating-point numbers."""
-    return any(holds_floats(column.type_name) for facts in _tables(scopes) for column in facts.columns)
+    """True if a column of a table that the statement names may hold floating-point numbers, or become one."""
+    return any(may_make_floats(column.type_name) for facts in _tables(scopes) for column in facts.columns)
 
 
 def _tables(scopes: Scopes) -> list[TableFacts]:

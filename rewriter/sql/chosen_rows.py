@@ -1,7 +1,8 @@
 """Tests whether a statement takes the same rows each time where it takes a number of them by their order.
 
 `ORDER BY day LIMIT 10` takes any rows of the last of those days. If a SELECT is ordered by all that it shows, or
-by all that it groups by, rows that are equal in their order are one, or show the same.
+by all that it groups by, rows that are equal in their order are one, or show the same. A number in ORDER BY is
+taken for that of an output, as it is unless `spark.sql.orderByOrdinal` is off.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from sqlglot import exp
 from rewriter.sql.signed_zeros import IsToldApart
 from rewriter.sql.statement import Statement
 
+# Of one group these make several rows.
+_GENERATORS = (exp.Explode, exp.ExplodeOuter, exp.Posexplode, exp.PosexplodeOuter)
 _SEVERAL_GROUPINGS = ("cube", "rollup", "grouping_sets", "totals", "all")
 
 
@@ -27,12 +30,9 @@ def _takes_some(query: exp.Expr) -> bool:
 
 
 def _is_certain(select: exp.Select, is_told_apart: IsToldApart) -> bool:
-    order, group = select.args.get("order"), select.args.get("group")
-    if order is None or any(
-        isinstance(output.unalias(), exp.Star) or output.is_star for output in select.expressions
-    ):
+    order, group, outputs = select.args.get("order"), select.args.get("group"), select.expressions
+    if order is None or any(output.is_star or output.find(*_GENERATORS) for output in outputs):
         return False
-    outputs = select.expressions
     ordered = {place for key in order.expressions for place in [_place(outputs, key.this)] if place is not None}
     if group is not None and not any(group.args.get(name) for name in _SEVERAL_GROUPINGS):
         return _are_ordered(_keys(outputs, group), ordered)
@@ -57,9 +57,9 @@ def _place(outputs: Sequence[exp.Expr], key: exp.Expr) -> int | None:
         return _ordinal(outputs, key)
     if not isinstance(key, exp.Column):
         return None
-    named = [place for place, output in enumerate(outputs) if output.alias_or_name.lower() == key.name.lower()]
-    if named and not key.table:
-        return named[0] if len(named) == 1 else None
+    alike = [place for place, output in enumerate(outputs) if output.alias_or_name.lower() == key.name.lower()]
+    if alike and not key.table:
+        return alike[0] if [outputs[place].alias_or_name for place in alike] == [key.name] else None
     return next((place for place, output in enumerate(outputs) if output.unalias() == key), None)
 
 
@@ -70,7 +70,7 @@ def _place_of_key(outputs: Sequence[exp.Expr], key: exp.Expr) -> int | None:
     same = next((place for place, output in enumerate(outputs) if output.unalias() == key), None)
     if same is not None or not isinstance(key, exp.Column) or key.table:
         return same
-    named = [place for place, output in enumerate(outputs) if output.alias.lower() == key.name.lower()]
+    named = [place for place, output in enumerate(outputs) if output.alias == key.name]
     return named[0] if len(named) == 1 and outputs[named[0]].find(exp.AggFunc) is None else None
 
 

@@ -20,8 +20,9 @@ IsToldApart = Callable[[exp.Expr], bool]
 _EXTREMES = (exp.Max, exp.Min, exp.Median, exp.Quantile)
 _EXTREME_NAMES = frozenset({"max", "min", "median", "percentile"})
 
-_FLOATING_TYPES = ("float", "double")
-_FLOATING = (exp.DType.FLOAT, exp.DType.DOUBLE)
+# A text and a decimal, of which one is chosen, become a floating-point number.
+_FLOATING_TYPES = ("float", "double", "decimal")
+_FLOATING = (exp.DType.FLOAT, exp.DType.DOUBLE, exp.DType.DECIMAL)
 
 # Functions that make floating-point numbers, some of integers and texts alone. Of the functions that
 # `rewriter.sql.task_dependence` knows, the others do not.
@@ -46,25 +47,24 @@ _WHOLE_CASTS = frozenset(
         exp.DType.TIMESTAMPNTZ,
     }
 )
-# These make dates, timestamps, texts and counts, whatever they are given.
+# These are no floating-point numbers, whatever they are given, and make none beside others of them.
 _WHOLE = (
     exp.TsOrDsToDate,
     exp.TimestampTrunc,
     exp.DateTrunc,
     exp.Upper,
     exp.Lower,
-    exp.Length,
     exp.Boolean,
-    exp.Count,
+    exp.Null,
 )
 _CHOOSING = (exp.Paren, exp.Coalesce)
 
 
-def holds_floats(type_name: str) -> bool:
-    """True if values of a type are or hold floating-point numbers.
+def may_make_floats(type_name: str) -> bool:
+    """True if values of a type are or hold floating-point numbers, or become some beside texts.
 
-    >>> holds_floats("struct<x:double>"), holds_floats("decimal(10,2)")
-    (True, False)
+    >>> may_make_floats("struct<x:double>"), may_make_floats("decimal(10,2)"), may_make_floats("string")
+    (True, True, False)
     """
     return any(name in type_name for name in _FLOATING_TYPES)
 
@@ -72,7 +72,7 @@ def holds_floats(type_name: str) -> bool:
 def makes_floats(statement: Statement) -> bool:
     """True if the statement may make floating-point numbers of values that are none."""
     tree = statement.tree
-    if any(one.this in _FLOATING for one in tree.find_all(exp.DataType)) or not _has_plain_numbers(tree):
+    if any(one.this in _FLOATING for one in tree.find_all(exp.DataType)) or not _has_integers_alone(tree):
         return True
     if any(not _is_negative_literal(one) for one in tree.find_all(*_CALCULATING)):
         return True
@@ -93,7 +93,12 @@ def _compared(found: Iterable[exp.Expr]) -> Iterable[exp.Expr]:
 
 
 def is_without_floats(value: exp.Expr, type_of: TypeOf) -> bool:
-    """True if a value neither is nor holds a floating-point number, by what it is made of."""
+    """True if a value neither is nor holds a floating-point number, by what it is made of.
+
+    Of a text and a decimal one is chosen as a floating-point number.
+    """
+    if exact_digits(value, type_of) is not None:
+        return True
     pending = [value]
     while pending:
         current = pending.pop()
@@ -112,22 +117,21 @@ def is_without_floats(value: exp.Expr, type_of: TypeOf) -> bool:
 def _is_whole(value: exp.Expr, type_of: TypeOf) -> bool:
     if isinstance(value, exp.Column):
         type_name = type_of(value)
-        return type_name is not None and not holds_floats(type_name)
-    if isinstance(value, exp.Literal) and value.is_string:
-        return True
-    if isinstance(value, exp.Cast) and value.to.this in _WHOLE_CASTS:
-        return True
-    return isinstance(value, _WHOLE) or exact_digits(value, type_of) is not None
+        return type_name is not None and not may_make_floats(type_name)
+    if isinstance(value, exp.Literal):
+        return value.is_string
+    if isinstance(value, exp.Cast):
+        return value.to.this in _WHOLE_CASTS
+    return isinstance(value, _WHOLE)
 
 
 def _is_negative_literal(value: exp.Expr) -> bool:
     return isinstance(value, exp.Neg) and isinstance(value.this, exp.Literal) and not value.this.is_string
 
 
-def _has_plain_numbers(tree: exp.Expr) -> bool:
-    """True if all numbers in the text are integers and decimals: one with an exponent is a floating-point one."""
-    literals = (one for one in tree.find_all(exp.Literal) if not one.is_string)
-    return all(one.name.replace(".", "", 1).isdecimal() for one in literals)
+def _has_integers_alone(tree: exp.Expr) -> bool:
+    """True if all numbers in the text are integers: one with an exponent is a floating-point number."""
+    return all(one.is_string or one.name.isdecimal() for one in tree.find_all(exp.Literal))
 
 
 def _called(statement: Statement) -> list[str]:

@@ -5,6 +5,7 @@ answers alike on both.
 """
 
 import json
+import re
 from collections.abc import Iterator
 
 from rewriter import (
@@ -55,7 +56,8 @@ _NESTED = {
     "mp": ("map<string,int>", "map('k', i, 'n', int(n))"),
 }
 # In the second table these are texts, which Spark makes numbers of where a statement adds or compares them so.
-_FLOATS = frozenset("dfzy")
+_TEXTS = frozenset({"d", "f", "z", "y", "m2", "m38"})
+_NO_TEXTS = re.compile(r"double|float|decimal\(\d+,\d+\)")
 OTHER = Column("i", "int"), Column("label", "string"), Column("w", "double")
 # Texts of which some are equal by their collation, and tables with variants, keep their splits.
 COLLATED = Column("i", "int"), Column("s", "string collate UTF8_LCASE")
@@ -67,7 +69,7 @@ VIEW = "SELECT i, d, s FROM many WHERE i IS NOT NULL"
 def _columns(*, has_floats: bool) -> tuple[Column, ...]:
     types = {name: type_name for name, (type_name, _) in (*_VALUES.items(), *_NESTED.items())}
     if not has_floats:
-        types |= {name: types[name].replace("double", "string").replace("float", "string") for name in types}
+        types = {name: _NO_TEXTS.sub("string", type_name) for name, type_name in types.items()}
     return Column("id", "bigint"), *(Column(name, type_name) for name, type_name in types.items())
 
 
@@ -76,7 +78,7 @@ def _value(name: str, number: str, *, has_floats: bool) -> str:
     type_name, found = _VALUES[name]
     chosen = f"element_at(array({', '.join(found)}), pmod(hash({number}, '{name}'), {len(found)}) + 1)"
     value = f"CAST({chosen} AS {type_name})"
-    return f"{value} AS {name}" if has_floats or name not in _FLOATS else f"CAST({value} AS STRING) AS {name}"
+    return f"{value} AS {name}" if has_floats or name not in _TEXTS else f"CAST({value} AS STRING) AS {name}"
 
 
 def spark_statements(*, reordered: bool) -> Iterator[str]:
