@@ -140,7 +140,7 @@ def test_a_grouped_statement_answers_as_the_original_in_any_order_of_rows(sessio
         # Each of these was grouped once, and answers otherwise where rows come in another order.
         "SELECT i, max(z) AS c FROM many GROUP BY i",
         "SELECT i, max(array(z)) AS c FROM many GROUP BY i",
-        "SELECT max(v) AS c FROM (SELECT i, -z AS v FROM texts) q GROUP BY i",
+        "SELECT i, max(v) AS c FROM (SELECT i, -z AS v FROM texts) q GROUP BY i",
         "SELECT p, sum(m38) AS c FROM many GROUP BY p",
         "SELECT id FROM (SELECT id, i FROM many ORDER BY i LIMIT 4) q",
         "SELECT n, p, count(*) AS c FROM many GROUP BY n, p ORDER BY count(*) LIMIT 3",
