@@ -194,11 +194,7 @@ def running(  # noqa: PLR0913, PLR0917 - one parameter per option
         server = stack.enter_context(pipeline_server(directory / "server", memory=memory))
         _ensure(server, table, files, rows_of_a_file, progress)
         # Where grouping pays is measured here, so nothing but the setting keeps the splits of any number of rows.
-        limits = (
-            "splits.unnarrowed_scans=true",
-            f"splits.saved_min={saved_min}",
-            f"splits.rows_per_saved_max={_ROWS_MAX}",
-        )
+        limits = f"splits.saved_min={saved_min}", f"splits.rows_per_saved_max={_ROWS_MAX}"
         settings = f"files.index={_INDEX}", "rewrite.cost_gate=false", *limits
         options = tuple(part for setting in settings for part in ("--set", setting))
         proxy = stack.enter_context(proxy_process(server.endpoint, directory / "proxy", options=options))

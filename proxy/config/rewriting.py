@@ -201,10 +201,10 @@ class SplitsSection(Section, frozen=True):
     # Narrowed scans get a COALESCE hint (docs/decisions/0026).
     enabled: bool = True
     # Scans that nothing narrows get the hint too, where it cannot lose much: executors are not added while
-    # statements run, the table's size is told and is that of its index, and its sums are exact
-    # (docs/decisions/0040). Nothing is waited for. Off, until statements of many kinds have been compared with
-    # their originals: sums of floating-point numbers that a statement hides would differ in their last digits.
-    unnarrowed_scans: bool = False
+    # statements run, the table's size is told and is that of its index, and the answer is the same in whatever
+    # order rows are read (docs/decisions/0040). Nothing is waited for. On: generated statements of many kinds
+    # answer as their originals do.
+    unnarrowed_scans: bool = True
     # Expert. Splits, as Spark packs them, that one task is to read at most. A hundred tasks become ten; with many
     # more the last task to end may take as long as the others saved.
     max_small_splits_grouped: Annotated[int, Meta(ge=1, le=1_000)] = 10

@@ -52,8 +52,8 @@ T = TypeVar("T")
 # The part of a call that is not the statement: a handle, settings and the fields' own bytes.
 _CALL_BYTES: Final = 1024
 
-# Aggregates whose results depend on the order of rows for some types.
-_SUMMING: Final = frozenset({"sum", "avg"})
+# Words of statements whose answers depend on the order of rows for some types.
+_BY_TYPES: Final = frozenset({"sum", "avg", "max", "min", "median", "percentile", "limit", "offset"})
 
 # Reasons to leave a statement alone that say nothing of its splits.
 _PASSING: Final = frozenset({SkipReason.QUARANTINED, SkipReason.NO_MEMORY})
@@ -490,13 +490,14 @@ class DecisionRun:
     def _would_group_by_expired(self, planned: Plan) -> bool:
         """True if scans that nothing narrows would be grouped by expired facts that must not be too old.
 
-        The types of columns decide whether sums are exact, and an older snapshot of Iceberg may have fewer rows.
+        The types of columns decide whether the order of rows shows. An older snapshot of Iceberg may have fewer
+        rows.
         """
         if not planned.may_be_grouped or self._catalog.is_current(planned):
             return False
         grouped = (scan.facts for scan in planned.scans if scan.grouped_within is not None)
         is_iceberg = any(facts is not None and facts.iceberg is not None for facts in grouped)
-        return is_iceberg or not _SUMMING.isdisjoint(words(self._statement.text))
+        return is_iceberg or not _BY_TYPES.isdisjoint(words(self._statement.text))
 
     def _files_of(
         self,

@@ -13,16 +13,20 @@ worse by it:
 * Tables in buckets have a split for each bucket, by which Spark spares shuffles (`TableFacts.packs_files`).
 * Aggregates over one table in FROM are merged likewise (`MergeSubplans`), and fields of variants are read alone
   where nothing stands between.
+* Of `element_at(pairs, 1).x`, and through some other functions, Spark 4.3 reads the field x alone where nothing
+  stands between.
 * Of a small filtered table Spark makes a Bloom filter for a large one (`InjectRuntimeFilter`), and not behind a
   hint. So of several tables only the largest one is read in fewer splits.
 
-A table whose size is not known may have grown since it was indexed, a user's function may count the rows of its
-task, and sums of floating-point numbers depend on the order in which they are added. Of texts that are equal by
-their collation the first one is shown.
+A table whose size is not known may have grown since it was indexed, and a user's function may count the rows of
+its task. Sums of floating-point numbers depend on the order in which they are added; of texts that are equal by
+their collation, and of zeros that differ in their sign, the first one is shown; and LIMIT takes any of the rows
+that are equal in their order.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import partial
 
@@ -37,13 +41,19 @@ from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.literal_filters import partition_cover
 from rewriter.semijoins.outer_filters import OuterFilterFinder
-from rewriter.sql.exact_sums import are_sums_exact
+from rewriter.sql.chosen_rows import takes_certain_rows
+from rewriter.sql.exact_sums import are_sums_exact, of_tables_alone
+from rewriter.sql.signed_zeros import are_extremes_exact, is_without_floats, makes_floats, may_make_floats
 from rewriter.sql.statement import Statement
 from rewriter.sql.task_dependence import calls_unknown_functions
 from rewriter.vocabulary.rule import Rule
 
 # Subqueries of which Spark merges some.
 _MERGED_MIN = 2
+
+_STRUCTS_WITHIN = re.compile(r"(array|map)<.*struct<")
+# Functions that give elements of what they take (`SchemaPruning`); `filter` is also the word of FILTER (WHERE ..).
+_PASSING_FIELDS = frozenset({"element_at", "filter", "reverse", "slice", "try_element_at"})
 
 _COLLATING = frozenset({"collate", "collation"})
 
@@ -60,17 +70,38 @@ def grouped_scans(
     scopes: Scopes, filter_finder: OuterFilterFinder, limits: RewriteLimits
 ) -> Iterator[tuple[TableReference, Cover]]:
     """The scans of the statement, each with the partitions that its own filters let through, or more."""
-    if not may_be_grouped(limits) or _may_be_merged(scopes.statement) or _reads_twice(scopes):
+    if not may_be_grouped(limits) or _may_be_merged(scopes.statement) or not _reads_known_tables_once(scopes):
         return
-    if calls_unknown_functions(scopes.statement) or _compares_by_collation(scopes):
-        return
-    if not are_sums_exact(scopes.statement, partial(_type_of, scopes)):
+    if calls_unknown_functions(scopes.statement) or not _answers_alike_in_any_order(scopes):
         return
     size_max = max((facts.size_bytes or 0 for facts in _tables(scopes)), default=0)
     for block in scopes.blocks:
-        for leaf in block.tree.leaves if block.refusal is None else ():
+        for leaf in block.tree.leaves:
             if leaf.reference is not None and _is_plain_table(scopes, leaf, leaf.reference, size_max):
                 yield leaf.reference, _partitions(scopes, filter_finder, block, leaf)
+
+
+def _answers_alike_in_any_order(scopes: Scopes) -> bool:
+    """True if no value and no row of the answer depends on the order in which rows are read."""
+    statement = scopes.statement
+    if _compares_by_collation(scopes):
+        return False
+    type_of = of_tables_alone(statement, partial(_type_of, scopes))
+    may_be_floats = _reads_floats(scopes) or makes_floats(statement)
+
+    def is_told_apart(value: exp.Expr) -> bool:
+        return not may_be_floats or is_without_floats(value, type_of)
+
+    return (
+        are_sums_exact(statement, type_of)
+        and are_extremes_exact(statement, is_told_apart)
+        and takes_certain_rows(statement, is_told_apart)
+    )
+
+
+def _reads_floats(scopes: Scopes) -> bool:
+    """True if a column of a table that the statement names may hold floating-point numbers, or become one."""
+    return any(may_make_floats(column.type_name) for facts in _tables(scopes) for column in facts.columns)
 
 
 def _tables(scopes: Scopes) -> list[TableFacts]:
@@ -110,7 +141,14 @@ def _is_plain_table(scopes: Scopes, leaf: Leaf, reference: TableReference, size_
     # Of an Iceberg table the files themselves are known as of a snapshot.
     if facts.iceberg is None and (facts.size_bytes is None or facts.size_bytes < size_max):
         return False
-    return not any("variant" in one.type_name for one in facts.columns)
+    return not any("variant" in one.type_name for one in facts.columns) and not _reads_fields_apart(scopes, facts)
+
+
+def _reads_fields_apart(scopes: Scopes, facts: TableFacts) -> bool:
+    """True if Spark may read single fields of structs in an array or a map, although a function takes it whole."""
+    if not any(_STRUCTS_WITHIN.search(column.type_name) for column in facts.columns):
+        return False
+    return any(token.text.lower() in _PASSING_FIELDS for token in scopes.statement.tokens)
 
 
 def _is_plain_iceberg(scopes: Scopes, reference: TableReference, facts: TableFacts) -> bool:
@@ -136,12 +174,20 @@ def _partitions(scopes: Scopes, filter_finder: OuterFilterFinder, block: Block, 
     return partition_cover(scopes.statement, scope, filter_finder.filters_of(scope), leaf, facts)
 
 
-def _reads_twice(scopes: Scopes) -> bool:
-    """True if the statement names a table or a CTE twice, or a view, which may read any table."""
-    references = [leaf.reference for block in scopes.blocks for leaf in block.tree.leaves if leaf.reference]
-    names = {str(reference.name.parts[-1]).lower() for reference in references}
-    facts = (scopes.catalog.get(reference.name) for reference in references)
-    return len(names) < len(references) or any(one is not None and one.kind is TableKind.VIEW for one in facts)
+def _reads_known_tables_once(scopes: Scopes) -> bool:
+    """True if each FROM is understood, of tables whose columns are known, and names none of them or a CTE twice.
+
+    A view may read any table.
+    """
+    if any(block.refusal is not None for block in scopes.blocks):
+        return False
+    leaves = [leaf for block in scopes.blocks for leaf in block.tree.leaves if leaf.reference is not None]
+    names = [leaf.reference.name for leaf in leaves if leaf.reference is not None]
+    if len({str(name.parts[-1]).lower() for name in names}) < len(names):
+        return False
+    of_tables = (name for name, leaf in zip(names, leaves, strict=True) if not scopes.is_cte_name(leaf))
+    facts = (None if name.is_uncertain else scopes.catalog.get(name) for name in of_tables)
+    return all(one is not None and one.kind is TableKind.TABLE for one in facts)
 
 
 def _may_be_merged(statement: Statement) -> bool:

@@ -72,7 +72,9 @@ _KNOWN = (QUERY_FUNCTIONS | WORDS_BEFORE_PARENTHESIS).union(
     current_timestamp every filter grouping grouping_id kurtosis max mean median min now percentile skewness some
     std stddev stddev_pop stddev_samp sum try_avg try_sum var_pop var_samp variance
     cube except intersect minus rollup sets values varchar
-    """.split()
+    """.split(),
+    # One token.
+    {"grouping sets"},
 )
 
 # Hints by which a statement says how many tasks it wants, and of which rows.

@@ -845,6 +845,7 @@ _TASKS = (
 )
 
 _SPLIT_HINTS = "rewriter/files/test_split_hints.py::test_"
+_GROUPED_ANSWERS = "rewriter/planning/test_grouped_answers.py::test_"
 
 _SPLITS = (
     Mutation(
@@ -901,6 +902,36 @@ _SPLITS = (
         "texts that are equal by their collation keep the tasks of a scan that nothing narrows",
         answers("rewriter.planning.grouped_scans._compares_by_collation", answer=False),
         f"{_SPLIT_HINTS}texts_that_are_equal_by_their_collation_keep_the_splits",
+    ),
+    Mutation(
+        "a sum of decimals that has no room for any order keeps the tasks of a scan that nothing narrows",
+        becomes("rewriter.sql.exact_sums._DECIMAL_DIGITS_MAX", 38),
+        f"{_GROUPED_ANSWERS}where_a_sum_of_decimals_may_pass_the_range_on_the_way_splits_are_kept",
+    ),
+    Mutation(
+        "an extreme that may be either zero keeps the tasks of a scan that nothing narrows",
+        answers("rewriter.planning.grouped_scans.are_extremes_exact", answer=True),
+        f"{_GROUPED_ANSWERS}where_an_extreme_may_be_a_zero_with_a_sign_splits_are_kept",
+    ),
+    Mutation(
+        "a statement may make floating-point numbers of texts and integers",
+        answers("rewriter.planning.grouped_scans.makes_floats", answer=False),
+        f"{_GROUPED_ANSWERS}where_an_extreme_may_be_a_zero_with_a_sign_splits_are_kept",
+    ),
+    Mutation(
+        "rows by an order that does not tell them apart keep the tasks of a scan that nothing narrows",
+        answers("rewriter.planning.grouped_scans.takes_certain_rows", answer=True),
+        f"{_GROUPED_ANSWERS}where_other_rows_may_be_taken_of_those_that_are_equal_in_their_order_splits_are_kept",
+    ),
+    Mutation(
+        "a scan is grouped only beside tables that are known, each of which is named once",
+        answers("rewriter.planning.grouped_scans._reads_known_tables_once", answer=True),
+        f"{_SPLIT_HINTS}a_table_that_is_read_twice_keeps_its_splits",
+    ),
+    Mutation(
+        "a field that Spark reads alone through a function keeps the tasks of a scan that nothing narrows",
+        answers("rewriter.planning.grouped_scans._reads_fields_apart", answer=False),
+        f"{_GROUPED_ANSWERS}where_spark_reads_a_field_alone_through_a_function_splits_are_kept",
     ),
     Mutation(
         "a window that ends at a row keeps its tasks",

@@ -65,7 +65,7 @@ def indexing(
     tables: None, spark: ThriftServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ProxyProcess]:
     _ = tables
-    settings = "files.index=small_files.file_index", "splits.unnarrowed_scans=true", "splits.saved_min=1"
+    settings = "files.index=small_files.file_index", "splits.saved_min=1"
     options = patient(*settings, files=True)
     with proxy_process(spark.endpoint, tmp_path_factory.mktemp("small_files"), options=options) as process:
         yield process

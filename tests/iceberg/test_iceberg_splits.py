@@ -69,7 +69,7 @@ def grouping(
     iceberg_server: PipelineServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[hive.Connection]:
     """A session behind a proxy that has no file index: Iceberg tells of its files."""
-    options = patient("splits.unnarrowed_scans=true", files=True)
+    options = patient(files=True)
     directory = tmp_path_factory.mktemp("iceberg_splits")
     with (
         proxy_process(iceberg_server.endpoint, directory, options=options) as process,

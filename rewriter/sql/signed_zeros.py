@@ -1,0 +1,139 @@
+"""Tests whether a statement may show that floating-point zeros have a sign: `-0.0 = 0.0`, and the two differ.
+
+Of equal values `max` and `min` keep one, by the order in which they come, and `percentile` may. Spark makes the
+two zeros one where it groups, joins and tells values apart (`NormalizeFloatingNumbers`), and not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+
+from sqlglot import TokenType, exp
+
+from rewriter.sql.exact_sums import TypeOf, exact_digits
+from rewriter.sql.statement import Statement
+
+# Tells whether of a value all that are equal are the same.
+IsToldApart = Callable[[exp.Expr], bool]
+
+_EXTREMES = (exp.Max, exp.Min, exp.Median, exp.Quantile)
+_EXTREME_NAMES = frozenset({"max", "min", "median", "percentile"})
+
+# A text and a decimal, of which one is chosen, become a floating-point number.
+_FLOATING_TYPES = ("float", "double", "decimal")
+_FLOATING = (exp.DType.FLOAT, exp.DType.DOUBLE, exp.DType.DECIMAL)
+
+# Functions that make floating-point numbers, some of integers and texts alone. Of the functions that
+# `rewriter.sql.task_dependence` knows, the others do not.
+_FLOATING_FUNCTIONS = frozenset(
+    """
+    abs bround cbrt corr covar_pop covar_samp double exp float kurtosis ln log log10 log2 mean median mod
+    months_between nanvl negative percentile pmod positive pow power rint round sign signum skewness sqrt std
+    stddev stddev_pop stddev_samp try_add try_avg try_divide try_multiply try_subtract try_sum var_pop var_samp
+    variance
+    """.split()
+)
+# Of a text that says a number these make a floating-point one.
+_CALCULATING = (exp.Add, exp.Sub, exp.Div, exp.Mul, exp.Mod, exp.Neg)
+
+_WHOLE_CASTS = frozenset(
+    {
+        exp.DType.BOOLEAN,
+        exp.DType.DATE,
+        exp.DType.TEXT,
+        exp.DType.TIMESTAMP,
+        exp.DType.TIMESTAMPLTZ,
+        exp.DType.TIMESTAMPNTZ,
+    }
+)
+# These are no floating-point numbers, whatever they are given, and make none beside others of them.
+_WHOLE = (
+    exp.TsOrDsToDate,
+    exp.TimestampTrunc,
+    exp.DateTrunc,
+    exp.Upper,
+    exp.Lower,
+    exp.Boolean,
+    exp.Null,
+)
+_CHOOSING = (exp.Paren, exp.Coalesce)
+
+
+def may_make_floats(type_name: str) -> bool:
+    """True if values of a type are or hold floating-point numbers, or become some beside texts.
+
+    >>> may_make_floats("struct<x:double>"), may_make_floats("decimal(10,2)"), may_make_floats("string")
+    (True, True, False)
+    """
+    return any(name in type_name for name in _FLOATING_TYPES)
+
+
+def makes_floats(statement: Statement) -> bool:
+    """True if the statement may make floating-point numbers of values that are none."""
+    tree = statement.tree
+    if any(one.this in _FLOATING for one in tree.find_all(exp.DataType)) or not _has_integers_alone(tree):
+        return True
+    if any(not _is_negative_literal(one) for one in tree.find_all(*_CALCULATING)):
+        return True
+    return not _FLOATING_FUNCTIONS.isdisjoint(_called(statement))
+
+
+def are_extremes_exact(statement: Statement, is_told_apart: IsToldApart) -> bool:
+    """True if each extreme of the statement is the same in whatever order its values come."""
+    found = list(statement.tree.find_all(*_EXTREMES))
+    if len(found) != sum(name in _EXTREME_NAMES for name in _called(statement)):
+        return False
+    return all(map(is_told_apart, _compared(found)))
+
+
+def _compared(found: Iterable[exp.Expr]) -> Iterable[exp.Expr]:
+    for one in found:
+        yield from one.this.expressions if isinstance(one.this, exp.Distinct) else [one.this]
+
+
+def is_without_floats(value: exp.Expr, type_of: TypeOf) -> bool:
+    """True if a value neither is nor holds a floating-point number, by what it is made of.
+
+    Of a text and a decimal one is chosen as a floating-point number.
+    """
+    if exact_digits(value, type_of) is not None:
+        return True
+    pending = [value]
+    while pending:
+        current = pending.pop()
+        if isinstance(current, exp.Case):
+            pending += [one.args["true"] for one in current.args["ifs"]]
+            pending += filter(None, [current.args.get("default")])
+        elif isinstance(current, exp.If):
+            pending += filter(None, [current.args["true"], current.args.get("false")])
+        elif isinstance(current, _CHOOSING):
+            pending += current.iter_expressions()
+        elif not _is_whole(current, type_of):
+            return False
+    return True
+
+
+def _is_whole(value: exp.Expr, type_of: TypeOf) -> bool:
+    if isinstance(value, exp.Column):
+        type_name = type_of(value)
+        return type_name is not None and not may_make_floats(type_name)
+    if isinstance(value, exp.Literal):
+        return value.is_string
+    if isinstance(value, exp.Cast):
+        return value.to.this in _WHOLE_CASTS
+    return isinstance(value, _WHOLE)
+
+
+def _is_negative_literal(value: exp.Expr) -> bool:
+    return isinstance(value, exp.Neg) and isinstance(value.this, exp.Literal) and not value.this.is_string
+
+
+def _has_integers_alone(tree: exp.Expr) -> bool:
+    """True if all numbers in the text are integers: one with an exponent is a floating-point number."""
+    return all(one.is_string or one.name.isdecimal() for one in tree.find_all(exp.Literal))
+
+
+def _called(statement: Statement) -> list[str]:
+    tokens = statement.tokens
+    return [name.text.lower() for name, after in pairwise(tokens) if after.token_type is TokenType.L_PAREN]
