@@ -724,6 +724,16 @@ _OWN_FILTERS = (
         _files_golden("a string where Spark casts the column or the literal"),
     ),
     Mutation(
+        "an integer leaves a decimal's places as they are",
+        answers("rewriter.domains.written_literals._digits_of_integer", answer=0),
+        f"{_OWN_FILTER_TESTS}what_is_not_certain_says_nothing[r IN (5)]",
+    ),
+    Mutation(
+        "a function in a filter may be the user's own",
+        becomes("rewriter.domains.written_literals._CASTS", (exp.Cast,)),
+        f"{_OWN_FILTER_TESTS}what_is_not_certain_says_nothing[x = int(1)]",
+    ),
+    Mutation(
         "a filter's text has one meaning under every setting",
         answers("rewriter.semijoins.literal_filters.depends_on_quoting", answer=False),
         _files_golden("a string whose quotes mean what a setting says"),
