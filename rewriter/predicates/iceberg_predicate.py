@@ -33,7 +33,7 @@ from rewriter.predicates.predicate import (
     cover_sql,
     intersected,
     no_rows,
-    uuid_guards,
+    reader_guards,
 )
 
 _BUCKET = re.compile(r"bucket\(\d+, (.+)\)", re.ASCII)
@@ -50,7 +50,7 @@ def iceberg_predicate(
     asked, left_out = intersected(restrictions)
     if asked.is_none:
         return no_rows(changed)
-    changed += uuid_guards(restrictions)
+    changed += reader_guards(restrictions)
     bucketed = _bucketed(partitioning)
     for wide in _candidates(asked, index):
         if wide.is_all or not wide.encloses(asked):

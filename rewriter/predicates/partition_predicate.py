@@ -27,7 +27,7 @@ from rewriter.predicates.predicate import (
     intersected,
     keys_or_range_ends,
     no_rows,
-    uuid_guards,
+    reader_guards,
 )
 
 # Characters around a term and between it and the next one.
@@ -64,7 +64,7 @@ def partition_predicate(
     asked, left_out = intersected(restrictions)
     if asked.is_none:
         return no_rows(changed)
-    changed += uuid_guards(restrictions)
+    changed += reader_guards(restrictions)
     metastore = _metastore(restrictions, budget)
     wide = Cover.all() if metastore.accepts_nothing else widen(asked, columns, metastore, costs)
     if not wide.encloses(asked):

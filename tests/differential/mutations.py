@@ -421,6 +421,11 @@ _KEYS = (
         becomes("rewriter.catalog.prunable._finds_times", lambda _: True),
         "rewriter/catalog/test_prunable.py::test_times_are_found_in_parquet[orc-TYPE_REFUSED]",
     ),
+    Mutation(
+        "what Spark infers of times may be asked of another table, in ORC",
+        becomes("rewriter.planning.views.FollowedViews.may_read_orc", value=False),
+        "rewriter/planning/test_views.py::test_times_are_no_keys_beside_a_table_in_orc[orc]",
+    ),
     Mutation("<=> matches null", null_safe_equality_is_equality),
     Mutation(
         "<=> spelled out tests both its sides for null",
@@ -430,6 +435,11 @@ _KEYS = (
     Mutation(
         "neither side of <=> may be padding",
         answers("rewriter.semijoins.equalities._may_be_padding", answer=False),
+    ),
+    Mutation(
+        "a text is said to a reader of files that orders it alike",
+        answers("rewriter.predicates.predicate._is_ordered_otherwise_by_orc", answer=False),
+        "rewriter/predicates/test_reader_guards.py::test_a_text_that_orc_orders_otherwise_is_left_to_spark[smiley]",
     ),
     Mutation(
         "a range is sent where every database orders the keys alike",
