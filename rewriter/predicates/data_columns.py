@@ -5,7 +5,7 @@ Parquet and ORC skip row groups by ranges, inside of the files that are read. Sp
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rewriter.catalog.table_facts import TableFacts
 from rewriter.domains.consumers import PARQUET, PARQUET_LIST_MAX
@@ -16,7 +16,13 @@ from rewriter.domains.widen import widen
 from rewriter.files.bounds import FileCosts
 from rewriter.files.file_index import FileIndex, spares_enough
 from rewriter.files.row_groups import RowGroupCount
-from rewriter.predicates.predicate import Restriction, changed_assumptions, cover_sql, reader_guards
+from rewriter.predicates.predicate import (
+    Restriction,
+    changed_assumptions,
+    cover_sql,
+    reader_guards,
+    without_ranges,
+)
 from rewriter.vocabulary.identifiers import quoted
 
 
@@ -46,7 +52,7 @@ def row_group_predicate(
     """
     keys = restriction.cover
     costs = _costs(restriction, index)
-    wide = widen(keys, restriction.names, PARQUET, costs)
+    wide = widen(keys, restriction.names, replace(PARQUET, unordered=without_ranges([restriction])), costs)
     if keys.is_none or wide.is_all or not wide.encloses(keys):
         return None
     left = index.row_groups(wide, among or Cover.all()) if index is not None else None

@@ -28,6 +28,7 @@ from rewriter.predicates.predicate import (
     keys_or_range_ends,
     no_rows,
     reader_guards,
+    without_ranges,
 )
 
 # Characters around a term and between it and the next one.
@@ -111,7 +112,7 @@ def _metastore(restrictions: Iterable[Restriction], budget: Budget) -> Consumer:
         for index, column in enumerate(restriction.columns)
         if column.type_name == "string" and not _is_ordered_alike(restriction.keys, index)
     }
-    return replace(budget.metastore, unordered=frozenset(unordered))
+    return replace(budget.metastore, unordered=without_ranges(restrictions) | unordered)
 
 
 def _is_ordered_alike(keys: Keys, index: int) -> bool:

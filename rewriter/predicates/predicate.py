@@ -141,6 +141,29 @@ _UUID_DASHES = 4
 _LAST_ORDERED_ALIKE = "\ud7ff"
 
 
+def without_ranges(restrictions: Iterable[Restriction]) -> frozenset[str]:
+    """Decimal columns of which no range is said: the table's reader, or that of the small side, may lose rows.
+
+    Parquet's filter counts the end of a range in as many bits as a file has, and a file may be of a narrower
+    decimal than the table: in one of decimal(5,2), `k <= 21474837.00` is compared with a negative number (Spark
+    4.3). A single value that wraps around is in no such file.
+    """
+    return frozenset(
+        column.name
+        for restriction in restrictions
+        for index, column in enumerate(restriction.columns)
+        if column.type_name.startswith("decimal") and _may_wrap(restriction.keys, index, column.type_name)
+    )
+
+
+def _may_wrap(keys: Keys, index: int, type_name: str) -> bool:
+    ends = [key for key in keys_or_range_ends(keys, index) if key is not None]
+    return any(not -_WRAPS_AT <= position < _WRAPS_AT for position in line(type_name).positions(ends))
+
+
+_WRAPS_AT = 1 << 31
+
+
 def keys_or_range_ends(keys: Keys, index: int) -> Iterable[Key | None]:
     """The keys of a column, or the ends of their ranges; none of a list of partitions, which is never sent."""
     if isinstance(keys, PartitionMatches):

@@ -442,6 +442,11 @@ _KEYS = (
         "rewriter/predicates/test_reader_guards.py::test_a_text_that_orc_orders_otherwise_is_left_to_spark[smiley]",
     ),
     Mutation(
+        "no range of decimals is said that may wrap around in a file",
+        answers("rewriter.predicates.predicate._may_wrap", answer=False),
+        "rewriter/predicates/test_reader_guards.py::test_no_range_is_said_of_decimals_that_may_wrap_around_in_a_narrower_file",
+    ),
+    Mutation(
         "a range is sent where every database orders the keys alike",
         answers("rewriter.predicates.partition_predicate._is_ordered_alike", answer=True),
         "rewriter/predicates/test_predicate.py::test_strings_that_a_database_could_order_otherwise_are_not_sent_as_a_range",

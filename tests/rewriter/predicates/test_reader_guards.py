@@ -1,6 +1,7 @@
-"""Strings that a reader of files compares wrongly: a condition on them is left to Spark, and no row is lost."""
+"""Keys that a reader of files compares wrongly: a condition on them is left to Spark, and no row is lost."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -70,3 +71,37 @@ def test_spark_finds_each_text_in_orc_in_the_table_itself_and_in_one_that_it_inf
         assert session.sql(f"SELECT n FROM texts WHERE {condition}").count() == 1
         joined = f"SELECT t.n FROM (SELECT * FROM parts WHERE {condition}) p JOIN texts t ON p.s = t.s"
         assert session.sql(joined).count() == 1
+
+
+WIDE = Column("k", "decimal(18,2)")
+
+
+def decimals(count: int, step: int) -> Restriction:
+    """500 and others, some of which no file of decimal(5,2) can hold."""
+    keys = ["500.00", *(f"{n * step}.00" for n in range(1, count))]
+    return Restriction((WIDE,), KeySet.of((WIDE.type_name,), [(key,) for key in keys]))
+
+
+def test_no_range_is_said_of_decimals_that_may_wrap_around_in_a_narrower_file() -> None:
+    many, few = decimals(60, 1_000_000), decimals(3, 1_000_000_000)
+    assert row_group_predicate(many, None, CHARS_MAX) is None
+    assert "BETWEEN" not in said(few)[1]
+    small = row_group_predicate(decimals(60, 1_000), None, CHARS_MAX)
+    assert small is not None
+    assert "BETWEEN" in small.sql
+
+
+@pytest.mark.parametrize(("count", "step"), [(3, 900), (9, 10_000_000), (60, 1_000)])
+def test_spark_finds_decimals_in_files_of_a_narrower_type(
+    local_spark: SparkSession, tmp_path: Path, count: int, step: int
+) -> None:
+    path = tmp_path / "narrow"
+    local_spark.sql("SELECT CAST(k AS DECIMAL(5,2)) AS k FROM VALUES (500), (999.99) AS t(k)").write.parquet(
+        str(path)
+    )
+    _ = local_spark.sql(f"CREATE TABLE narrow (k DECIMAL(18,2)) USING parquet LOCATION '{path}'")
+    predicate = row_group_predicate(decimals(count, step), None, CHARS_MAX)
+    assert predicate is not None
+    found = local_spark.sql(f"SELECT k FROM narrow WHERE {predicate.sql}").collect()
+    _ = local_spark.sql("DROP TABLE narrow")
+    assert "500.00" in [str(row.k) for row in found]
