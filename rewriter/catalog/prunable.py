@@ -85,7 +85,7 @@ def _finds_times(facts: TableFacts) -> bool:
     """True if a filter on a timestamp finds each row that has it, in all tables of the statement.
 
     In ORC it does not: with Spark 4.1 a file loses its least time if that has digits below the millisecond, with
-    4.3 the microsecond before 1970. From an equality Spark infers the filter for the small side too.
+    4.3 one of the last second before 1970. From an equality Spark infers the filter for the small side too.
     """
     return not facts.is_beside_orc and (facts.iceberg is not None or facts.provider == "parquet")
 
