@@ -14,7 +14,7 @@ from rewriter.domains.partition_matches import PartitionMatches
 from rewriter.planning.grouped_scans import may_be_grouped
 from rewriter.planning.scans import checked, refused, scans
 from rewriter.planning.snapshot_pins import pins
-from rewriter.planning.switched_off import without_switched_off
+from rewriter.planning.switched_off import beside_orc, without_switched_off
 from rewriter.planning.views import FollowedViews, follow_views
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.limits import RewriteLimits
@@ -210,8 +210,11 @@ def plan(
     followed = follow_views(scopes.tables if may_narrow else frozenset(), catalog)
     if followed.missing:
         return Plan(statement, (), followed.missing)
-    if followed.catalog is not catalog and Rule.VIEWS not in limits.rules_off:
-        scopes = Scopes(statement, followed.catalog, has_variables=limits.has_variables)
+    known = catalog if Rule.VIEWS in limits.rules_off else followed.catalog
+    if followed.may_read_orc:
+        known = beside_orc(known)
+    if known is not catalog:
+        scopes = Scopes(statement, known, has_variables=limits.has_variables)
     refusal = _refusal(statement, followed)
     if refusal is not None:
         return Plan(statement, refused(scopes, refusal))

@@ -106,6 +106,8 @@ class IcebergFacts:
     partitioning: tuple[str, ...] = ()
     # The column, in lower case, by which writers sort the rows of a file first; None if they do not.
     sorted_by: str | None = None
+    # True if writers choose ORC for its files.
+    writes_orc: bool = False
 
 
 # Catalog, database and table: a further part names one of Iceberg's metadata tables, `files`, `snapshots` and so
@@ -142,6 +144,8 @@ class TableFacts:
     converted_format: str = ""
     # Facts of an Iceberg table; None for any other.
     iceberg: IcebergFacts | None = None
+    # True if the statement reads a table in ORC too, or could: a filter loses timestamps there.
+    is_beside_orc: bool = False
 
     @cached_property
     def _by_name(self) -> dict[str, Column]:
@@ -195,6 +199,13 @@ class TableFacts:
     def is_hive(self) -> bool:
         """True if it is a table in Hive's format, which has no `_metadata` to identify files."""
         return self.kind is TableKind.TABLE and self.provider == "hive"
+
+    @property
+    def is_orc(self) -> bool:
+        """True if a reader of ORC that Spark or Iceberg hands filters to reads the table."""
+        return "orc" in {self.provider, self.converted_format} or (
+            self.iceberg is not None and self.iceberg.writes_orc
+        )
 
     @property
     def bucket_column(self) -> str | None:

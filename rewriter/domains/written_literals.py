@@ -17,6 +17,11 @@ _INTEGER_TYPES = {
     exp.DType.INT: "int",
     exp.DType.BIGINT: "bigint",
 }
+# sqlglot reads `int(7)`, which may be a function of the user's own, as exp.Cast.
+_CASTS: tuple[type[exp.Expr], ...] = (exp.TryCast,)
+# The digits of the decimals that Spark compares integers as: IN does so whatever they are, `=` by a setting.
+_DIGITS_OF_INTEGERS = {"int": 10, "bigint": 20}
+_DECIMAL_DIGITS_MAX = 38
 
 
 def integer_of(node: exp.Expr) -> int:
@@ -24,7 +29,7 @@ def integer_of(node: exp.Expr) -> int:
     sign = -1 if isinstance(node, exp.Neg) else 1
     node = node.this if isinstance(node, exp.Neg) else node
     type_name, written = "bigint", node
-    if isinstance(node, exp.Cast):
+    if isinstance(node, exp.Cast) and isinstance(node, _CASTS):
         type_name, written = _INTEGER_TYPES.get(node.to.this, ""), node.this
     if isinstance(written, exp.Literal) and not written.is_string and _DIGITS.fullmatch(written.name):
         value, held = int(written.name), integers_of(type_name)
@@ -49,7 +54,17 @@ def decimal_of(node: exp.Expr, type_name: str) -> str:
     precision, scale = map(int, held.groups())
     if len(whole) > precision - scale or len(fraction) > scale:
         raise UnreadableKeyError("a decimal literal that is wider than its column")
+    if not fraction and _digits_of_integer(int(sign + whole)) + scale > _DECIMAL_DIGITS_MAX:
+        # With 30 places, `c IN (5)` holds of 5.000000000000000000000000000001: Spark rounds it to 28.
+        raise UnreadableKeyError("an integer for which Spark rounds the column")
     return sign + written[0]
+
+
+def _digits_of_integer(value: int) -> int:
+    for type_name, digits in _DIGITS_OF_INTEGERS.items():
+        if value in (integers_of(type_name) or ()):
+            return digits
+    return len(str(value))
 
 
 def is_date_literal(node: exp.Expr) -> bool:

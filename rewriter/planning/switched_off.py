@@ -6,6 +6,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from rewriter.catalog.table_facts import Catalog, TableFacts
+from rewriter.domains.literals import TIMES
 from rewriter.semijoins.limits import RewriteLimits
 from rewriter.sql.statement import Statement
 from rewriter.vocabulary.identifiers import TableName
@@ -21,6 +22,17 @@ def without_switched_off(statement: Statement, catalog: Catalog, limits: Rewrite
     known = _without_layout(catalog, files=no_files, buckets=Rule.BUCKETS in limits.rules_off, iceberg=no_iceberg)
     known = _without_unconverted(known, limits.unconverted_formats)
     return _with_tables_off(known, limits.tables_off)
+
+
+def beside_orc(catalog: Catalog) -> Catalog:
+    """The catalog of a statement that may read a table in ORC, by which no timestamps are keys."""
+    has_times = {
+        name for name, facts in catalog.items() if facts and any(c.type_name in TIMES for c in facts.columns)
+    }
+    return {
+        name: replace(facts, is_beside_orc=True) if facts and name in has_times else facts
+        for name, facts in catalog.items()
+    }
 
 
 def _without_layout(catalog: Catalog, *, files: bool, buckets: bool, iceberg: bool) -> Catalog:

@@ -5,7 +5,7 @@ Parquet and ORC skip row groups by ranges, inside of the files that are read. Sp
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rewriter.catalog.table_facts import TableFacts
 from rewriter.domains.consumers import PARQUET, PARQUET_LIST_MAX
@@ -16,7 +16,13 @@ from rewriter.domains.widen import widen
 from rewriter.files.bounds import FileCosts
 from rewriter.files.file_index import FileIndex, spares_enough
 from rewriter.files.row_groups import RowGroupCount
-from rewriter.predicates.predicate import Restriction, changed_assumptions, cover_sql, uuid_guards
+from rewriter.predicates.predicate import (
+    Restriction,
+    changed_assumptions,
+    cover_sql,
+    reader_guards,
+    without_ranges,
+)
 from rewriter.vocabulary.identifiers import quoted
 
 
@@ -46,14 +52,14 @@ def row_group_predicate(
     """
     keys = restriction.cover
     costs = _costs(restriction, index)
-    wide = widen(keys, restriction.names, PARQUET, costs)
+    wide = widen(keys, restriction.names, replace(PARQUET, unordered=without_ranges([restriction])), costs)
     if keys.is_none or wide.is_all or not wide.encloses(keys):
         return None
     left = index.row_groups(wide, among or Cover.all()) if index is not None else None
     spares_files = for_files and index is not None and _spares_files(index, wide, among or Cover.all())
     if not spares_files and not _skips(wide, keys, index, left, among or Cover.all()):
         return None
-    others = [*changed_assumptions([restriction]), *uuid_guards([restriction])]
+    others = [*changed_assumptions([restriction]), *reader_guards([restriction])]
     sql = f"({' OR '.join([cover_sql(wide, PARQUET_LIST_MAX), *others])})"
     return RowGroupPredicate(sql, left) if len(sql) <= chars_max else None
 
@@ -109,5 +115,5 @@ def bucket_predicate(facts: TableFacts, restriction: Restriction, chars_max: int
     points = [key for (key,) in asked.keys.rows if key is not None]
     terms = [f"{name} IN ({', '.join(literals(type_name, points))})"] if points else []
     terms += [f"{name} IS NULL"] if asked.keys.has_null else []
-    text = f"({' OR '.join([*terms, *changed_assumptions([asked]), *uuid_guards([asked])])})"
+    text = f"({' OR '.join([*terms, *changed_assumptions([asked]), *reader_guards([asked])])})"
     return text if terms and len(text) <= chars_max else None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 
 from rewriter.domains.consumers import (
     ICEBERG,
@@ -22,7 +23,7 @@ from rewriter.domains.consumers import (
 from rewriter.domains.cover import Box, Cover
 from rewriter.domains.domain import Domain
 from rewriter.domains.keyset import KeySet
-from rewriter.domains.widen import column_by_column, widen
+from rewriter.domains.widen import Consumer, column_by_column, widen
 from rewriter.files.bounds import FileCosts
 from rewriter.files.file_index import FileIndex, Selection, spares_enough
 from rewriter.files.row_groups import RowGroupCount
@@ -33,7 +34,8 @@ from rewriter.predicates.predicate import (
     cover_sql,
     intersected,
     no_rows,
-    uuid_guards,
+    reader_guards,
+    without_ranges,
 )
 
 _BUCKET = re.compile(r"bucket\(\d+, (.+)\)", re.ASCII)
@@ -50,9 +52,9 @@ def iceberg_predicate(
     asked, left_out = intersected(restrictions)
     if asked.is_none:
         return no_rows(changed)
-    changed += uuid_guards(restrictions)
+    changed += reader_guards(restrictions)
     bucketed = _bucketed(partitioning)
-    for wide in _candidates(asked, index):
+    for wide in _candidates(asked, index, replace(ICEBERG, unordered=without_ranges(restrictions))):
         if wide.is_all or not wide.encloses(asked):
             continue
         sql = f"({' OR '.join([_written(wide, bucketed), *changed])})"
@@ -62,12 +64,12 @@ def iceberg_predicate(
     return None
 
 
-def _candidates(cover: Cover, index: FileIndex | None) -> Iterator[Cover]:
+def _candidates(cover: Cover, index: FileIndex | None, consumer: Consumer) -> Iterator[Cover]:
     """The cover itself if its points are few; then each column alone, for pairs, or ranges, the better first."""
     if _is_listed(cover):
         yield cover
     columns = list(dict.fromkeys(column for column, _ in _domains(cover)))
-    ranges = widen(cover, columns, ICEBERG, _costs(columns, index))
+    ranges = widen(cover, columns, consumer, _costs(columns, index))
     around = Box.of(column_by_column(cover.boxes))
     apart = [Cover.of([around])] if around is not None and len(cover.boxes) > 1 else []
     yield from _best_first([*filter(_is_listed, apart), ranges], index)

@@ -27,7 +27,8 @@ from rewriter.predicates.predicate import (
     intersected,
     keys_or_range_ends,
     no_rows,
-    uuid_guards,
+    reader_guards,
+    without_ranges,
 )
 
 # Characters around a term and between it and the next one.
@@ -64,7 +65,7 @@ def partition_predicate(
     asked, left_out = intersected(restrictions)
     if asked.is_none:
         return no_rows(changed)
-    changed += uuid_guards(restrictions)
+    changed += reader_guards(restrictions)
     metastore = _metastore(restrictions, budget)
     wide = Cover.all() if metastore.accepts_nothing else widen(asked, columns, metastore, costs)
     if not wide.encloses(asked):
@@ -111,7 +112,7 @@ def _metastore(restrictions: Iterable[Restriction], budget: Budget) -> Consumer:
         for index, column in enumerate(restriction.columns)
         if column.type_name == "string" and not _is_ordered_alike(restriction.keys, index)
     }
-    return replace(budget.metastore, unordered=frozenset(unordered))
+    return replace(budget.metastore, unordered=without_ranges(restrictions) | unordered)
 
 
 def _is_ordered_alike(keys: Keys, index: int) -> bool:

@@ -7,7 +7,7 @@ every row if an assumption no longer holds: the type of a column, or the value o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -97,21 +97,30 @@ def changed_assumptions(restrictions: Sequence[Restriction]) -> list[str]:
     ]
 
 
-def uuid_guards(restrictions: Iterable[Restriction]) -> list[str]:
-    """Conditions to OR with keys that could be UUIDs: comparisons with a text that is no UUID.
+def reader_guards(restrictions: Iterable[Restriction]) -> list[str]:
+    """Conditions to OR with strings that a reader of files compares wrongly, so that it leaves them to Spark.
 
-    A UUID of Iceberg's is a string to Spark, and DESCRIBE says no more. Iceberg reads a text as a UUID if it can,
-    and then orders UUIDs otherwise than the bounds of its files: it skips files that hold a key (Iceberg 1.12). If
-    one text in a condition is no UUID, Iceberg leaves the whole condition to Spark. The keys of any table need
-    that: from an equality Spark infers that a fact's condition holds for the small side too.
+    The keys of any table need that: from an equality Spark infers that a fact's condition holds for the small side
+    too, and lets its reader skip what that misses.
     """
-    names = {
-        column.name: None
-        for restriction in restrictions
-        for index, column in enumerate(restriction.columns)
-        if column.type_name == "string" and any(map(_may_be_uuid, keys_or_range_ends(restriction.keys, index)))
-    }
-    return [f"{quoted(name)} IN ('')" for name in names]
+    found: dict[str, None] = {}
+    for restriction in restrictions:
+        for index, column in enumerate(restriction.columns):
+            if column.type_name == "string":
+                keys = list(keys_or_range_ends(restriction.keys, index))
+                found |= dict.fromkeys(_guards(quoted(column.name), keys))
+    return list(found)
+
+
+def _guards(name: str, keys: Sequence[Key | None]) -> Iterator[str]:
+    # A UUID of Iceberg's is a string to Spark, and DESCRIBE says no more. Iceberg reads a text as a UUID if it
+    # can, and then orders UUIDs otherwise than the bounds of its files: it skips files that hold a key (Iceberg
+    # 1.12). If one text in a condition is no UUID, Iceberg leaves the whole condition to Spark.
+    if any(map(_may_be_uuid, keys)):
+        yield f"{name} IN ('')"
+    # Spark hands no reader an OR with a function.
+    if any(map(_is_ordered_otherwise_by_orc, keys)):
+        yield f"length({name}) < 0"
 
 
 def _may_be_uuid(key: Key | None) -> bool:
@@ -119,7 +128,40 @@ def _may_be_uuid(key: Key | None) -> bool:
     return isinstance(key, str) and key.count("-") >= _UUID_DASHES
 
 
+def _is_ordered_otherwise_by_orc(key: Key | None) -> bool:
+    """ORC's writer takes the least text by its UTF-8 bytes, and its reader compares by UTF-16.
+
+    The two differ where one text has a character of four bytes, such as a smiley, and the other one at its place a
+    character from U+E000 on, such as a letter of full width. A key without either is compared rightly with any.
+    """
+    return isinstance(key, str) and not key.isascii() and max(key) > _LAST_ORDERED_ALIKE
+
+
 _UUID_DASHES = 4
+_LAST_ORDERED_ALIKE = "\ud7ff"
+
+
+def without_ranges(restrictions: Iterable[Restriction]) -> frozenset[str]:
+    """Decimal columns of which no range is said: the table's reader, or that of the small side, may lose rows.
+
+    Parquet's filter counts the end of a range in as many bits as a file has, and a file may be of a narrower
+    decimal than the table: in one of decimal(5,2), `k <= 21474837.00` is compared with a negative number (Spark
+    4.3). A single value that wraps around is in no such file.
+    """
+    return frozenset(
+        column.name
+        for restriction in restrictions
+        for index, column in enumerate(restriction.columns)
+        if column.type_name.startswith("decimal") and _may_wrap(restriction.keys, index, column.type_name)
+    )
+
+
+def _may_wrap(keys: Keys, index: int, type_name: str) -> bool:
+    ends = [key for key in keys_or_range_ends(keys, index) if key is not None]
+    return any(not -_WRAPS_AT <= position < _WRAPS_AT for position in line(type_name).positions(ends))
+
+
+_WRAPS_AT = 1 << 31
 
 
 def keys_or_range_ends(keys: Keys, index: int) -> Iterable[Key | None]:

@@ -421,6 +421,11 @@ _KEYS = (
         becomes("rewriter.catalog.prunable._finds_times", lambda _: True),
         "rewriter/catalog/test_prunable.py::test_times_are_found_in_parquet[orc-TYPE_REFUSED]",
     ),
+    Mutation(
+        "what Spark infers of times may be asked of another table, in ORC",
+        becomes("rewriter.planning.views.FollowedViews.may_read_orc", value=False),
+        "rewriter/planning/test_views.py::test_times_are_no_keys_beside_a_table_in_orc[orc]",
+    ),
     Mutation("<=> matches null", null_safe_equality_is_equality),
     Mutation(
         "<=> spelled out tests both its sides for null",
@@ -430,6 +435,16 @@ _KEYS = (
     Mutation(
         "neither side of <=> may be padding",
         answers("rewriter.semijoins.equalities._may_be_padding", answer=False),
+    ),
+    Mutation(
+        "a text is said to a reader of files that orders it alike",
+        answers("rewriter.predicates.predicate._is_ordered_otherwise_by_orc", answer=False),
+        "rewriter/predicates/test_reader_guards.py::test_a_text_that_orc_orders_otherwise_is_left_to_spark[smiley]",
+    ),
+    Mutation(
+        "no range of decimals is said that may wrap around in a file",
+        answers("rewriter.predicates.predicate._may_wrap", answer=False),
+        "rewriter/predicates/test_reader_guards.py::test_no_range_is_said_of_decimals_that_may_wrap_around_in_a_narrower_file",
     ),
     Mutation(
         "a range is sent where every database orders the keys alike",
@@ -722,6 +737,16 @@ _OWN_FILTERS = (
         "a filter's literal is of its column's own type",
         any_literal_is_an_integer,
         _files_golden("a string where Spark casts the column or the literal"),
+    ),
+    Mutation(
+        "an integer leaves a decimal's places as they are",
+        answers("rewriter.domains.written_literals._digits_of_integer", answer=0),
+        f"{_OWN_FILTER_TESTS}what_is_not_certain_says_nothing[r IN (5)]",
+    ),
+    Mutation(
+        "a function in a filter may be the user's own",
+        becomes("rewriter.domains.written_literals._CASTS", (exp.Cast,)),
+        f"{_OWN_FILTER_TESTS}what_is_not_certain_says_nothing[x = int(1)]",
     ),
     Mutation(
         "a filter's text has one meaning under every setting",

@@ -24,6 +24,8 @@ _SNAPSHOT = re.compile(r"[\[,]current-snapshot-id=(\d+)[,\]]", re.ASCII)
 # The first column of `[.., sort-order=k ASC NULLS FIRST, v DESC NULLS LAST, ..]`; a transform is in no line with
 # bounds of the column.
 _SORTED_BY = re.compile(r"[\[,]sort-order=(\w+) (?:ASC|DESC) NULLS ", re.ASCII)
+# The format that writers choose: files of before it was set may have another one.
+_WRITES_ORC = re.compile(r"[\[,]format=iceberg/orc[,\]]", re.ASCII)
 # Metadata tables, which list the files or snapshots of another one, have no version of the format themselves.
 _VERSION = re.compile(r"[\[,]format-version=\d", re.ASCII)
 
@@ -46,6 +48,7 @@ def with_iceberg(described: TableFacts, transforms: Iterable[str], details: Mapp
         int(current[1]) if current is not None else None,
         partitioning,
         sorted_by[1].lower() if sorted_by is not None else None,
+        writes_orc=_WRITES_ORC.search(properties) is not None,
     )
     return replace(facts, iceberg=iceberg, indexed_columns=_key_columns(facts.columns))
 

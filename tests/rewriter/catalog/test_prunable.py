@@ -18,3 +18,8 @@ FACTS = TableFacts((AT,), (), "parquet", full_name=TableName(("main", "shop", "f
 def test_times_are_found_in_parquet(provider: str, refusal: SkipReason | None) -> None:
     found = key_refusal(replace(FACTS, provider=provider, bucket_count=4), AT, "timestamp")
     assert getattr(found, "reason", found) is refusal
+
+
+def test_no_times_are_keys_where_a_table_in_orc_may_be_sent_the_filter_too() -> None:
+    found = key_refusal(replace(FACTS, bucket_count=4, is_beside_orc=True), AT, "timestamp")
+    assert getattr(found, "reason", found) is SkipReason.TYPE_REFUSED

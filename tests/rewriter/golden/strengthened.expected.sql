@@ -79,8 +79,8 @@ UNION ALL SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-03', '2
 -- answer: [["a'b", "string"], ["${x}", "string"], ["1", "string"], ["a b/c=d%e", "string"], ["é中😀", "string"]]
 -- key query: SELECT q.`s` AS key, typeof(q.`s`) AS type FROM keys q WHERE (coalesce(q.o, FALSE)) LIMIT 5001
 -- answer: [["a'b", "string"], ["${x}", "string"], ["1", "string"], ["a b/c=d%e", "string"], ["é中😀", "string"]]
-SELECT t.id FROM (SELECT * FROM by_string WHERE (`k` IN (CAST(X'247B787D' AS STRING), '1', 'a b/c=d%e', CAST(X'612762' AS STRING), 'é中😀') OR typeof(`k`) <> 'string')) t LEFT JOIN keys q ON t.k = q.s WHERE q.o
-UNION ALL SELECT t.id FROM (SELECT * FROM by_string WHERE (`k` IN (CAST(X'247B787D' AS STRING), '1', 'a b/c=d%e', CAST(X'612762' AS STRING), 'é中😀') OR typeof(`k`) <> 'string')) t LEFT JOIN keys q ON t.k = q.s WHERE coalesce(q.o, FALSE)
+SELECT t.id FROM (SELECT * FROM by_string WHERE (`k` IN (CAST(X'247B787D' AS STRING), '1', 'a b/c=d%e', CAST(X'612762' AS STRING), 'é中😀') OR typeof(`k`) <> 'string' OR length(`k`) < 0)) t LEFT JOIN keys q ON t.k = q.s WHERE q.o
+UNION ALL SELECT t.id FROM (SELECT * FROM by_string WHERE (`k` IN (CAST(X'247B787D' AS STRING), '1', 'a b/c=d%e', CAST(X'612762' AS STRING), 'é中😀') OR typeof(`k`) <> 'string' OR length(`k`) < 0)) t LEFT JOIN keys q ON t.k = q.s WHERE coalesce(q.o, FALSE)
 UNION ALL SELECT t.id FROM (SELECT * FROM by_string WHERE (`k` IN ('2') OR typeof(`k`) <> 'string')) t LEFT JOIN keys q ON t.k = q.s WHERE NOT q.o
 
 -- case: by a disjunction, a CASE and a negation of which no branch lets a padded row pass

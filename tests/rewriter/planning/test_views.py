@@ -1,6 +1,7 @@
 """How far views are followed: never in circles, never without end, never by a name that means something else."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -20,6 +21,7 @@ from rewriter import (
     parse,
     plan,
 )
+from rewriter.catalog.table_facts import IcebergFacts
 
 Tables = Mapping[str, TableFacts]
 
@@ -176,3 +178,38 @@ def test_a_statement_that_writes_a_table_behind_its_views_is_left_alone(write: s
     tables = {"v": small_view("SELECT * FROM w"), "w": small_view("SELECT * FROM d"), "f": FACT, "d": DIMENSION}
     assert skip_of(write + OVER_VIEW, tables) is SkipReason.WRITES_WHAT_IT_READS
     assert skip_of(write.replace(" d ", " x ").replace("D", "x") + OVER_VIEW, tables) is None
+
+
+AT = Column("at", "timestamp")
+TIMED = TableFacts((ID, AT), provider="iceberg", indexed_columns=("at",), iceberg=IcebergFacts(1))
+MOMENTS = TableFacts((AT, G), full_name=TableName((*HERE, "m")))
+ORC = replace(MOMENTS, provider="orc")
+IN_HIVE = replace(MOMENTS, provider="hive", converted_format="orc")
+
+
+@pytest.mark.parametrize(
+    ("tables", "reads_orc"),
+    [
+        pytest.param({"m": MOMENTS}, False, id="parquet"),
+        pytest.param({"m": ORC}, True, id="orc"),
+        pytest.param({"m": IN_HIVE}, True, id="hive"),
+        pytest.param(
+            {"m": MOMENTS, "f": replace(TIMED, iceberg=IcebergFacts(1, writes_orc=True))}, True, id="iceberg"
+        ),
+        pytest.param({"m": MOMENTS, "o": ORC}, True, id="third"),
+        pytest.param({"m": fact_view("SELECT * FROM n", columns=(AT, G)), "n": ORC}, True, id="view"),
+        pytest.param({"m": fact_view("SELECT * FROM n", columns=(AT, G)), "n": MOMENTS}, False, id="parquet-view"),
+        pytest.param({"m": MOMENTS, "o": fact_view('SELECT "x" AS k')}, True, id="unread"),
+    ],
+)
+def test_times_are_no_keys_beside_a_table_in_orc(tables: Tables, *, reads_orc: bool) -> None:
+    other = " JOIN o ON o.g = m.g" if "o" in tables else ""
+    (found,) = [
+        scan
+        for scan in settled(
+            f"SELECT f.id FROM f JOIN m ON f.at = m.at{other} WHERE m.g = 1", {"f": TIMED, **tables}
+        ).scans
+        if str(scan.reference.name) == "f"
+    ]
+    assert bool(found.reducers) is not reads_orc
+    assert getattr(found.skip, "reason", found.skip) is (SkipReason.TYPE_REFUSED if reads_orc else None)

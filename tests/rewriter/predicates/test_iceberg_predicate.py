@@ -493,4 +493,4 @@ def test_no_text_that_could_be_a_uuid_is_said_without_one_that_cannot(keys: set[
     found = iceberg_predicate([restriction(COLUMNS[3:4], rows)], (), None, CHARS_MAX)
     assert holds_all(found, COLUMNS[3:4], rows)
     if found is not None and any(key.count("-") >= 4 for key in keys):
-        assert found.sql.endswith(" OR `s` IN (''))")
+        assert " OR `s` IN ('')" in found.sql

@@ -14,8 +14,9 @@ from rewriter.domains.literals import Key
 COLUMNS = (
     *(Column("id", "int"), Column("x", "tinyint"), Column("y", "string"), Column("d", "date")),
     *(Column("b", "boolean"), Column("c", "decimal(4,1)"), Column("p", "string")),
+    Column("r", "decimal(38,30)"),
 )
-FACT = TableFacts(COLUMNS, ("p",), indexed_columns=("x", "Y", "d", "b", "c", "p", "gone"))
+FACT = TableFacts(COLUMNS, ("p",), indexed_columns=("x", "Y", "d", "b", "c", "p", "r", "gone"))
 OTHER = TableFacts((Column("k", "int"), Column("x", "tinyint")))
 LIMITS = RewriteLimits(has_file_index=True)
 
@@ -28,6 +29,7 @@ VALUES: dict[str, tuple[Key | None, ...]] = {
     "b": (None, True, False),
     "c": (None, "-1.5", "0.0", "0.5", "100.0"),
     "p": (None, "p", "q"),
+    "r": (None,),
 }
 LITERALS = {
     "id": ("1", "2"),
@@ -205,7 +207,8 @@ def test_a_value_is_said_in_many_ways(condition: str) -> None:
             "c = 0.25",
             "c = 1000",
         ),
-        *("id = 1", "x = id", "-(-x) = 1", "x = - - 1"),
+        *("id = 1", "x = id", "-(-x) = 1", "x = - - 1", "x = int(1)"),
+        *("r IN (5)", "r NOT IN (5, 6.0)", "r = 5", "(r, x) NOT IN ((5, 1))"),
         *(
             "x <> '1.0'",
             "x <> 1.0",
@@ -295,6 +298,11 @@ def test_tuples_stay_tuples(condition: str, held: list[tuple[Key, ...]], missed:
 def test_a_date_equals_the_text_that_spark_writes_for_it() -> None:
     said = own("SELECT id FROM t WHERE d IN ('2026-01-01', '2026-01-05')")
     assert said == own("SELECT id FROM t WHERE d IN (DATE'2026-01-01', DATE'2026-01-05')") != Cover.all()
+
+
+def test_an_integer_is_compared_with_a_decimal_that_keeps_its_places() -> None:
+    assert own("SELECT id FROM t WHERE c IN (5)") == own("SELECT id FROM t WHERE c IN (5.0)") != Cover.all()
+    assert own("SELECT id FROM t WHERE r IN (5.0)") != Cover.all()
 
 
 def test_long_lists_of_tuples_are_said_column_by_column_and_their_not_is_not_said() -> None:

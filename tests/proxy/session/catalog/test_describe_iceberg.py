@@ -42,6 +42,12 @@ def test_writers_sort_by_the_first_column_of_the_tables_order(order: str, column
     assert facts.iceberg == IcebergFacts(5, sorted_by=column)
 
 
+@pytest.mark.parametrize(("file_format", "writes_orc"), [("orc", True), ("parquet", False), ("avro", False)])
+def test_the_format_of_new_files_is_among_the_properties(file_format: str, *, writes_orc: bool) -> None:
+    facts = read(properties=f"current-snapshot-id=5,format=iceberg/{file_format},format-version=2,z=1")
+    assert facts.iceberg == IcebergFacts(5, writes_orc=writes_orc)
+
+
 def test_files_are_skipped_by_all_columns_that_can_have_keys() -> None:
     assert read().indexed_columns == ("k", "s", "p")
 
