@@ -64,8 +64,8 @@ check: setup
 
 # More processes than two cores share the tests, since many tests wait, most of all those of landings for containers.
 # Groups of tests that share a Thrift Server go to one of them, and begin first (tests/support/groups.py). The longest
-# test takes three minutes. `check` has run test_architecture.py.
-test: check iceberg
+# test takes three minutes. `check` has run test_architecture.py; with CHECKED=1 it has run before.
+test: $(if $(CHECKED),,check) iceberg
 	$(BIN)/pytest -n $(if $(LANDING),4,3) --dist loadgroup --no-loadscope-reorder --timeout 900 \
 	  --ignore tests/test_architecture.py \
 	  -m "not $(if $(LANDING),another_day,landing)"
