@@ -30,7 +30,7 @@ WHERE d.weekday = 'Sunday'"""
 
 
 # See test_compose.py.
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = [pytest.mark.xdist_group("containers"), pytest.mark.timeout(1800)]
 
 
 @pytest.fixture(scope="module")

@@ -36,6 +36,7 @@ LONGEST_FIRST = (
     SPARK_ANSWERS,
     SPARK_CLIENTS,
     "iceberg_server",
+    "containers",
     "pipeline_spark",
     "local_spark",
     "test_standalone_cluster.py",
