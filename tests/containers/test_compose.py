@@ -54,8 +54,8 @@ NO_GATE = "SET starpruner.cost_gate=false"
 SLEEP = """SELECT count(*) FROM range(0, {seconds}, 1, 1)
 WHERE coalesce(reflect('java.lang.Thread', 'sleep', 1000L), '') <> 'awake'"""
 
-# With test_proxy_image.py, so that two engines never build at once. The first test waits for the images and for all
-# of Compose, four minutes on a quiet machine.
+# With test_proxy_image.py, so that two engines never build at once. The first test waits for the images and for
+# all of Compose, four minutes on a quiet machine.
 pytestmark = [pytest.mark.xdist_group("containers"), pytest.mark.timeout(1800)]
 
 Rows = list[list[Any]]
