@@ -105,7 +105,7 @@ class ReplyPlace:
         self.is_waiting = False
 
     def has_room_for(self, token_bytes: int) -> bool:
-        """Whether the next reply may come. Asks for its room, once. Raises NoReplyRoomError."""
+        """Ask once for the room of the next reply; True if that may come. Raises NoReplyRoomError."""
         if not self.bytes and token_bytes > SHORT_BYTES_MAX:
             self.bytes, self.is_waiting = REPLY_COPIES * token_bytes, True
             try:

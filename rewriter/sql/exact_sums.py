@@ -70,16 +70,19 @@ def are_sums_exact(statement: Statement, type_of: TypeOf) -> bool:
 
     `type_of` tells of columns of tables alone (`of_tables_alone`).
     """
-    tokens = statement.tokens
-    called = [
-        name.text.lower() for name, parenthesis in pairwise(tokens) if parenthesis.token_type is TokenType.L_PAREN
-    ]
+    called = called_names(statement)
     if not _INEXACT.isdisjoint(called):
         return False
     found = list(statement.tree.find_all(exp.Sum, exp.Avg))
     if len(found) != called.count("sum") + called.count("avg"):
         return False
     return all(_is_exact(one, type_of) for one in found)
+
+
+def called_names(statement: Statement) -> list[str]:
+    """The words before a parenthesis, in lower case, each as often as it stands there."""
+    tokens = pairwise(statement.tokens)
+    return [name.text.lower() for name, after in tokens if after.token_type is TokenType.L_PAREN]
 
 
 def of_tables_alone(statement: Statement, type_of: TypeOf) -> TypeOf:

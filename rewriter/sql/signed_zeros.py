@@ -7,11 +7,10 @@ two zeros one where it groups, joins and tells values apart (`NormalizeFloatingN
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from itertools import pairwise
 
-from sqlglot import TokenType, exp
+from sqlglot import exp
 
-from rewriter.sql.exact_sums import TypeOf, exact_digits
+from rewriter.sql.exact_sums import TypeOf, called_names, exact_digits
 from rewriter.sql.statement import Statement
 
 # Tells whether of a value all that are equal are the same.
@@ -76,13 +75,13 @@ def makes_floats(statement: Statement) -> bool:
         return True
     if any(not _is_negative_literal(one) for one in tree.find_all(*_CALCULATING)):
         return True
-    return not _FLOATING_FUNCTIONS.isdisjoint(_called(statement))
+    return not _FLOATING_FUNCTIONS.isdisjoint(called_names(statement))
 
 
 def are_extremes_exact(statement: Statement, is_told_apart: IsToldApart) -> bool:
     """True if each extreme of the statement is the same in whatever order its values come."""
     found = list(statement.tree.find_all(*_EXTREMES))
-    if len(found) != sum(name in _EXTREME_NAMES for name in _called(statement)):
+    if len(found) != sum(name in _EXTREME_NAMES for name in called_names(statement)):
         return False
     return all(map(is_told_apart, _compared(found)))
 
@@ -132,8 +131,3 @@ def _is_negative_literal(value: exp.Expr) -> bool:
 def _has_integers_alone(tree: exp.Expr) -> bool:
     """True if all numbers in the text are integers: one with an exponent is a floating-point number."""
     return all(one.is_string or one.name.isdecimal() for one in tree.find_all(exp.Literal))
-
-
-def _called(statement: Statement) -> list[str]:
-    tokens = statement.tokens
-    return [name.text.lower() for name, after in pairwise(tokens) if after.token_type is TokenType.L_PAREN]

@@ -82,7 +82,7 @@ def _value(name: str, number: str, *, has_floats: bool) -> str:
 
 
 def spark_statements(*, reordered: bool) -> Iterator[str]:
-    """What makes the tables, with the rows of each in one order or the other."""
+    """The statements that make the tables, with the rows of each in one order or the other."""
     number = f"pmod(id * 11 + 3, {ROWS})" if reordered else "id"
     nested = ", ".join(f"{text} AS {name}" for name, (_, text) in _NESTED.items())
     for table, has_floats in (("many", True), ("texts", False)):

@@ -41,7 +41,7 @@ def test_no_statement_is_grouped_of_which_a_part_depends_on_order_or_tasks(
     sieved: list[tuple[Made, bool]],
 ) -> None:
     assert [made.sql for made, is_grouped in sieved if is_grouped and made.depends] == []
-    # What depends on neither is grouped, and so the sieve does not hold by refusing all.
+    # The sieve does not hold by refusing all: statements that depend on neither are grouped.
     assert sum(is_grouped for _, is_grouped in sieved) > SIEVED / 5
     assert sum(made.depends for made, _ in sieved) > SIEVED / 10
 

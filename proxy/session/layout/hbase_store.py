@@ -268,7 +268,7 @@ class HBasePartitionStore:
             wait.waited(self._steady_clock() - begun)
 
     def _is_at_hand(self, key: ListKey, header: SharedHeader) -> bool:
-        """Whether the own copy is of the version that replicas share, or newer."""
+        """True if the own copy is of the version that replicas share, or newer."""
         own = self._own.found(key, or_old=True)
         is_same = own is not None and own.times.version == header.version
         return is_same or _is_newer(self._own.found(key), header)

@@ -46,7 +46,7 @@ NAMES = {
     "/backends/{name}/drain": ["spark-a:10000", "nowhere:10000"],
     "/backends/{name}/undrain": ["spark-a:10000", "nowhere:10000"],
 }
-# What forms of the pages send, which have tests of their own.
+# The routes to which forms of the pages send; these have tests of their own.
 FORMS = {"/explain/page", "/backends/page", "/sign-in", "/sign-out"}
 EXAMPLES = 25
 EXCLUDED: dict[str, list[CheckFunction]] = {

@@ -52,7 +52,7 @@ async def test_too_many_password_checks_are_refused_until_some_have_ended() -> N
 
 
 class Token:
-    """What a step holds, and returns."""
+    """An object that a step holds and returns."""
 
 
 @pytest.mark.parametrize("in_thread", [step_in_thread, password_check_in_thread])
