@@ -136,6 +136,7 @@ async def _serve_with(  # noqa: PLR0913, PLR0917 - the parts of a process
         process=role.process,
         memory=memory,
     )
+    shared.own_sessions = proxy.own_sessions
     loop = asyncio.get_running_loop()
     stop = StopRequests(loop.time)
     for number in STOP_SIGNALS:

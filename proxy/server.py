@@ -22,6 +22,7 @@ from proxy.frontend.connection import Connection
 from proxy.frontend.context import ServerContext
 from proxy.frontend.key_checks import KeyChecks
 from proxy.frontend.memory_gate import SENTENCE, MemoryGate
+from proxy.frontend.own_sessions import OwnSessions
 from proxy.frontend.process_scope import ProcessScope
 from proxy.frontend.rewrite_service import RewriteService, tell_outcome
 from proxy.frontend.session_registry import SessionRegistry
@@ -93,15 +94,20 @@ class Proxy:
         dialer = Dialer(config.upstream(), config.proxy.connect_timeout_s, self.reply_room)
         sessions = SessionRegistry(open_session, process.handles)
         pool = ThreadPoolExecutor(REWRITE_THREADS, thread_name_prefix="rewrite")
+        backends = backends or BackendPool([PoolMember(address(config.proxy.backend))], time.monotonic)
+        self.own_sessions = OwnSessions(dialer, time.monotonic, self.slots)
+        backends.make_room = self.own_sessions.give_way
         self._context = ServerContext(
             config,
             sessions,
             TrackedStatements(aliases=process.aliases, kept_bytes_max=memory.fallback_bytes),
             pool,
             process.handles,
-            RewriteService(sessions, pool, self.slots),
+            RewriteService(sessions, pool, self.slots, self.own_sessions),
             BackgroundRunner(
-                RunnerSettings("a run beside a statement", dialer, at_once_max=config.shadow.at_once_max), pool
+                RunnerSettings("a run beside a statement", dialer, at_once_max=config.shadow.at_once_max),
+                pool,
+                own_sessions=self.own_sessions,
             ),
             KeyChecks(
                 BackgroundRunner(
@@ -110,11 +116,13 @@ class Proxy:
                     ),
                     pool,
                     self.slots,
+                    self.own_sessions,
                 ),
                 time.monotonic,
             ),
+            self.own_sessions,
             dialer,
-            backends or BackendPool([PoolMember(address(config.proxy.backend))], time.monotonic),
+            backends,
             self.memory,
             {listener: config.client_logins(listener, own_host()) for listener in self._listeners},
         )
@@ -191,6 +199,7 @@ class Proxy:
         await self._http.close()
         await self._context.shadow_runner.close()
         await self._context.key_checks.close()
+        await self.own_sessions.close()
         self._context.pool.shutdown(wait=False, cancel_futures=True)
         # One turn of the event loop, so that it sends the ends of streams before it stops.
         await asyncio.sleep(0)

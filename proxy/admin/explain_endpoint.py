@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Annotated
+from uuid import uuid4
 
 import msgspec
 from msgspec import Meta
@@ -18,6 +19,7 @@ from proxy.kerberos.client_login import UNCHECKED_PASSWORD
 from proxy.kerberos.errors import KerberosError, sentence_for_client
 from proxy.net.login_threads import password_check_in_thread, step_within_s
 from proxy.net.own_host import own_host
+from proxy.operations.session_port import SessionOpening
 from proxy.session.explain.partition_plan import PartitionPlanView, partition_plan
 from proxy.session.explain.view import ExplainView, view
 from proxy.session.session import Session
@@ -61,8 +63,8 @@ async def partitions_as_user(  # noqa: PLR0913 - the request, its user, and the 
     slots: asyncio.Semaphore | None = None,
 ) -> PartitionPlanView:
     """The plan of a filter on a table's partitions, as this user may list them. Raises BackendError."""
-    session = Session(shared)
     async with logged_in(config, user, password, request.database or None, backends) as client:
+        session = _session_of(client, shared)
         return await client.drive(partition_plan(session, request.table, request.filter), slots)
 
 
@@ -80,11 +82,17 @@ async def explain_as_user(  # noqa: PLR0913 - the request, its user, and the par
 
     `slots` limits the key queries that run at once, together with those of clients' statements.
     """
-    session = Session(shared)
     async with logged_in(config, user, password, request.database, backends) as client:
+        session = _session_of(client, shared)
         explaining = session.explain(request.sql, run_key_queries=request.run_key_queries)
         decision = await client.drive(explaining, slots)
     return view(decision)
+
+
+def _session_of(client: BackendClient, shared: SharedState) -> Session:
+    """The session that the proxy has opened, in which no statement of a client runs: its lists are the user's."""
+    opened = SessionOpening(owner=uuid4().hex, user=client.user, login=client.user)
+    return Session(shared, opened, is_own=True)
 
 
 async def check_login(config: Config, user: str, password: str, backends: BackendPool) -> str:

@@ -56,6 +56,11 @@ class Lease:
         """The address to connect to."""
         return self._backend.member.address
 
+    @property
+    def takes_sessions(self) -> bool:
+        """Whether the backend is to keep its connections."""
+        return self._backend.takes_sessions
+
     def backend_answered(self) -> None:
         """Record that the backend has answered, so it works."""
         if not self._has_result:
@@ -111,6 +116,8 @@ class BackendPool:
         self._clock = clock
         self._chance = chance
         self._backends: dict[Address, Backend] = {}
+        # Ends a session of the proxy's own at a backend of that name, for a client without room. False if none.
+        self.make_room: Callable[[str], bool] = lambda _name: False
         # Whether there was ever more than one: then a client's cookie may be from another backend.
         self.has_had_several = False
         self.configure(members)
@@ -170,7 +177,10 @@ class BackendPool:
     def choose(self, login: str | None = None, tried: frozenset[Address] = frozenset()) -> Backend | None:
         """Return the best backend that takes sessions and has room, except those already tried."""
         self._forget_unused_backends()
-        free = [one for one in self._taking_sessions(tried) if one.connections < self._settings.connections_max]
+        taking = self._taking_sessions(tried)
+        free = [one for one in taking if one.connections < self._settings.connections_max]
+        if not free:
+            free = [one for one in taking if self.make_room(one.member.name)]
         return choose(free, login, self._settings.login_together_max, self._chance)
 
     def lease(self, login: str | None, tried: frozenset[Address] = frozenset()) -> Lease | None:
@@ -181,7 +191,7 @@ class BackendPool:
     def lease_for_client(self, backend: Backend, login: str | None = None) -> Lease | None:
         """Return a lease for a client's connection to this backend, or None if it is full."""
         limit = self._settings.connections_max
-        if backend.connections >= limit:
+        if backend.connections >= limit and not self.make_room(backend.member.name):
             return None
         return Lease(backend, login, is_trial=backend.breaker.begin_connection(), connections_max=limit)
 

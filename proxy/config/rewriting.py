@@ -43,7 +43,7 @@ class RewriteSection(Section, frozen=True):
     # Expert. A fingerprint that the cost gate left alone is narrowed again no sooner than after this long, to see
     # whether that pays by now.
     gate_retry_s: Seconds = 600.0
-    # How old remembered keys may be. 0: keys are asked for with each statement.
+    # How old keys may be that the same session has read. 0: keys are asked for with each statement.
     key_staleness_s: Staleness = 0.0
     # The same for keys that were read at the snapshot of an Iceberg table, and are used only while it is current.
     # Not for servers whose sessions see other rows of it as rights or defaults change: no snapshot tells of that.

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, TypeVar
 
 from proxy.backends.pool import Lease
+from proxy.frontend.own_sessions import OwnSessions
 from proxy.operations.internal_call import Call, InternalOperation, Reply
 from proxy.operations.query import Query, QueryResult
 from proxy.upstream.dialer import Dialer
@@ -49,11 +50,21 @@ class RunnerSettings:
 class BackgroundRunner:
     """The runs of one kind of this process."""
 
-    def __init__(self, settings: RunnerSettings, pool: Executor, slots: asyncio.Semaphore | None = None) -> None:
-        """Take `slots`, which the queries hold that need one: see Query.needs_slot."""
+    def __init__(
+        self,
+        settings: RunnerSettings,
+        pool: Executor,
+        slots: asyncio.Semaphore | None = None,
+        own_sessions: OwnSessions | None = None,
+    ) -> None:
+        """Take `slots`, which the queries hold that need one: see Query.needs_slot.
+
+        Queries that sessions share are asked in `own_sessions`.
+        """
         self._settings = settings
         self._pool = pool
         self._slots = slots
+        self._own_sessions = own_sessions
         self._running: dict[asyncio.Task[Any], SessionHandle] = {}
 
     @property
@@ -139,6 +150,8 @@ class BackgroundRunner:
             return await answer_query(query, session, calls.ask, self._pool)
 
         async def answer_in_turn(query: Query) -> QueryResult:
+            if query.sharing is not None and self._own_sessions is not None:
+                return await self._own_sessions.answer(query)
             return await answer_in_slot(query, self._slots, answer)
 
         try:

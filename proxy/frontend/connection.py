@@ -16,7 +16,8 @@ from proxy.config.memory_shares import COPIES
 from proxy.frontend.backend_socket import CLOSED_SILENTLY, BackendSocket
 from proxy.frontend.context import OWNER_BYTES, ServerContext
 from proxy.frontend.key_checks import key_terms
-from proxy.frontend.rewrite_service import tell_outcome
+from proxy.frontend.own_session import Access
+from proxy.frontend.rewrite_service import Caller, tell_outcome
 from proxy.frontend.watchdog import Watchdog
 from proxy.kerberos.client_login import LoginStep
 from proxy.kerberos.errors import KerberosError
@@ -382,13 +383,19 @@ class Connection:
         self, handle: SessionHandle, statement: StatementClass, unconfirmed: KeyCheck | None
     ) -> None:
         keys = key_terms(unconfirmed, can_check=self._can_check_keys)
-        dispatch = await self._context.rewrite_service.decide(handle, statement, self._ask, self._name, keys)
+        caller = Caller(self._name, self._ask, self._access)
+        dispatch = await self._context.rewrite_service.decide(handle, statement, caller, keys)
         self._statements_rewritten += dispatch.text != statement.text
         if self._relay.phase is Phase.HELD:
             self._execute(self._relay.release(dispatch))
             self._run_beside(dispatch, handle)
         else:
             tell_outcome(dispatch, Outcome(OutcomeKind.NOT_SENT, 0.0), self._name)
+
+    @property
+    def _access(self) -> Access | None:
+        lease, credentials = self._backend.lease, self._relay.credentials
+        return None if lease is None or credentials is None else Access(credentials, lease.lease_for_proxy)
 
     @property
     def _can_check_keys(self) -> bool:
@@ -413,7 +420,7 @@ class Connection:
         login = plain_user(credentials) or user or ""
         client = "" if self._client is None else peer_host(self._client)
         user_name, backend = configuration.get(PROXY_USER, login), str(self._backend.lease.address)
-        return SessionOpening(configuration, owner, user_name, client, backend)
+        return SessionOpening(configuration, owner, user_name, client, backend, login, user or "")
 
     async def _ask(self, call: Call) -> Reply:
         self._reply = self._loop.create_future()

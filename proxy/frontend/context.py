@@ -15,6 +15,7 @@ from proxy.frontend.background_runner import BackgroundRunner
 from proxy.frontend.graceful_close import GracefulClose
 from proxy.frontend.key_checks import KeyChecks
 from proxy.frontend.memory_gate import MemoryGate
+from proxy.frontend.own_sessions import OwnSessions
 from proxy.frontend.rewrite_service import RewriteService
 from proxy.frontend.session_registry import SessionRegistry
 from proxy.kerberos.client_logins import ClientLogins
@@ -41,6 +42,8 @@ class ServerContext:
     # These run queries in the sessions of clients, on connections of ours.
     shadow_runner: BackgroundRunner
     key_checks: KeyChecks
+    # Sessions of the proxy's own, where it asks for what sessions of clients share.
+    own_sessions: OwnSessions
     dialer: Dialer
     backends: BackendPool
     memory: MemoryGate

@@ -11,9 +11,11 @@ import logging
 from collections.abc import Awaitable, Callable, Generator
 from concurrent.futures import Executor
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
+from proxy.frontend.own_session import Access
+from proxy.frontend.own_sessions import OwnSessions
 from proxy.frontend.session_order import until_writes_end
 from proxy.frontend.session_registry import OpenSession, SessionRegistry
 from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind
@@ -22,7 +24,6 @@ from proxy.operations.query import Query, QueryResult
 from proxy.operations.session_port import SessionPort
 from proxy.statements.statement_class import StatementClass
 from proxy.upstream.query_driver import Ask, answer_in_slot, answer_query, drive
-from proxy.upstream.single_flight import SingleFlight
 from proxy.wire.hs2.calls import SessionHandle
 
 log = logging.getLogger(__name__)
@@ -31,15 +32,29 @@ log = logging.getLogger(__name__)
 QUICK_CHARS_MAX: Final = 2_000
 
 
+@dataclass(frozen=True)
+class Caller:
+    """The connection that brings a statement, and its ways to ask the backend."""
+
+    # Its name in the log.
+    connection: str
+    # Makes a call over the client's connection.
+    ask: Ask
+    # Opens sessions of the proxy's own; None where nobody knows how the client logged in.
+    access: Access | None = None
+
+
 class RewriteService:
     """The rewrite service of a process."""
 
-    def __init__(self, sessions: SessionRegistry, pool: Executor, slots: asyncio.Semaphore) -> None:
+    def __init__(
+        self, sessions: SessionRegistry, pool: Executor, slots: asyncio.Semaphore, own_sessions: OwnSessions
+    ) -> None:
         """Take `slots`, which the queries of ours hold that need one: see Query.needs_slot."""
         self._sessions = sessions
         self._pool = pool
         self._slots = slots
-        self._single_flight = SingleFlight()
+        self._own_sessions = own_sessions
 
     def decide_now(self, handle: SessionHandle, statement: StatementClass, connection: str) -> Dispatch | None:
         """The dispatch of a statement that need not wait for it; None where `decide` has to be asked."""
@@ -64,41 +79,56 @@ class RewriteService:
         self,
         handle: SessionHandle,
         statement: StatementClass,
-        ask: Ask,
-        connection: str,
+        caller: Caller,
         keys: KeyTerms = ASK_FIRST,
     ) -> Dispatch:
-        """The dispatch, once the queries of the decision have been asked through `ask`."""
+        """The dispatch, once the queries of the decision have been asked.
+
+        Those that count for the client's session alone are asked there, others in a session of the proxy's own.
+        """
         session = self._sessions.of(handle)
         if not self._sessions.is_offered(handle):
-            return await self.forward_unchanged(handle, statement, ask)
+            return await self.forward_unchanged(handle, statement, caller.ask)
 
         def is_session_here() -> bool:
             return self._sessions.is_offered(handle)
 
         async def answer(query: Query) -> QueryResult:
-            return await answer_query(query, handle, ask, self._pool)
-
-        async def answer_with_slot(query: Query) -> QueryResult:
-            return await answer_in_slot(query, self._slots, answer)
+            return await answer_query(query, handle, caller.ask, self._pool)
 
         async def answer_in_turn(query: Query) -> QueryResult:
-            return await self._single_flight.answer(query, answer_with_slot)
+            if query.sharing is not None:
+                return await self._own_sessions.answer(query)
+            return await answer_in_slot(query, self._slots, answer)
 
         while True:
-            refused = await until_writes_end(session.port, statement, ask)
+            refused = await until_writes_end(session.port, statement, caller.ask)
             if refused is not None:
                 return refused
             async with session.turn:
                 if session.port.writes_before(statement):
                     # Another one was released while this one waited for its turn.
                     continue
+                await self._prepare(session.port, statement, caller.access)
                 deciding = session.port.rewrite(statement, replace(keys, is_session_here=is_session_here))
                 dispatch = await dispatch_in_turn(
-                    session, statement, deciding, answer_in_turn, self._pool, connection
+                    session, statement, deciding, answer_in_turn, self._pool, caller.connection
                 )
             break
         return self._if_still_offered(handle, statement, dispatch)
+
+    async def _prepare(self, port: SessionPort, statement: StatementClass, access: Access | None) -> None:
+        """Have a session of the proxy's own where the decision may ask for metadata."""
+        state = port.known_state()
+        if access is None or state is None or not self._own_sessions.is_lacking(state):
+            return
+        loop = asyncio.get_running_loop()
+        with suppress(Exception):
+            # Whatever goes wrong with it, goes wrong again in the decision, and is logged there.
+            if statement.first_word == "explain" or not await loop.run_in_executor(
+                self._pool, port.is_quick, statement
+            ):
+                await self._own_sessions.prepare(state, access)
 
     def note_forwarded(self, handle: SessionHandle, text: str, connection: str) -> None:
         """Count a statement that went on without a decision. Nothing will be heard of its end."""

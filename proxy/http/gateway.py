@@ -17,7 +17,8 @@ from proxy.frontend.context import ServerContext
 from proxy.frontend.graceful_close import GRACEFUL_CLOSE_S
 from proxy.frontend.key_checks import key_terms
 from proxy.frontend.memory_gate import MemoryGate
-from proxy.frontend.rewrite_service import tell_outcome
+from proxy.frontend.own_session import Access
+from proxy.frontend.rewrite_service import Caller, tell_outcome
 from proxy.http.exchange import CallerRecords, Exchange, Steps
 from proxy.http.exchange_driver import ExchangeDriver, ExchangeReply
 from proxy.http.routing import Routes
@@ -34,6 +35,7 @@ from proxy.upstream.errors import UnsentError
 from proxy.upstream.own_calls import InternalCalls
 from proxy.wire.hs2.calls import OPEN_SESSION, SessionHandle
 from proxy.wire.hs2.open_session import PROXY_USER, encode_open_session_refusal
+from proxy.wire.sasl import plain_user
 from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
 from proxy.wire.thrift.messages import Message
 
@@ -215,7 +217,8 @@ class Gateway:
         can_check = credentials is not None and self._context.key_checks.has_room_at(address, credentials)
         keys = key_terms(unconfirmed, can_check=can_check)
         try:
-            return await rewrite_service.decide(handle, statement, own.ask, _NAME, keys)
+            caller = Caller(_NAME, own.ask, self._access(upstream))
+            return await rewrite_service.decide(handle, statement, caller, keys)
         finally:
             if own.has_unfinished:
                 self._close_gracefully(own)
@@ -234,6 +237,12 @@ class Gateway:
             _ = self._context.shadow_runner.start(tracked.session, credentials, dispatch.beside, lease)
         if lease is not None:
             lease.release()
+
+    def _access(self, upstream: Upstream) -> Access | None:
+        credentials, backends = upstream.credentials, self._context.backends
+        if credentials is None:
+            return None
+        return Access(credentials, partial(backends.lease_for_proxy, upstream.backend))
 
     def _close_gracefully(self, own: InternalCalls) -> None:
         task = asyncio.get_running_loop().create_task(own.close_operation(GRACEFUL_CLOSE_S))
@@ -313,7 +322,9 @@ def _opened(
     owner = "\0".join((upstream.backend.member.name, upstream.owner, user or ""))
     # A client whose cookie may name another user than its login is nobody in particular: its login is empty.
     user_name, backend = configuration.get(PROXY_USER, upstream.login or ""), upstream.backend.member.name
-    return SessionOpening(configuration, owner, user_name, host, backend)
+    is_certain = upstream.credentials is not None and plain_user(upstream.credentials) == upstream.login
+    login = upstream.login if is_certain and upstream.login is not None else ""
+    return SessionOpening(configuration, owner, user_name, host, backend, login, user or "")
 
 
 def _drop_answer(running: asyncio.Task[ExchangeReply]) -> None:

@@ -18,8 +18,10 @@ NO_TABLES: Final = frozenset[TableName]()
 
 @dataclass(frozen=True)
 class Sharing:
-    """The sessions that may use the answer of one another's queries."""
+    """The sessions that may use the answer to a query, which no client's session may answer then."""
 
+    # The state of these sessions (`SessionState.digest`): the proxy's own session of that state is asked.
+    state: bytes
     # Equal in sessions that the backend gives the same answer.
     key: Hashable
     # True as long as the answer to a query that was made with this is the answer to one that would be sent now.
@@ -39,6 +41,8 @@ class Query:
     # Whether it costs the backend something: of these only so many run at once. Waiting for a slot counts
     # against the deadline.
     needs_slot: bool = False
+    # Whether its answer counts for the session alone in which the statement runs, and is asked for in that one.
+    is_for_client: bool = False
     # The tables that its answer depends on; None if that is not known.
     reads: frozenset[TableName] | None = None
     sharing: Sharing | None = field(default=None, compare=False)

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from functools import cached_property
+from hashlib import sha256
+from typing import Final, Protocol
 
 from proxy.operations.dispatch import Dispatch, WriteUnderWay
 from proxy.operations.key_check import ASK_FIRST, KeyTerms
 from proxy.operations.query import Query, QueryResult
 from proxy.statements.statement_class import StatementClass
+from rewriter.sql.classify import first_word
+
+# Settings in an opening begin so. Those of the server's protocol and of this proxy change no answer of Spark's.
+_SETTING: Final = "set:"
+_NOT_OF_SPARK: Final = ("set:hiveconf:hive.server2.", "set:hiveconf:starpruner.")
 
 
 @dataclass(frozen=True)
@@ -20,12 +27,52 @@ class SessionOpening:
     configuration: Mapping[str, str] = field(default_factory=dict, repr=False)
     # A digest of whom it logged in as: equal for equal credentials, for as long as the process lives.
     owner: str = field(default="", repr=False)
-    # The name that the client logged in by, or that the call gives where the backend asks for no login.
+    # The name that the client logged in by, or that the call gives where the backend asks for no login; or the
+    # user for whom it acts.
     user: str = ""
     # The host that the client connects from, and the program, where it says which one it is.
     client: str = ""
     # The address of the backend that has the session.
     backend: str = ""
+    # The name that the client logged in by; empty where nobody knows that.
+    login: str = ""
+    # The name in the call, which counts where the backend asks for no login.
+    named: str = ""
+
+
+@dataclass(frozen=True)
+class KnownState:
+    """The state of a session that the proxy can bring a session of its own into."""
+
+    # Equal for equal states.
+    digest: bytes
+    opened: SessionOpening
+    # The statements by which it came into the state, behind the opening. They may hold passwords.
+    statements: tuple[str, ...] = field(default=(), repr=False)
+
+    @cached_property
+    def list_owner(self) -> tuple[str, ...]:
+        """Whose lists they are that sessions of the state ask for: a login, the user it acts for, their settings.
+
+        It is the same in all processes, and whatever the current database: a list is that of a table's full name.
+        """
+        settings = sorted(
+            f"{name}={value}"
+            for name, value in self.opened.configuration.items()
+            if name.startswith(_SETTING) and not name.startswith(_NOT_OF_SPARK)
+        )
+        changes = (sql for sql in self.statements if first_word(sql) != "use")
+        return self.opened.login, self.opened.user, folded(b"", *settings, "", *changes).hex()
+
+
+def folded(before: bytes, *texts: str) -> bytes:
+    """The digest of an earlier digest and the texts, with the bounds between them."""
+    digest = sha256(before)
+    for text in texts:
+        encoded = text.encode(errors="surrogatepass")
+        digest.update(len(encoded).to_bytes(8))
+        digest.update(encoded)
+    return digest.digest()
 
 
 class SessionPort(Protocol):
@@ -39,6 +86,10 @@ class SessionPort(Protocol):
 
     def is_quick(self, statement: StatementClass) -> bool:
         """Whether a decision takes no more than a look at the text. Called from the event loop."""
+        ...
+
+    def known_state(self) -> KnownState | None:
+        """The state of the session now; None where it is not known, or is like that of no other session."""
         ...
 
     def forward_unchanged(self, statement: StatementClass) -> Dispatch:

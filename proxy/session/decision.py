@@ -31,6 +31,8 @@ class DecisionTerms:
     settings: SessionSettings
     # Statements of one scope share the lessons of the cost gate and the quarantine.
     scope: str
+    # Unlike that of any other session.
+    session: str = ""
     # The digest of the session's state, for metadata that sessions of one state share; None where it is like no
     # other.
     state: bytes | None = None
@@ -67,6 +69,7 @@ class DecisionTerms:
         is_checked = self.keys.may_be_checked and only_reads and settings.consistency == "window"
         return RememberedKeys(
             self.state,
+            self.session,
             settings.key_staleness_s,
             asked_since=inf if since is None else since,
             checked_s=settings.keys_remembered_s if is_checked else 0.0,

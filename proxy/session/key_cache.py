@@ -1,9 +1,10 @@
 """Keys that were read before: for users who allow a small side to be as old as that, and to be checked while used.
 
 An entry belongs to a session's state (`SessionState.digest`: user, settings, database), so nobody is given keys
-that the backend might have refused or answered otherwise. It is worth nothing any more once a write through the
-proxy may have touched a table that it was read from; how old it may be, each reader says. Each keeps the fence
-that was opened before it was read, so that no order of reading, writing and keeping lets a stale one through.
+that the backend might have refused or answered otherwise. A client may have bent the session that read them: other
+sessions use them only where they ask again while their statement runs. An entry is worth nothing any more once a
+write through the proxy may have touched a table that it was read from; how old it may be, each reader says. Each
+keeps the fence that was opened before it was read: no order of reading, writing and keeping lets a stale one pass.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ _ENTRY_BYTES: Final = 1_000
 @dataclass(frozen=True)
 class _Entry:
     keys: Keys
+    # The session that asked.
+    asker: str
     tables: frozenset[TableName]
     asked_at: float
     fence: Fence
@@ -55,8 +58,15 @@ class KeyCache:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def get(self, state: bytes, question: KeyQuery, *, asked_since: float) -> Keys | None:
-        """The keys for a session of that state, if they were asked for since then and still hold."""
+    def get(self, state: bytes, question: KeyQuery, *, asker: str, asked_since: float) -> Keys | None:
+        """The keys that a session has asked for in that state, if that was since then and they still hold."""
+        with self._lock:
+            entry = self._entries.get((state, question))
+            if entry is None or entry.asker != asker:
+                return None
+        return self._current(state, question, asked_since=asked_since)
+
+    def _current(self, state: bytes, question: KeyQuery, *, asked_since: float) -> Keys | None:
         with self._lock:
             entry = self._take(state, question)
             if entry is None or not entry.fence.holds(entry.tables):
@@ -65,12 +75,15 @@ class KeyCache:
             return entry.keys if entry.asked_at >= asked_since else None
 
     def likely(self, state: bytes, question: KeyQuery, *, asked_since: float) -> Keys | None:
-        """The same, to be checked while they are used: not where the last answers were each other ones."""
+        """The keys that any session of that state has asked for, to be checked while they are used.
+
+        None where the last answers were each other ones.
+        """
         with self._lock:
             entry = self._entries.get((state, question))
             if entry is None or entry.changes >= _CHANGES_MAX:
                 return None
-        return self.get(state, question, asked_since=asked_since)
+        return self._current(state, question, asked_since=asked_since)
 
     def asked_at(self, state: bytes, question: KeyQuery) -> float | None:
         """When the keys that are kept were asked for, whether they still hold or not."""
@@ -84,11 +97,12 @@ class KeyCache:
         question: KeyQuery,
         keys: Keys,
         *,
+        asker: str,
         tables: Iterable[TableName],
         asked_at: float,
         fence: Fence,
     ) -> None:
-        """Keep an answer that was asked for at a moment, in a session of that state, behind a fence.
+        """Keep an answer that a session of that state asked for at a moment, behind a fence.
 
         `tables` are all that it was read from, those behind views included.
         """
@@ -98,7 +112,9 @@ class KeyCache:
         with self._lock:
             before = self._take(state, question)
             changes = 0 if before is None or before.keys == keys else before.changes + 1
-            self._keep(state, question, _Entry(keys, frozenset(tables), asked_at, fence, size_bytes, changes))
+            self._keep(
+                state, question, _Entry(keys, asker, frozenset(tables), asked_at, fence, size_bytes, changes)
+            )
 
     def _keep(self, state: bytes, question: KeyQuery, entry: _Entry) -> None:
         self._entries[state, question] = entry

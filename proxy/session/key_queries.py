@@ -41,6 +41,8 @@ class RememberedKeys:
     """The remembered keys that a statement may use: those of a session state, up to an age in seconds."""
 
     state: bytes
+    # The session of the statement: what it asked itself need not be checked.
+    asker: str
     staleness_s: float
     # By the clock: keys that were asked for since then are used as well. Infinite where there are none.
     asked_since: float = inf
@@ -110,7 +112,8 @@ class KeyQueries:
             return None
         age_s, since = self._age_s(question), self.memory.asked_since
         since = min(since, self.shared.clock() - age_s) if age_s else since
-        return self.shared.keys.get(self.memory.state, question, asked_since=since)
+        memory = self.memory
+        return self.shared.keys.get(memory.state, question, asker=memory.asker, asked_since=since)
 
     def _likely(self, question: KeyQuery) -> Keys | None:
         if self.memory is None or not self.memory.checked_s:
@@ -128,7 +131,13 @@ class KeyQueries:
             return keys
         if self.memory is not None and is_remembered and not isinstance(keys, SkipReason):
             self.shared.keys.put(
-                self.memory.state, question, keys, tables=question.tables, asked_at=asked_at, fence=self.fence
+                self.memory.state,
+                question,
+                keys,
+                asker=self.memory.asker,
+                tables=question.tables,
+                asked_at=asked_at,
+                fence=self.fence,
             )
         return keys
 
@@ -145,6 +154,7 @@ class KeyQueries:
                 bytes_max=settings.key_query_bytes_max,
                 deadline_s=max(_DEADLINE_MIN_S, deadline - clock()),
                 needs_slot=True,
+                is_for_client=True,
                 reads=question.tables,
             )
             self.shared.metrics.key_query_answered(answer)

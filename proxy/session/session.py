@@ -23,7 +23,7 @@ from proxy.operations.dispatch import (
     never_own_fault,
 )
 from proxy.operations.key_check import ASK_FIRST, KeyCheck, KeyTerms
-from proxy.operations.session_port import SessionOpening
+from proxy.operations.session_port import KnownState, SessionOpening
 from proxy.session.catalog.iceberg_snapshots import SNAPSHOT_GONE
 from proxy.session.consistency.session_state import SessionState
 from proxy.session.consistency.session_writes import SessionWrites
@@ -62,13 +62,19 @@ class Session:
     """One client session: its settings and its state, and the decisions about its statements."""
 
     def __init__(
-        self, shared: SharedState, opened: SessionOpening | None = None, log: StatementLog | None = None
+        self,
+        shared: SharedState,
+        opened: SessionOpening | None = None,
+        log: StatementLog | None = None,
+        *,
+        is_own: bool = False,
     ) -> None:
+        """`is_own` tells that it is a session of the proxy's own, which no client uses."""
         opened = opened or SessionOpening(owner=uuid4().hex)
         self._shared = shared
         self._log = (log or NoStatementLog()).session_opened(opened)
-        self._decider = Decider(shared)
-        self._state = SessionState((opened.owner,), opened.configuration, shared.clock)
+        self._decider = Decider(shared, KnownState(b"", opened).list_owner if is_own else ())
+        self._state = SessionState(opened, shared.clock)
         self._writes = SessionWrites(shared.writes)
         # Rewritten statements that write, until their ends have been told.
         self._rewritten_writes: set[WriteUnderWay] = set()
@@ -127,6 +133,10 @@ class Session:
     def is_quick(self, statement: StatementClass) -> bool:
         """Whether a decision takes no more than a look at the text."""
         return not self._decider.may_narrow(statement, self._state.digest)
+
+    def known_state(self) -> KnownState | None:
+        """The state of the session now; None where it is not known, or is like that of no other session."""
+        return self._state.known
 
     def forward_unchanged(self, statement: StatementClass) -> Dispatch:
         """Dispatch the original, which may write, or change the session."""
@@ -209,6 +219,7 @@ class Session:
         return DecisionTerms(
             settings,
             self._scope,
+            self._private_scope,
             state.digest,
             has_search_path=state.has_search_path,
             has_variables=state.has_variables,

@@ -5,7 +5,7 @@ Each question is a generator: it yields queries for the client's own session, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Generator, Hashable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
@@ -98,22 +98,58 @@ class KnownPartitions:
 class SessionCatalogs:
     """The catalogs of one client session: one for each state that it is in."""
 
-    def __init__(self, shared: SharedState) -> None:
+    def __init__(self, shared: SharedState, list_owner: tuple[str, ...] = ()) -> None:
+        """Take the owner of lists where the session is one of the proxy's own, which no client uses."""
         self._shared = shared
         # A new configuration counts from the next session on.
         self._settings = shared.config.catalog
         self._lists = PartitionLists(shared.lists, self._settings, shared.clock)
-        self._own = shared.metadata.of_nobody_else()
+        self._list_owner = list_owner
+        self._cache = shared.metadata
+        self._own = self._cache.of_nobody_else(list_owner)
 
     def of_state(self, state: bytes | None) -> SessionCatalog:
         """The catalog of the session in this state (`SessionState.digest`), shared with its other sessions.
 
         Each statement has one of its own, with the time that it may wait for a store.
-        Without a digest the session is like no other, and the catalog is its own.
+        Without a digest the session is like no other, and the catalog is its own. So it is as long as the proxy
+        has no session in that state to ask in.
         """
-        metadata = self._own if state is None else self._shared.metadata.of(state)
+        if self._cache is not self._shared.metadata:
+            # The configuration was read anew.
+            self._cache = self._shared.metadata
+            self._own = self._cache.of_nobody_else(self._list_owner)
+        known = None if state is None else self._shared.own_sessions.state_of(state)
+        metadata = self._own if known is None else self._shared.metadata.of(known)
         wait = StoreWait(self._settings.store_deadline_s)
-        return SessionCatalog(self._shared, self._settings, self._lists, wait, self._own, metadata)
+        is_private = state is None
+        return SessionCatalog(self._shared, self._settings, self._lists, wait, is_private, self._own, metadata)
+
+    def forget(self, words: Collection[str], state: bytes | None) -> None:
+        """Forget the meanings of names and settings, for all sessions of a state.
+
+        The file index is forgotten where it may be one of the tables among these words. Files that it has listed
+        need not be asked for again (`proxy.session.layout.file_lists`).
+        """
+        is_of_index = self._shared.files.is_named_by(words)
+        for metadata in self._kept(state):
+            metadata.forget()
+            if is_of_index or metadata is self._own:
+                metadata.indexed = None
+
+    def forget_written(self, tables: WriteTargets, state: bytes | None) -> None:
+        """Forget these tables, which may differ from here on, for all sessions of a state."""
+        for metadata in self._kept(state):
+            metadata.forget_written(tables)
+            if self._shared.files.is_named_by(tables.names):
+                metadata.indexed = None
+
+    def _kept(self, state: bytes | None) -> Iterator[SessionMetadata]:
+        """The metadata of this session, and of the state, whether the proxy has a session to ask in or not."""
+        yield self._own
+        shared = None if state is None else self._shared.metadata.kept(state)
+        if shared is not None:
+            yield shared
 
     def forget_own(self) -> None:
         """Forget the answers that this session got while its state was like that of no other."""
@@ -132,7 +168,10 @@ class SessionCatalog:
     _settings: CatalogSection
     _lists: PartitionLists
     _store_wait: StoreWait
-    # Answers to this session alone, and those to all sessions of the state: the same object where there is none.
+    # Whether the session's state is like that of no other, so that no other has use of its answers.
+    is_like_no_other: bool
+    # Answers to this session alone, and those to all sessions of the state: the same object where they are not
+    # shared.
     _own: SessionMetadata
     _metadata: SessionMetadata
     # Facts and settings may have expired so many seconds ago: they are asked for again while the statement runs.
@@ -145,28 +184,14 @@ class SessionCatalog:
     is_session_unchanged: Callable[[], bool] = always
 
     @property
+    def shared_state(self) -> bytes | None:
+        """The state of the sessions that share the answers; None where they are this session's alone."""
+        return self._metadata.state
+
+    @property
     def sharing_key(self) -> Hashable:
         """Equal for all sessions of the state until names may have got another meaning."""
         return self._metadata.facts.token
-
-    def forget(self, words: Collection[str]) -> None:
-        """Forget the meanings of names and settings, for all sessions of this state.
-
-        The file index is forgotten where it may be one of the tables among these words. Files that it has listed
-        need not be asked for again (`proxy.session.layout.file_lists`).
-        """
-        for metadata in (self._own, self._metadata):
-            metadata.forget()
-        self._own.indexed = None
-        if self._shared.files.is_named_by(words):
-            self._metadata.indexed = None
-
-    def forget_written(self, tables: WriteTargets) -> None:
-        """Forget these tables, which may differ from here on, for all sessions of this state."""
-        for metadata in (self._own, self._metadata):
-            metadata.forget_written(tables)
-            if self._shared.files.is_named_by(tables.names):
-                metadata.indexed = None
 
     def described(self, name: TableName) -> DescribedTable:
         """The description of a table that a plan names, as far as it is known."""
@@ -365,7 +390,7 @@ class SessionCatalog:
         """The plan of the statement with the snapshots of its small sides, where any can be named."""
         asked_at = self._metadata.facts.moment()
         unanswered = self._metadata.unanswered
-        found = yield from self._shared.snapshots.current(planned.pinnable, self._settings, unanswered)
+        found = yield from self._metadata.snapshots.current(planned.pinnable, self._settings, unanswered)
         reads = {name: what for name, what in found.items() if isinstance(what, SnapshotRead)}
         unpinned = {name: what for name, what in found.items() if isinstance(what, UnpinnedReason)}
         again = (yield from self._planned_at(planned, reads, asked_at, limits)) if reads else None
@@ -421,7 +446,7 @@ class SessionCatalog:
         yield from self.look_up([name])
         facts = self.facts(name)
         files = self._shared.files.at_hand(facts, self._metadata) if facts is not None else None
-        scanned = yield from self._lists.scanned(self.described(name), self._metadata, condition)
+        scanned = self._lists.scanned(self.described(name), self._metadata, condition)
         if scanned is not None:
             return KnownPartitions(facts, scanned.index, files, scanned.scanned)
         found = yield from self.partitions([name])
@@ -480,11 +505,6 @@ class SessionCatalog:
     def ungrouped(self, statement: StatementClass) -> None:
         """The scans of a statement keep their splits, by all that is known now."""
         self._metadata.ungrouped.add(statement.text)
-
-    @property
-    def is_like_no_other(self) -> bool:
-        """Whether the session's state is like that of no other, so that no other has use of its answers."""
-        return self._metadata is self._own
 
     @property
     def split_packing(self) -> SplitPacking:

@@ -7,12 +7,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from proxy.config.config import Config
 from proxy.config.memory_shares import AMPLE, MemoryShares
 from proxy.config.reload import counting_after_restart
+from proxy.operations.session_port import KnownState
 from proxy.session.analysis_room import AnalysisRoom
-from proxy.session.catalog.iceberg_snapshots import Snapshots
 from proxy.session.catalog.metadata_cache import MetadataCache
 from proxy.session.consistency.write_fence import LocalWriteLog, WriteLog
 from proxy.session.feedback.cost_gate import CostGate, Gate
@@ -28,6 +29,24 @@ from proxy.session.metrics import Metrics
 from proxy.session.shadow.mismatches import MismatchLog
 
 
+class OwnSessionStates(Protocol):
+    """The sessions that the proxy has opened itself, as clients would, and that no client ever used.
+
+    Any thread may ask.
+    """
+
+    def state_of(self, digest: bytes) -> KnownState | None:
+        """The state of this digest, where there is such a session to ask in."""
+        ...
+
+
+class NoOwnSessions:
+    """None: each session asks for itself, and shares its answers with no other."""
+
+    def state_of(self, digest: bytes) -> KnownState | None:
+        """See OwnSessionStates."""
+
+
 @dataclass
 class SharedState:
     """The configuration, which may be read anew while sessions go on, and the caches that they share."""
@@ -37,7 +56,6 @@ class SharedState:
     lists: SharedLists
     files: FileLists
     iceberg_files: IcebergFiles
-    snapshots: Snapshots
     metastore: MetastoreLimits
     gate: Gate
     quarantine: Quarantine
@@ -46,6 +64,7 @@ class SharedState:
     mismatches: MismatchLog
     analysis: AnalysisRoom
     writes: WriteLog = field(default_factory=LocalWriteLog)
+    own_sessions: OwnSessionStates = field(default_factory=NoOwnSessions)
     known_texts: KnownTexts = field(default_factory=KnownTexts)
     metrics: Metrics = field(default_factory=Metrics)
     # Samples statements for shadow mode: a number from 0 to 1 for each.
@@ -70,7 +89,6 @@ class SharedState:
             lists=SharedLists(store),
             files=FileLists(config.files, clock),
             iceberg_files=IcebergFiles(config.files, clock),
-            snapshots=Snapshots(clock),
             metastore=MetastoreLimits(rewrite.metastore, rewrite.quarantine_s, clock),
             gate=CostGate(clock, rewrite.gate_retry_s),
             quarantine=Quarantine(rewrite.quarantine_s, clock),

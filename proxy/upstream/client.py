@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -49,6 +49,8 @@ class Login:
     acts_for: str | None = None
     # The PLAIN response of user and password where it brings more along than these, such as tickets.
     credentials: bytes | None = field(default=None, repr=False)
+    # Settings of the session, beside the database.
+    configuration: Mapping[str, str] = field(default_factory=dict, repr=False)
     # For each call; the server answers every call within a few seconds.
     reply_timeout_s: float = 60.0
 
@@ -107,16 +109,22 @@ class BackendClient:
         finally:
             self._close()
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether the connection is closed, with which the session ends."""
+        return self._link.is_closed
+
+    async def answer(self, query: Query) -> QueryResult:
+        """Run one query in this session. Raises BackendError."""
+        return await answer_query(query, self.session, self._link.ask, self._pool)
+
     async def drive(
         self, generator: Generator[Query, QueryResult, Returned], slots: asyncio.Semaphore | None = None
     ) -> Returned:
         """Run a generator to its end and its queries in this session; a query that needs a slot waits for one."""
 
-        async def answer(query: Query) -> QueryResult:
-            return await answer_query(query, self.session, self._link.ask, self._pool)
-
         async def answer_in_turn(query: Query) -> QueryResult:
-            return await answer_in_slot(query, slots, answer)
+            return await answer_in_slot(query, slots, self.answer)
 
         return await drive(generator, answer_in_turn, self._pool)
 
@@ -126,7 +134,9 @@ class BackendClient:
 
     async def _open_session(self) -> None:
         login = self._login
-        configuration = {"use:database": login.database} if login.database else {}
+        configuration = dict(login.configuration)
+        if login.database:
+            configuration["use:database"] = login.database
         if login.acts_for:
             configuration[PROXY_USER] = login.acts_for
         message = encode_open_session(1, login.user, login.password, configuration)

@@ -44,6 +44,11 @@ class HttpLink:
         self._upstream = _InternalUpstream(connections, self._address, authorization, credentials)
         self._connections = await connections.__aenter__()
 
+    @property
+    def is_closed(self) -> bool:
+        """Never: each call may have a connection of its own, and the session outlives them."""
+        return False
+
     async def check_login(self) -> None:
         """Let the backend check the login now. Raises BackendError."""
         # A call that no server knows: the server checks the credentials, does nothing, and logs nothing.

@@ -16,17 +16,11 @@ FILES = (
 )
 
 
-OWNER = "SELECT current_user()"
-
-
 FACTS = TableFacts((Column("X", "int"), Column("y", "string")), full_name=TableName(("c", "D", "t")))
 
 
 def indexed(files: int = 1, at: int = 5) -> tuple[str, QueryResult]:
     return TABLES, rows(("c.d.t", files, 100, at), ("c.d.other", 3, 30, 1))
-
-
-ANN = (OWNER, rows(("ann",)))
 
 
 class Clock:

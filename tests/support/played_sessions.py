@@ -48,9 +48,6 @@ D = rows(("ds", "string", ""), ("g", "int", ""), *DETAILS)
 DESCRIBE = [("DESCRIBE TABLE EXTENDED `d`", D), ("DESCRIBE TABLE EXTENDED `f`", F)]
 
 
-OWNER = ("SELECT current_user()", rows(("ann",)))
-
-
 # What a server says of its settings where nobody has set any.
 SETTINGS = ("SET", rows())
 
@@ -84,7 +81,7 @@ def played(queries: Queries[T], script: Sequence[tuple[str, QueryResult]]) -> T:
             continue
         assert remaining, f"not in the script: {query.sql}"
         expected, answer = remaining.pop(0)
-        assert query.sql == expected
+        assert query.sql == expected, f"asked: {query.sql}"
 
 
 def begun(queries: Queries[T]) -> Query:

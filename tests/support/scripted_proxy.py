@@ -14,6 +14,7 @@ from proxy.config.endpoints import Listener, Transport, Upstream
 from proxy.operations.dispatch import Dispatch, Outcome, WriteUnderWay
 from proxy.operations.key_check import ASK_FIRST, KeyTerms
 from proxy.operations.query import Query, QueryResult
+from proxy.operations.session_port import KnownState
 from proxy.server import Proxy
 from proxy.statements.statement_class import StatementClass
 from support.server_config import server_config
@@ -39,6 +40,9 @@ class Script:
                 self.results.append((yield query))
         text = self.texts.get(sql, sql)
         return Dispatch(text, may_fall_back=True, on_outcome=lambda outcome: self.outcomes.append((sql, outcome)))
+
+    def known_state(self) -> KnownState | None:
+        return None
 
     def is_quick(self, statement: StatementClass) -> bool:
         return not statement.may_have_a_join

@@ -12,7 +12,7 @@ from proxy.frontend.process_scope import ProcessScope
 from proxy.operations.dispatch import Dispatch, Outcome, Premises, WriteUnderWay
 from proxy.operations.key_check import ASK_FIRST, KeyTerms
 from proxy.operations.query import Query, QueryResult
-from proxy.operations.session_port import SessionOpening, SessionPort
+from proxy.operations.session_port import KnownState, SessionOpening, SessionPort
 from proxy.server import Proxy
 from proxy.statements.statement_class import StatementClass
 from support.relay_dialogue import ACCEPTED, LOGIN, open_session, session_opened
@@ -94,6 +94,9 @@ class Rewriter:
             self.results.append((yield query))
         text = statement.text if self.text is None else self.text
         return Dispatch(text, self.may_fall_back, premises=self.premises, write=self.write, on_outcome=self.ended)
+
+    def known_state(self) -> KnownState | None:
+        return None
 
     def is_quick(self, statement: StatementClass) -> bool:
         return not statement.may_have_a_join

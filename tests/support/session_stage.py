@@ -24,4 +24,4 @@ class Stage:
         self.shared = SharedState.of(Config(rewrite=self.rewrite, shadow=self.shadow), lambda: self.now)
 
     def session(self, owner: str = "ann") -> TextSession:
-        return TextSession(self.shared, SessionOpening(owner=owner))
+        return TextSession(self.shared, SessionOpening(owner=owner, login=owner, user=owner))

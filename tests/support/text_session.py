@@ -10,18 +10,27 @@ from proxy.session.session import Session
 from proxy.session.session_catalog import Queries
 from proxy.session.shared_state import SharedState
 from proxy.statements.statement_class import StatementClass
+from support.own_session_states import OpenStates
 
 
 class TextSession:
-    """A session whose methods take the texts of statements."""
+    """A session whose methods take the texts of statements.
+
+    A client's login is known where its opening says so: then the proxy has a session of its own in each state.
+    """
 
     def __init__(self, shared: SharedState, opening: SessionOpening | None = None) -> None:
+        if not isinstance(shared.own_sessions, OpenStates):
+            shared.own_sessions = OpenStates()
+        self._own_sessions = shared.own_sessions
         self.inner = Session(shared, opening)
 
     def rewrite(self, sql: str, keys: KeyTerms = ASK_FIRST) -> Queries[Dispatch]:
+        self._own_sessions.prepare(self.inner.known_state())
         return self.inner.rewrite(StatementClass(sql), keys)
 
     def explain(self, sql: str, *, run_key_queries: bool) -> Queries[Decision]:
+        self._own_sessions.prepare(self.inner.known_state())
         return self.inner.explain(sql, run_key_queries=run_key_queries)
 
     def is_quick(self, sql: str) -> bool:

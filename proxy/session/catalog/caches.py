@@ -59,6 +59,12 @@ class WeightedLru(Generic[K, W]):
                 _, oldest = self._values.popitem(last=False)
                 self._weight -= oldest.weight
 
+    def drop(self, is_dropped: Callable[[K], bool]) -> None:
+        """Drop the values of these keys."""
+        with self._lock:
+            for key in [key for key in self._values if is_dropped(key)]:
+                self._weight -= self._values.pop(key).weight
+
     def is_under_way(self, key: K) -> bool:
         """Whether somebody is fetching the value of a key at this moment."""
         with self._lock:

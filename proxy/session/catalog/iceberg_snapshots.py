@@ -63,11 +63,16 @@ def scan_sql(name: TableName) -> str:
 
 
 def _scan(name: TableName, settings: CatalogSection, unanswered: NegativeCache) -> _Asking[QueryResult | None]:
-    """The plan of a scan; None where it could not be had recently."""
+    """The plan of a scan; None where it could not be had recently.
+
+    A name is planned in the client's session, which may see a table as it was for a while. A version is the same
+    in each.
+    """
     sql = scan_sql(name)
     if unanswered.holds(sql):
         return None
-    answer = yield Query(sql, SCAN_ROWS_MAX, _PLAN_BYTES_MAX, settings.query_deadline_s)
+    limits = SCAN_ROWS_MAX, _PLAN_BYTES_MAX, settings.query_deadline_s
+    answer = yield Query(sql, *limits, is_for_client=not name.version)
     if not isinstance(answer, Rows):
         unanswered.add(sql)
     return answer

@@ -6,18 +6,20 @@ Clients that open a session for each statement would otherwise pay for the same 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from math import inf
 from threading import Lock
 from typing import Final, Generic, TypeVar
+from uuid import uuid4
 
 from proxy.config.rewriting import CatalogSection
-from proxy.operations.query import NO_TABLES, Query, QueryResult, Rows
+from proxy.operations.session_port import KnownState
 from proxy.session.catalog.caches import NegativeCache
 from proxy.session.catalog.facts_cache import FactsCache
 from proxy.session.catalog.file_index import IndexOverview, last_words
-from proxy.session.catalog.late_answers import UNANSWERED_S, LateNames, is_late
+from proxy.session.catalog.iceberg_snapshots import Snapshots
+from proxy.session.catalog.late_answers import UNANSWERED_S, LateNames
 from proxy.session.catalog.learning import Learning
 from proxy.session.catalog.spark_settings import ServerSettings
 from proxy.session.catalog.split_packing import KnownPackings
@@ -32,8 +34,6 @@ STATES_MAX: Final = 200
 
 # Names of tables that sessions of one state read without a join.
 _TABLE_NAMES_MAX: Final = 2_000
-
-_OWNER_SQL: Final = "SELECT current_user()"
 
 # Time until a key query with too long an answer, or a table without a size, is tried again: tables change.
 _LONG_S: Final = 600.0
@@ -66,6 +66,15 @@ class SessionMetadata:
     learning: Learning
     # Statements whose scans keep their splits: they need not be parsed again to see that.
     ungrouped: NegativeCache
+    # The snapshots that names read.
+    snapshots: Snapshots
+    # The owner of the lists of partitions and files: one session, unless they are asked for in sessions that no
+    # client ever used.
+    list_owner: tuple[str, ...]
+    are_lists_shared: bool
+    # The state of the sessions that use it: it is asked for in the proxy's own session of that state. None where
+    # it is that of one session, which is asked itself.
+    state: bytes | None = None
     # Whether quotes and backslashes mean what they mean by default.
     default_quoting: Expiring[bool] | None = None
     # Settings of the server that decide what names mean, and what a user sees of a table.
@@ -75,8 +84,6 @@ class SessionMetadata:
     table_names: frozenset[str] = frozenset()
     # Iceberg tables that were described, each with whether it has many small files; None until that was asked.
     iceberg_sizes: Mapping[TableName, bool | None] = field(default_factory=dict)
-    # The users that the backend takes the session for; empty where it does not say, None until it was asked.
-    owner: tuple[str, ...] | None = None
     # The tables of the file index; None until it was asked.
     indexed: IndexOverview | None = None
     # By the answers in `iceberg_sizes`, a word of the name of each such table.
@@ -141,18 +148,6 @@ def _words_of(sizes: Mapping[TableName, bool | None], answer: bool | None) -> fr
     return last_words(str(name).lower() for name, found in sizes.items() if found is answer)
 
 
-def owner_of(known: SessionMetadata) -> Generator[Query, QueryResult, tuple[str, ...]]:
-    """The users that the backend takes the session for; empty where it does not say."""
-    if known.owner is None and not known.unanswered.holds(_OWNER_SQL):
-        deadline_s = known.facts.settings.query_deadline_s
-        answer = yield Query(_OWNER_SQL, rows_max=1, bytes_max=65_536, deadline_s=deadline_s, reads=NO_TABLES)
-        if is_late(answer):
-            known.unanswered.add(_OWNER_SQL)
-        else:
-            known.owner = tuple(map(str, answer.rows[0])) if isinstance(answer, Rows) and answer.rows else ()
-    return known.owner or ()
-
-
 class MetadataCache:
     """The metadata of each state of a session (`SessionState.digest`), the most recently used states kept."""
 
@@ -170,8 +165,12 @@ class MetadataCache:
         self._lock = Lock()
         self._states: OrderedDict[bytes, SessionMetadata] = OrderedDict()
 
-    def of_nobody_else(self) -> SessionMetadata:
-        """New metadata, for a session whose state is like that of no other."""
+    def of_nobody_else(self, list_owner: tuple[str, ...] = ()) -> SessionMetadata:
+        """New metadata, for a session that shares its answers with no other.
+
+        Nor does it share lists of partitions and files, unless it is the proxy's own and `list_owner` says whose
+        they are.
+        """
         facts, clock, settings = FactsCache(self.settings, self._clock, self._writes), self._clock, self.settings
         late = LateNames(clock, settings.query_deadline_s, settings.facts_ttl_s)
         return SessionMetadata(
@@ -183,15 +182,24 @@ class MetadataCache:
             packings=KnownPackings(clock),
             learning=Learning(clock),
             ungrouped=NegativeCache(clock, settings.facts_ttl_s),
+            snapshots=Snapshots(clock),
+            list_owner=list_owner or (uuid4().hex,),
+            are_lists_shared=bool(list_owner),
         )
 
-    def of(self, state: bytes) -> SessionMetadata:
-        """The metadata of the sessions of a state."""
+    def of(self, state: KnownState) -> SessionMetadata:
+        """The metadata that the proxy asks for in a session of its own, for all sessions of a state."""
         with self._lock:
-            known = self._states.get(state)
+            known = self._states.get(state.digest)
             if known is None:
-                known = self._states[state] = self.of_nobody_else()
-            self._states.move_to_end(state)
+                known = replace(self.of_nobody_else(state.list_owner), state=state.digest)
+                self._states[state.digest] = known
+            self._states.move_to_end(state.digest)
             if len(self._states) > self._states_max:
                 _ = self._states.popitem(last=False)
             return known
+
+    def kept(self, state: bytes) -> SessionMetadata | None:
+        """The metadata of a state, where there is any."""
+        with self._lock:
+            return self._states.get(state)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from hashlib import sha256
 from math import inf
 from typing import Final
 
 from proxy.operations.dispatch import Outcome, OutcomeKind
+from proxy.operations.session_port import KnownState, SessionOpening, folded
 from proxy.session.consistency.write_fence import CLOSING_S
 from proxy.statements.statement_class import StatementClass, is_search_path_setting
+
+# A session of the proxy's own is brought into a state by so many statements and characters at most. Clients that
+# change more settings than that ask for themselves.
+_STATEMENTS_MAX: Final = 30
+_STATEMENT_CHARS_MAX: Final = 2_000
 
 # The statement may be changing the session yet.
 _UNSEEN: Final = frozenset({OutcomeKind.UNKNOWN, OutcomeKind.LOST})
@@ -23,15 +28,14 @@ class SessionState:
     The same query in two sessions of the same digest has the same answer as long as no table is written.
     """
 
-    def __init__(
-        self,
-        owner: tuple[str, ...],
-        configuration: Mapping[str, str],
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, opened: SessionOpening, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
+        self._opened = opened
+        configuration = opened.configuration
         settings = (text for pair in sorted(configuration.items()) for text in pair)
-        self._digest = _folded(b"", *owner, "", *settings)
+        self._digest = folded(b"", opened.owner, "", *settings)
+        # The statements that were folded into the digest; None where they are too many.
+        self._statements: tuple[str, ...] | None = ()
         # Set by any thread, and never unset.
         self._is_private = False
         self._has_search_path = any(map(is_search_path_setting, configuration))
@@ -46,6 +50,14 @@ class SessionState:
     def digest(self) -> bytes | None:
         """Equal for equal states; None where the state is not known, or is like that of no other session."""
         return None if self._is_private or self._changing else self._digest
+
+    @property
+    def known(self) -> KnownState | None:
+        """The state, where the proxy can bring a session of its own into it."""
+        digest, statements = self.digest, self._statements
+        if digest is None or statements is None or not self._opened.login:
+            return None
+        return KnownState(digest, self._opened, statements)
 
     @property
     def is_changing(self) -> bool:
@@ -89,15 +101,9 @@ class SessionState:
         self._is_private |= outcome.kind is not OutcomeKind.FINISHED
         if outcome.kind in _UNSEEN:
             self._unseen_until = self._clock() + CLOSING_S
-        self._digest = _folded(self._digest, sql)
+        self._digest = folded(self._digest, sql)
+        is_repeatable = self._statements is not None and len(sql) <= _STATEMENT_CHARS_MAX
+        self._statements = (*(self._statements or ()), sql) if is_repeatable else None
+        if self._statements is not None and len(self._statements) > _STATEMENTS_MAX:
+            self._statements = None
         self._changing.discard(change)
-
-
-def _folded(before: bytes, *texts: str) -> bytes:
-    """The digest of an earlier digest and the texts, with the bounds between them."""
-    digest = sha256(before)
-    for text in texts:
-        encoded = text.encode(errors="surrogatepass")
-        digest.update(len(encoded).to_bytes(8))
-        digest.update(encoded)
-    return digest.digest()

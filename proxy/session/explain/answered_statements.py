@@ -14,7 +14,7 @@ import msgspec
 from proxy.operations.dispatch import Dispatch, WriteUnderWay
 from proxy.operations.key_check import ASK_FIRST, KeyTerms
 from proxy.operations.query import Query, QueryResult
-from proxy.operations.session_port import SessionPort
+from proxy.operations.session_port import KnownState, SessionPort
 from proxy.session.decision import Decision
 from proxy.session.explain.partition_plan import ListingSession, partition_plan, plan_lines
 from proxy.session.explain.text import text
@@ -99,6 +99,10 @@ class AnsweringSession:
     def is_quick(self, statement: StatementClass) -> bool:
         """See SessionPort."""
         return self._session.is_quick(statement)
+
+    def known_state(self) -> KnownState | None:
+        """See SessionPort."""
+        return self._session.known_state()
 
     def forward_unchanged(self, statement: StatementClass) -> Dispatch:
         """See SessionPort."""

@@ -25,7 +25,7 @@ from proxy.session.catalog.file_index import (
     tables_query,
 )
 from proxy.session.catalog.late_answers import believed_s
-from proxy.session.catalog.metadata_cache import SessionMetadata, owner_of
+from proxy.session.catalog.metadata_cache import SessionMetadata
 from rewriter import TableFacts
 from rewriter.files.file_index import FileIndex
 
@@ -141,14 +141,14 @@ class FileLists:
         overview, name = known.indexed, name_in_index(facts)
         if overview is None or overview.index != self._settings.index or name not in overview.tables:
             return None
-        fetched = self._fetched.get(_Key(known.owner, name)) if known.owner and name is not None else None
+        fetched = self._fetched.get(_Key(known.list_owner, name)) if name is not None else None
         type_names = {column.name.lower(): column.type_name for column in facts.columns}
         return fetched.index if fetched is not None and fetched.type_names == type_names else None
 
     def is_under_way(self, facts: TableFacts, known: SessionMetadata) -> bool:
         """Whether some session of the same user is fetching the files of a table at this moment."""
-        name, owner = name_in_index(facts), known.owner
-        return bool(owner) and name is not None and self._fetched.is_under_way(_Key(owner or (), name))
+        name = name_in_index(facts)
+        return name is not None and self._fetched.is_under_way(_Key(known.list_owner, name))
 
     def files(self, facts: TableFacts, known: SessionMetadata, due_s: float = 0.0) -> _Asking[FileIndex | None]:
         """The files of a table, or None where they cannot be had now; for `due_s` see `overview`."""
@@ -188,8 +188,7 @@ class FileLists:
         overview = yield from self.overview(known, due_s)
         if name not in overview.tables:
             return None
-        owner = yield from owner_of(known)
-        return (_Key(owner, name), overview) if owner else None
+        return _Key(known.list_owner, name), overview
 
     def _current(self, key: _Key, overview: IndexOverview, type_names: Mapping[str, str]) -> _Fetched | None:
         """The list that was fetched, if it need not be fetched again.

@@ -16,7 +16,7 @@ from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult,
 from proxy.session.catalog.caches import WeightedLru
 from proxy.session.catalog.file_index import IndexedTable
 from proxy.session.catalog.late_answers import believed_s
-from proxy.session.catalog.metadata_cache import SessionMetadata, owner_of
+from proxy.session.catalog.metadata_cache import SessionMetadata
 from rewriter import Plan, TableFacts, TableName
 from rewriter.domains.instants import INSTANT, LOCAL_TIME
 from rewriter.domains.literals import is_data_key_type, key_expression, literal
@@ -82,10 +82,7 @@ class IcebergFiles:
         snapshot_id = facts.iceberg.snapshot_id if facts.iceberg is not None else None
         if snapshot_id is None or table is None or not columns:
             return None
-        owner = yield from owner_of(known)
-        if not owner:
-            return None
-        key = _Key(owner, table, columns)
+        key = _Key(known.list_owner, table, columns)
         listed = self._kept.get(key)
         if listed is not None and self._is_current(listed, snapshot_id):
             return listed.index
@@ -107,10 +104,7 @@ class IcebergFiles:
         table, snapshot_id = facts.full_name, facts.iceberg.snapshot_id if facts.iceberg is not None else None
         if snapshot_id is None or table is None:
             return _UNKNOWN
-        owner = yield from owner_of(known)
-        if not owner:
-            return _UNKNOWN
-        key = _Key(owner, table, ())
+        key = _Key(known.list_owner, table, ())
         listed = self._kept.get(key)
         is_of_snapshot = listed is not None and (listed.index is None or listed.snapshot_id == snapshot_id)
         if listed is not None and is_of_snapshot and self._is_current(listed, snapshot_id):
@@ -131,8 +125,8 @@ class IcebergFiles:
 
     def is_under_way(self, facts: TableFacts, known: SessionMetadata) -> bool:
         """Whether some session of the same user is asking for the small files of a table at this moment."""
-        table, owner = facts.full_name, known.owner
-        return bool(owner) and table is not None and self._kept.is_under_way(_Key(owner or (), table, ()))
+        table = facts.full_name
+        return table is not None and self._kept.is_under_way(_Key(known.list_owner, table, ()))
 
     def _fetched(
         self, table: TableName, columns: tuple[Column, ...]

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from proxy.config.rewriting import CatalogSection
 from proxy.operations.query import Query, QueryResult
+from proxy.session.catalog.caches import WeightedLru
 from proxy.session.catalog.describe import partitions_query, read_partitions
 from proxy.session.catalog.facts_cache import DescribedTable
 from proxy.session.catalog.late_answers import believed_s
-from proxy.session.catalog.metadata_cache import SessionMetadata, owner_of
+from proxy.session.catalog.metadata_cache import SessionMetadata
 from proxy.session.layout.partition_store import ListKey, PartitionStore, ScannedPartitions, StoreWait
 from rewriter import TableKind
 from rewriter.domains.gap_costs import PartitionCosts
@@ -26,13 +28,38 @@ from rewriter.partitions.value_encoding import NotIndexableError
 _COSTS_KEPT_MAX = 64
 # Lists whose number of partitions is kept.
 _COUNTS_KEPT_MAX = 1_000
+# Partitions in the lists of sessions that share theirs with no other, all together: some 100 bytes each.
+_OWN_PARTITIONS_MAX = 500_000
+
+
+@dataclass(frozen=True)
+class _OwnList:
+    """A list that one session asked for itself, and the time until which it is believed."""
+
+    index: PartitionIndex
+    until: float
+
+    @property
+    def weight(self) -> int:
+        """The number of partitions."""
+        return 1 + self.index.count
+
+    @cached_property
+    def costs(self) -> Mapping[str, PartitionCosts]:
+        """The numbers of partitions between its keys, by column."""
+        return partition_costs(self.index)
 
 
 class SharedLists:
-    """Partition lists that all sessions share: the store, and the costs computed from its lists."""
+    """The partition lists of a process: the store, and the costs computed from its lists.
+
+    The store has lists that the proxy asked for in sessions of its own. What a client's session answers is kept
+    beside it, for that session alone.
+    """
 
     def __init__(self, store: PartitionStore | None = None) -> None:
         self.store = store
+        self.own = WeightedLru[ListKey, _OwnList](_OWN_PARTITIONS_MAX)
         self._costs: dict[tuple[ListKey, bytes], Mapping[str, PartitionCosts]] = {}
         self._counts: dict[tuple[ListKey, bytes], int] = {}
 
@@ -40,7 +67,9 @@ class SharedLists:
         """The numbers of partitions between the keys of a list. A new list has a new generation."""
         generation = getattr(index.entries, "generation", b"")
         if not generation:
-            return partition_costs(index)
+            own = self.own.get(key)
+            is_own = own is not None and own.index.entries is index.entries
+            return own.costs if own is not None and is_own else partition_costs(index)
         found = self._costs.get((key, generation))
         if found is None:
             found = partition_costs(index)
@@ -65,6 +94,7 @@ class SharedLists:
 
     def forget(self, names: AbstractSet[str]) -> None:
         """Drop everyone's lists of the tables of these names, in lower case: their partitions may change."""
+        self.own.drop(lambda key: key.name in names)
         if self.store is not None:
             self.store.forget(names)
 
@@ -81,11 +111,10 @@ class PartitionLists:
 
     def ask_ahead(self, tables: Sequence[DescribedTable], known: SessionMetadata) -> None:
         """Begin to look up the lists of several tables that a statement is about to ask for."""
-        if self._shared.store is None or not known.owner:
-            return
+        store = self._store_of(known)
         identities = [table.identity for table in tables if _may_be_listed(table) and table.identity]
-        if len(identities) > 1:
-            self._shared.store.ask_ahead([ListKey(known.owner, identity) for identity in identities])
+        if store is not None and len(identities) > 1:
+            store.ask_ahead([ListKey(known.list_owner, identity) for identity in identities])
 
     def find(
         self, table: DescribedTable, known: SessionMetadata, wait: StoreWait
@@ -93,33 +122,26 @@ class PartitionLists:
         """The list of a table, or None where there is none that can be used. `wait` is that of the statement."""
         if not _may_be_listed(table) or not table.identity:
             return None
-        owner = yield from owner_of(known)
-        if not owner:
-            return None
-        key = ListKey(owner, table.identity)
-        index = self._shared.store.look_up(key, wait) if self._shared.store is not None else None
+        key = ListKey(known.list_owner, table.identity)
+        store = self._store_of(known)
+        index = self._own_list(key) if store is None else store.look_up(key, wait)
         if index is not None and not _is_of(index, table):
             index = None
         if index is None and self._unlisted.get(key, 0.0) <= self._clock():
-            index = yield from self._asked(key, table)
+            index = yield from self._asked(key, table, store)
         return (key, self._shared.counted(key, index)) if index is not None else None
 
-    def scanned(
-        self, table: DescribedTable, known: SessionMetadata, condition: str
-    ) -> Generator[Query, QueryResult, ScannedPartitions | None]:
+    def scanned(self, table: DescribedTable, known: SessionMetadata, condition: str) -> ScannedPartitions | None:
         """The partitions that a filter keeps, where other replicas have the list and this one does not."""
-        store = self._shared.store
+        store = self._store_of(known)
         if store is None or not _may_be_listed(table) or not table.identity:
-            return None
-        owner = yield from owner_of(known)
-        if not owner:
             return None
         try:
             keys = PartitionKeys(*_columns(table))
             plan = plan_scans(read_filter(condition, keys), keys)
         except (FilterError, NotIndexableError):
             return None
-        return store.scan(ListKey(owner, table.identity), keys, plan)
+        return store.scan(ListKey(known.list_owner, table.identity), keys, plan)
 
     def costs(self, key: ListKey, index: PartitionIndex) -> Mapping[str, PartitionCosts]:
         """The numbers of partitions between the keys of a list, by column."""
@@ -143,13 +165,23 @@ class PartitionLists:
     def _at_hand(
         self, table: DescribedTable, known: SessionMetadata, *, or_old: bool = False
     ) -> tuple[ListKey, PartitionIndex] | None:
-        if self._shared.store is None or not known.owner or not table.identity:
+        if not table.identity:
             return None
-        key = ListKey(known.owner, table.identity)
-        index = self._shared.store.get(key, or_old=or_old)
+        key, store = ListKey(known.list_owner, table.identity), self._store_of(known)
+        index = self._own_list(key) if store is None else store.get(key, or_old=or_old)
         return None if index is None or not _is_of(index, table) else (key, index)
 
-    def _asked(self, key: ListKey, table: DescribedTable) -> Generator[Query, QueryResult, PartitionIndex | None]:
+    def _store_of(self, known: SessionMetadata) -> PartitionStore | None:
+        """The store, for sessions whose lists may be shared."""
+        return self._shared.store if known.are_lists_shared else None
+
+    def _own_list(self, key: ListKey) -> PartitionIndex | None:
+        found = self._shared.own.get(key)
+        return found.index if found is not None and found.until > self._clock() else None
+
+    def _asked(
+        self, key: ListKey, table: DescribedTable, store: PartitionStore | None
+    ) -> Generator[Query, QueryResult, PartitionIndex | None]:
         answer = yield partitions_query(table.name, self._settings)
         specs = read_partitions(answer)
         names, types = _columns(table)
@@ -162,8 +194,12 @@ class PartitionLists:
                 self._unlisted.clear()
             self._unlisted[key] = self._clock() + believed_s(answer, self._settings.partitions_ttl_s)
             return None
-        if self._shared.store is not None and self._shared.store.put(key, names, types, specs):
-            return self._shared.store.get(key) or index
+        if len(specs) > self._settings.partitions_max:
+            return index
+        if store is None:
+            self._shared.own.put(key, _OwnList(index, self._clock() + self._settings.partitions_ttl_s))
+        elif store.put(key, names, types, specs):
+            return store.get(key) or index
         return index
 
 

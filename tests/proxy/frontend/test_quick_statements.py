@@ -10,6 +10,7 @@ from proxy.frontend.session_registry import OpenSession
 from proxy.operations.dispatch import Dispatch
 from proxy.operations.key_check import ASK_FIRST, KeyTerms
 from proxy.operations.query import Query, QueryResult
+from proxy.operations.session_port import KnownState
 from proxy.statements.statement_class import StatementClass
 
 JOIN = "SELECT f.id FROM f JOIN d ON f.ds = d.ds"
@@ -75,6 +76,9 @@ def test_a_quick_statement_goes_on_as_the_original_where_its_decision_fails() ->
 
 def test_a_short_statement_that_its_session_has_to_look_into_is_left_to_a_thread() -> None:
     class Indexed(Rewriter):
+        def known_state(self) -> KnownState | None:
+            return None
+
         def is_quick(self, statement: StatementClass) -> bool:
             return "WHERE" not in statement.text
 

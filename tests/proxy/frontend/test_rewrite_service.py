@@ -1,6 +1,7 @@
 """The desk by itself: what it lets go on, when, and for whom."""
 
 import asyncio
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -10,13 +11,15 @@ from support.scripted_session import Rewriter
 from support.session_handles import Elsewhere, session_id
 
 from proxy.frontend import session_order
-from proxy.frontend.rewrite_service import RewriteService
+from proxy.frontend.own_sessions import OwnSessions
+from proxy.frontend.rewrite_service import Caller, RewriteService
 from proxy.frontend.session_registry import SessionRegistry
 from proxy.operations.dispatch import Premises, WriteUnderWay
 from proxy.operations.internal_call import Call
 from proxy.operations.key_check import ASK_FIRST, KeyTerms
 from proxy.operations.session_port import SessionOpening
 from proxy.statements.statement_class import StatementClass
+from proxy.upstream.dialer import Dialer
 
 CHANGE, JOIN, SENT = "USE other", "SELECT 1 FROM a JOIN b ON a.k = b.k", "SELECT 2"
 CONNECTION = "connection 1"
@@ -24,6 +27,9 @@ CONNECTION = "connection 1"
 
 async def ask(_: Call) -> bytes | None:
     return None
+
+
+CALLER = Caller(CONNECTION, ask)
 
 
 class Stage:
@@ -34,14 +40,16 @@ class Stage:
         self.handles = Elsewhere()
         self.sessions = SessionRegistry(lambda _: rewriter, self.handles)
         self.sessions.opened(SESSION, 9, SessionOpening())
-        self.rewrite_service = RewriteService(self.sessions, pool, asyncio.Semaphore(1))
+        self.rewrite_service = RewriteService(
+            self.sessions, pool, asyncio.Semaphore(1), OwnSessions(Dialer(), time.monotonic)
+        )
 
     @property
     def turn(self) -> asyncio.Lock:
         return self.sessions.of(SESSION).turn
 
     async def sent(self, statement: str) -> str:
-        return (await self.rewrite_service.decide(SESSION, StatementClass(statement), ask, CONNECTION)).text
+        return (await self.rewrite_service.decide(SESSION, StatementClass(statement), CALLER)).text
 
 
 @pytest.fixture
@@ -74,7 +82,7 @@ async def test_it_is_refused_there_too_where_it_would_wait_for_too_long(
     monkeypatch.setattr(session_order, "WAIT_S", -1.0)
     stage.rewriter.write = WriteUnderWay()
     stage.handles.roaming.add(session_id())
-    refused = await stage.rewrite_service.decide(SESSION, StatementClass(CHANGE), ask, CONNECTION)
+    refused = await stage.rewrite_service.decide(SESSION, StatementClass(CHANGE), CALLER)
     assert refused.text.startswith("SELECT raise_error(")
     assert not refused.may_fall_back, "its failure is what the client is to see"
 
@@ -118,7 +126,7 @@ async def test_a_text_rests_on_its_session_and_on_that_no_other_process_lets_any
     unchanged = True
     stage = Stage(Rewriter(SENT, may_fall_back=True, premises=Premises(lambda: unchanged)), pool)
     at_once = stage.rewrite_service.decide_now(SESSION, StatementClass(statement), CONNECTION)
-    dispatch = at_once or await stage.rewrite_service.decide(SESSION, StatementClass(statement), ask, CONNECTION)
+    dispatch = at_once or await stage.rewrite_service.decide(SESSION, StatementClass(statement), CALLER)
     assert (dispatch.text, at_once is None) == (SENT, statement == JOIN)
     assert dispatch.premises.is_session_unchanged()
     unchanged = False

@@ -23,7 +23,7 @@ from proxy.session.session import Session
 from proxy.session.shared_state import SharedState
 from proxy.statements.statement_class import StatementClass
 
-from support.played_sessions import LISTED, MANY_KEYS, OWNER  # isort: skip
+from support.played_sessions import LISTED, MANY_KEYS  # isort: skip
 
 FINISHED = Outcome(OutcomeKind.FINISHED, 1.5)
 ANN = SessionOpening({"use:database": "shop"}, "owner", "ann", "10.0.0.1")
@@ -99,7 +99,7 @@ def test_partitions_are_counted_where_their_list_is_at_hand(tmp_path: Path) -> N
         shared = SharedState.of(Config(), lambda: 0.0, store)
         one = TextSession(shared)
         one.inner = Session(shared, ANN, history)
-        many = [*DESCRIBE, MANY_KEYS, OWNER, LISTED]
+        many = [*DESCRIBE, MANY_KEYS, LISTED]
         played(one.rewrite(SQL), many).on_outcome(FINISHED)
         found = written(history)
     fact = next(scan for scan in found.scans if scan.is_fact)
@@ -210,7 +210,7 @@ def test_statements_that_the_proxy_answers_itself_are_kept_as_answered(tmp_path:
     history = history_in(tmp_path)
     one = session(history)
     statement = StatementClass(f"EXPLAIN REWRITE {SQL}")
-    dispatch = played(AnsweringSession(one.inner).rewrite(statement), [*DESCRIBE, KEYS, OWNER, LISTED])
+    dispatch = played(AnsweringSession(one.inner).rewrite(statement), [*DESCRIBE, KEYS, LISTED])
     (running,) = history.state().running
     assert running.is_answered
     dispatch.on_outcome(FINISHED)

@@ -34,7 +34,6 @@ TABLES = (
     "SELECT table_name, count(*), sum(size_bytes), unix_micros(CAST(max(indexed_at) AS TIMESTAMP))"
     " FROM `s`.`files` GROUP BY table_name"
 )
-OWNER = ("SELECT current_user()", rows(("ann",)))
 NAMED = tuple((name, value, "") for name, value in (("Catalog", "c"), ("Database", "d"), ("Table", "t")))
 
 
@@ -77,7 +76,7 @@ def listed(files: int = FILES) -> tuple[str, QueryResult]:
 
 
 # The names of a statement are described in any case: they may be those of views.
-DESCRIBED: Script = [indexed(), T, OWNER]
+DESCRIBED: Script = [indexed(), T]
 BESIDE: Script = [listed(), *PACKED]
 
 
@@ -176,7 +175,7 @@ def test_an_index_that_could_not_be_read_is_asked_again_beside_a_statement(kind:
     assert one.is_quick(PLAIN)
     now = 301.0
     assert not one.is_quick(PLAIN)
-    learn(one, PLAIN, [], [indexed(), T, OWNER, *BESIDE])
+    learn(one, PLAIN, [], [indexed(), T, *BESIDE])
     assert GROUPED in sent(one.rewrite(PLAIN), [])
 
 
@@ -199,7 +198,7 @@ def test_an_iceberg_table_of_small_files_is_read_in_fewer_splits_without_any_ind
     one = of(Config(splits=ON))
     assert sent(one.rewrite(PLAIN), [OF_ICEBERG]) == PLAIN
     name = "`c`.`d`.`t`"
-    asked = [OWNER, summed_up(name, FILES, FILES * 5_000), sized(name, FILES), *PACKED[:-1], PLANNED]
+    asked = [summed_up(name, FILES, FILES * 5_000), sized(name, FILES), *PACKED[:-1], PLANNED]
     learn(one, PLAIN, [], asked)
     assert sent(one.rewrite(PLAIN), []) == "SELECT v FROM (SELECT /*+ COALESCE(100) */ * FROM t) AS t"
 
@@ -207,7 +206,7 @@ def test_an_iceberg_table_of_small_files_is_read_in_fewer_splits_without_any_ind
 def test_the_files_of_an_iceberg_table_of_large_files_are_not_listed() -> None:
     one = of(Config(splits=ON))
     assert sent(one.rewrite(PLAIN), [OF_ICEBERG]) == PLAIN
-    learn(one, PLAIN, [], [OWNER, summed_up("`c`.`d`.`t`", 100, 100 << 30)])
+    learn(one, PLAIN, [], [summed_up("`c`.`d`.`t`", 100, 100 << 30)])
     assert one.is_quick(PLAIN)
 
 
@@ -215,7 +214,7 @@ def test_an_iceberg_table_that_has_got_many_small_files_is_asked_again_in_time()
     now, name = 0.0, "`c`.`d`.`t`"
     one = TextSession(SharedState.of(Config(splits=ON), lambda: now))
     assert sent(one.rewrite(PLAIN), [OF_ICEBERG]) == PLAIN
-    learn(one, PLAIN, [], [OWNER, summed_up(name, 3, 15_000)])
+    learn(one, PLAIN, [], [summed_up(name, 3, 15_000)])
     assert one.is_quick(PLAIN)
     now = 301.0
     assert not one.is_quick(PLAIN)
@@ -228,7 +227,7 @@ def test_an_iceberg_table_that_was_not_told_of_in_time_is_asked_again() -> None:
     now, name = 0.0, "`c`.`d`.`t`"
     one = TextSession(SharedState.of(Config(splits=ON), lambda: now))
     assert sent(one.rewrite(PLAIN), [OF_ICEBERG]) == PLAIN
-    learn(one, PLAIN, [], [OWNER, (summed_up(name, 0, 0)[0], failed(FailureKind.DEADLINE))])
+    learn(one, PLAIN, [], [(summed_up(name, 0, 0)[0], failed(FailureKind.DEADLINE))])
     assert sent(one.rewrite(PLAIN), []) == PLAIN
     assert one.is_quick(PLAIN)
     now = 61.0
@@ -239,9 +238,7 @@ def test_an_iceberg_table_is_not_grouped_by_a_snapshot_that_has_expired() -> Non
     now, name = 0.0, "`c`.`d`.`t`"
     one = TextSession(SharedState.of(Config(splits=ON), lambda: now))
     assert sent(one.rewrite(PLAIN), [OF_ICEBERG]) == PLAIN
-    learn(
-        one, PLAIN, [], [OWNER, summed_up(name, FILES, FILES * 5_000), sized(name, FILES), *PACKED[:-1], PLANNED]
-    )
+    learn(one, PLAIN, [], [summed_up(name, FILES, FILES * 5_000), sized(name, FILES), *PACKED[:-1], PLANNED])
     now = 90.0
     learn(one, PLAIN, [], [OF_ICEBERG])
     assert "COALESCE(100)" in sent(one.rewrite(PLAIN), [])
@@ -287,7 +284,7 @@ def test_a_statement_that_keeps_its_splits_is_not_parsed_over_and_over() -> None
 @pytest.mark.parametrize("index", [indexed(28), indexed(40, 40 << 30)], ids=["few", "large"])
 def test_a_table_of_few_or_large_files_is_left_alone_by_a_look_at_the_text(index: tuple[str, QueryResult]) -> None:
     one = session()
-    assert sent(one.rewrite(PLAIN), [index, T, OWNER]) == PLAIN
+    assert sent(one.rewrite(PLAIN), [index, T]) == PLAIN
     assert one.is_quick(PLAIN)
     assert sent(one.rewrite(PLAIN), []) == PLAIN
 
@@ -318,7 +315,7 @@ def test_where_it_is_not_certain_how_many_tasks_run_at_once_a_plain_scan_is_left
 def test_of_the_sizes_of_few_files_nothing_is_fetched() -> None:
     one = session()
     unusable = (KEYS, failed(FailureKind.REJECTED))
-    assert sent(one.rewrite(JOINED), [D, T, indexed(28), OWNER, unusable]) == JOINED
+    assert sent(one.rewrite(JOINED), [D, T, indexed(28), unusable]) == JOINED
 
 
 def test_where_the_index_has_expired_it_is_asked_again_beside_a_statement_that_names_no_small_files() -> None:
@@ -347,20 +344,20 @@ def test_where_the_index_has_expired_it_is_asked_again_beside_a_statement_that_n
     ids=["by the section", "by the rule", "by its setting"],
 )
 def test_where_it_is_off_a_plain_scan_is_left_alone_by_a_look_at_the_text(one: TextSession) -> None:
-    assert sent(one.rewrite(PLAIN), [indexed(), T, OWNER]) == PLAIN
+    assert sent(one.rewrite(PLAIN), [indexed(), T]) == PLAIN
     assert one.is_quick(PLAIN)
     assert sent(one.rewrite(PLAIN), []) == PLAIN
 
 
 def test_where_keys_are_of_no_use_the_fact_is_read_in_fewer_splits() -> None:
     one, keys = session(), (KEYS, failed(FailureKind.REJECTED))
-    learn(one, JOINED, [D, T, indexed(), OWNER, keys], BESIDE)
+    learn(one, JOINED, [D, T, indexed(), keys], BESIDE)
     assert sent(one.rewrite(JOINED), [keys]) == JOINED.replace("FROM t JOIN", f"FROM {GROUPED} JOIN")
 
 
 def test_where_keys_are_not_worth_asking_for_the_fact_is_read_in_fewer_splits_and_nothing_is_asked() -> None:
     one, tiny = session(), indexed(size_bytes=FILES * 100)
-    learn(one, JOINED, [D, described(FILES * 100), tiny, OWNER], BESIDE)
+    learn(one, JOINED, [D, described(FILES * 100), tiny], BESIDE)
     for number in range(20):
         sql = JOINED.replace("= 1", f"= {number}")
         dispatch = played(one.rewrite(sql), [])
@@ -383,7 +380,7 @@ def test_what_the_gate_leaves_alone_is_read_in_fewer_splits_by_no_keys(*, is_exp
     shared.gate = LeavingGate(clock)
     one = TextSession(shared)
     # Until the index was asked, nothing is known of small files, and the statement does not wait for that.
-    learn(one, JOINED, [], [D, T, indexed(), OWNER, *BESIDE])
+    learn(one, JOINED, [], [D, T, indexed(), *BESIDE])
     if is_explained:
         decision = played(one.explain(JOINED, run_key_queries=True), [])
         assert decision.gate_report is not None

@@ -31,7 +31,6 @@ TABLES = (
     " FROM `s`.`files` GROUP BY table_name"
 )
 INDEXED = (TABLES, rows(("c.d.t", 2, 3_000_000_000, 5)))
-OWNER = ("SELECT current_user()", rows(("ann",)))
 NAMED = tuple((name, value, "") for name, value in (("Catalog", "c"), ("Database", "d"), ("Table", "t")))
 T = ("DESCRIBE TABLE EXTENDED `t`", rows(("x", "int", ""), ("v", "string", ""), *DETAILS, *NAMED))
 FILES_SQL = (
@@ -46,7 +45,7 @@ def a_file(path: str, low: int, high: int) -> tuple[str, int, int, int, str, Non
 
 
 FILES = (FILES_SQL, rows(a_file("file:/t/a", 1, 4), a_file("file:/t/b", 5, 9)))
-ASKED: Script = [INDEXED, T, OWNER, FILES]
+ASKED: Script = [INDEXED, T, FILES]
 HINT = "NOT IN ('file:/t/a|1500000000|7')"
 SMALL = ("DESCRIBE TABLE EXTENDED `d`", rows(("x", "int", ""), ("g", "int", ""), *DETAILS))
 JOINED = "SELECT v FROM t JOIN d ON t.x = d.x WHERE d.g = 1"
@@ -76,7 +75,7 @@ def test_a_filter_that_every_file_may_satisfy_changes_nothing() -> None:
 
 def test_a_join_skips_the_files_without_its_keys() -> None:
     one = session()
-    narrowed = sent(one.rewrite(JOINED), [SMALL, T, INDEXED, OWNER, KEYS, FILES])
+    narrowed = sent(one.rewrite(JOINED), [SMALL, T, INDEXED, KEYS, FILES])
     assert HINT in narrowed
     assert sent(one.rewrite(JOINED), [KEYS]) == narrowed
 
@@ -102,7 +101,7 @@ def test_who_may_not_read_the_index_is_given_no_hints_and_not_asked_again() -> N
 
 def test_where_the_rows_of_a_table_cannot_be_had_its_statements_go_on_as_they_came() -> None:
     one = session()
-    script: Script = [*ASKED[:3], (FILES_SQL, failed(FailureKind.DEADLINE))]
+    script: Script = [*ASKED[:2], (FILES_SQL, failed(FailureKind.DEADLINE))]
     assert sent(one.rewrite(FILTERED), script) == FILTERED
     assert sent(one.rewrite(FILTERED), []) == FILTERED
 
@@ -140,20 +139,20 @@ def test_after_a_write_to_the_table_its_files_are_not_fetched_again() -> None:
 
 def test_file_hints_can_be_switched_off() -> None:
     one = session(rewrite=RewriteSection(rules_off=(Rule.FILE_HINTS, Rule.RANGE_IN)))
-    assert sent(one.rewrite(FILTERED), ASKED[:3]) == FILTERED
+    assert sent(one.rewrite(FILTERED), ASKED[:2]) == FILTERED
 
 
 def test_a_table_that_is_read_in_no_time_is_not_worth_its_index() -> None:
     small = (TABLES, rows(("c.d.t", 2, 3_000, 5)))
-    assert sent(session().rewrite(FILTERED), [small, T, OWNER]) == FILTERED
+    assert sent(session().rewrite(FILTERED), [small, T]) == FILTERED
 
 
 def test_few_small_files_are_not_worth_narrowing_a_filter_that_spark_skips_row_groups_by() -> None:
     small = [(path, 400_000_000, *rest) for path, _, *rest in FILES[1].rows]
     one = session()
-    assert sent(one.rewrite(FILTERED), [*ASKED[:3], (FILES_SQL, rows(*small))]) == FILTERED
+    assert sent(one.rewrite(FILTERED), [*ASKED[:2], (FILES_SQL, rows(*small))]) == FILTERED
     without_gate = session(rewrite=RewriteSection(cost_gate=False))
-    assert "_metadata" in sent(without_gate.rewrite(FILTERED), [*ASKED[:3], (FILES_SQL, rows(*small))])
+    assert "_metadata" in sent(without_gate.rewrite(FILTERED), [*ASKED[:2], (FILES_SQL, rows(*small))])
 
 
 def test_statements_with_filters_alone_are_not_weighed_against_asking_for_keys() -> None:
@@ -178,7 +177,7 @@ def test_explain_counts_the_row_groups_that_are_kept_where_every_file_holds_a_ke
     runs = [{"low": str(low), "high": str(low + 99), "count": 10, "steps": 10} for low in range(0, 1_000, 100)]
     bounds = {"x": {"type": "int", "low": "0", "high": "999", "nulls": 0, "row_groups": runs}}
     files = rows(*((f"file:/t/{name}", 1_500_000_000, 7, 10**7, json.dumps(bounds), None) for name in "ab"))
-    script: Script = [SMALL, T, INDEXED, OWNER, KEYS, (FILES_SQL, files)]
+    script: Script = [SMALL, T, INDEXED, KEYS, (FILES_SQL, files)]
     (scan, _) = view(played(session().explain(JOINED, run_key_queries=True), script)).scans
     assert scan.predicate == "(`x` IN (6, 7) OR typeof(`x`) <> 'int')"
     assert (scan.files.total, scan.files.kept) == (2, 2)
@@ -188,7 +187,7 @@ def test_explain_counts_the_row_groups_that_are_kept_where_every_file_holds_a_ke
 def test_the_text_of_explain_says_how_many_files_are_skipped_instead_of_their_names() -> None:
     names = [*(f"file:/t/{name}" for name in ("a", "it's", "c")), "file:/t/z"]
     files = (FILES_SQL, rows(*(a_file(name, 5 * (name[-1] == "z"), 9 * (name[-1] == "z")) for name in names)))
-    explained = text(view(played(session().explain(FILTERED, run_key_queries=True), [*ASKED[:3], files])))
+    explained = text(view(played(session().explain(FILTERED, run_key_queries=True), [*ASKED[:2], files])))
     assert explained.count("AS STRING)) NOT IN (.. 3 ..)") == 2
     assert "file:/t/" not in explained
     assert "files        1 of 4 kept, 1,500.0 MB of 6,000.0 MB" in explained
@@ -199,7 +198,7 @@ def test_a_file_index_tells_of_partition_columns_too() -> None:
         ("x", "int", ""), ("ds", "string", ""), *PARTITION_INFORMATION, *DETAILS, *NAMED, *IDENTITY[3:]
     )
     one = session()
-    script: Script = [INDEXED, (T[0], partitioned), OWNER, FILES]
+    script: Script = [INDEXED, (T[0], partitioned), FILES]
     assert HINT in sent(one.rewrite("SELECT x FROM t WHERE x = 5 AND ds = 'a'"), script)
 
 

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from proxy.operations.dispatch import Outcome, OutcomeKind
+from proxy.operations.session_port import SessionOpening
 from proxy.session.consistency.session_state import SessionState
 from proxy.session.consistency.session_writes import SessionWrites
 from proxy.session.consistency.write_fence import Fence, LocalWriteLog
@@ -33,11 +34,12 @@ def put(
     asked_at: float = 100.0,
     fence: Fence | None = None,
 ) -> None:
-    cache.put(STATE, question(sql), found, tables=D, asked_at=asked_at, fence=fence or LocalWriteLog().open())
+    fence = fence or LocalWriteLog().open()
+    cache.put(STATE, question(sql), found, asker="one", tables=D, asked_at=asked_at, fence=fence)
 
 
 def get(cache: KeyCache, *, state: bytes = STATE, sql: str = question().sql, since: float = 90.0) -> Keys | None:
-    return cache.get(state, question(sql), asked_since=since)
+    return cache.get(state, question(sql), asker="one", asked_since=since)
 
 
 def test_keys_are_remembered_for_the_same_question_of_the_same_state() -> None:
@@ -47,7 +49,15 @@ def test_keys_are_remembered_for_the_same_question_of_the_same_state() -> None:
     assert get(cache) == keys("a")
     assert get(cache, state=b"another") is None
     assert get(cache, sql="another") is None
-    assert cache.get(STATE, KeySetQuery(question().sql, (KeyColumn("int"),), 5_000), asked_since=90.0) is None
+    of_int = KeySetQuery(question().sql, (KeyColumn("int"),), 5_000)
+    assert cache.get(STATE, of_int, asker="one", asked_since=90.0) is None
+
+
+def test_another_session_uses_them_only_where_it_asks_again() -> None:
+    cache = KeyCache()
+    put(cache, keys("a"))
+    assert cache.get(STATE, question(), asker="other", asked_since=90.0) is None
+    assert cache.likely(STATE, question(), asked_since=90.0) == keys("a")
 
 
 def test_keys_that_are_too_old_for_one_reader_are_there_for_others() -> None:
@@ -123,13 +133,13 @@ def test_threads_may_use_it_at_once() -> None:
     assert len(cache) == 10
 
 
-OWNER = ("me",)
+def opened(owner: str = "me", **settings: str) -> SessionState:
+    configuration = {name.replace("_", ":"): value for name, value in settings.items()}
+    return SessionState(SessionOpening(configuration, owner, owner, login=owner))
 
 
-def after(
-    *statements: str, owner: tuple[str, ...] = OWNER, end: OutcomeKind = OutcomeKind.FINISHED
-) -> SessionState:
-    state = SessionState(owner, {"use:database": "sales"})
+def after(*statements: str, owner: str = "me", end: OutcomeKind = OutcomeKind.FINISHED) -> SessionState:
+    state = opened(owner, use_database="sales")
     for sql in statements:
         tell = state.begin(StatementClass(sql))
         if tell is not None:
@@ -149,15 +159,14 @@ def test_sessions_of_one_user_that_have_set_the_same_are_alike() -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        after(owner=("you",)),
+        after(owner="you"),
         after("SET a=1"),
         after("SET a=1", "SET a=2"),
         after("SET a=2", "SET a=1"),
         after("USE db"),
         after("RESET a"),
-        SessionState(OWNER, {"use:database": "other"}),
-        SessionState(OWNER, {}),
-        SessionState((*OWNER, "use:database", "sales"), {}),
+        opened(use_database="other"),
+        opened(),
     ],
 )
 def test_another_user_another_opening_or_other_settings_are_another_state(other: SessionState) -> None:
@@ -220,3 +229,35 @@ def test_two_settings_at_once_leave_an_unknown_state() -> None:
     assert (state.is_changing, state.digest) == (True, None)
     second(Outcome(OutcomeKind.FINISHED, 1.0))
     assert (state.is_changing, state.digest) == (False, None)
+
+
+def test_a_session_of_the_proxys_own_is_brought_into_a_state_by_what_clients_ran() -> None:
+    known = after("USE db", "SET a=1").known
+    assert known is not None
+    assert known.digest == after("USE db", "SET a=1").digest
+    assert known.statements == ("USE db", "SET a=1")
+    assert after("CREATE TEMPORARY FUNCTION current_user AS 'x'").known is None
+    assert after(*(f"SET a={number}" for number in range(31))).known is None
+    assert after(f"SET a={'x' * 2_000}").known is None
+    assert SessionState(SessionOpening({}, "me")).known is None, "nobody knows who it is"
+
+
+def owner_of(state: SessionState) -> tuple[str, ...]:
+    assert state.known is not None
+    return state.known.list_owner
+
+
+def test_lists_belong_to_a_login_and_whom_it_acts_for_and_its_settings_of_spark() -> None:
+    mine = owner_of(opened())
+    assert mine == owner_of(after()), "a table has the same partitions whatever the current database"
+    assert mine == owner_of(after("USE db"))
+    assert mine == owner_of(
+        SessionState(SessionOpening({"set:hiveconf:hive.server2.x": "1"}, "o", "me", login="me"))
+    )
+    others = [
+        opened("you"),
+        after("SET a=1"),
+        SessionState(SessionOpening({}, "me", user="you", login="me")),
+        SessionState(SessionOpening({"set:hiveconf:spark.sql.catalog.c": "evil"}, "me", "me", login="me")),
+    ]
+    assert len({mine, *map(owner_of, others)}) == 5

@@ -7,7 +7,6 @@ from support.played_sessions import (
     KEY_QUERY,
     KEYS,
     NARROWED,
-    OWNER,
     SETTINGS,
     SQL,
     failed,
@@ -174,9 +173,7 @@ def test_keys_that_a_user_allows_to_be_old_are_not_checked() -> None:
 def test_explain_asks_for_the_keys_of_now(stage: Stage) -> None:
     one = stage.session()
     asked_first(one)
-    explained = played(
-        one.explain(SQL, run_key_queries=True), [OTHER_KEYS, OWNER, ("SHOW PARTITIONS `f`", rows())]
-    )
+    explained = played(one.explain(SQL, run_key_queries=True), [OTHER_KEYS, ("SHOW PARTITIONS `f`", rows())])
     assert explained.rewrite is not None
     assert explained.rewrite.text == NARROWED_TO_B
 

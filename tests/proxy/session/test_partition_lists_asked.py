@@ -1,7 +1,7 @@
 """Statements whose conditions keys do not tell: the session lists the partitions, and asks which of them match."""
 
 import pytest
-from support.played_sessions import DESCRIBE, LISTED, OWNER, failed, of, rows, sent
+from support.played_sessions import DESCRIBE, LISTED, failed, of, rows, sent
 from support.text_session import TextSession
 
 from proxy.config.config import Config
@@ -28,32 +28,31 @@ def session() -> TextSession:
 
 def test_the_partitions_are_listed_once_and_asked_about_for_each_statement() -> None:
     one = session()
-    assert sent(one.rewrite(SQL), [*DESCRIBE, OWNER, TWO, (ASKED, MATCH)]) == WITHOUT_A
-    # Without a store each session lists them anew.
-    assert sent(one.rewrite(SQL), [TWO, (ASKED, MATCH)]) == WITHOUT_A
+    assert sent(one.rewrite(SQL), [*DESCRIBE, TWO, (ASKED, MATCH)]) == WITHOUT_A
+    assert sent(one.rewrite(SQL), [(ASKED, MATCH)]) == WITHOUT_A
 
 
 @pytest.mark.parametrize("answer", [failed(FailureKind.REJECTED), failed(FailureKind.DEADLINE)])
 def test_partitions_that_cannot_be_listed_leave_the_statement_as_it_is(answer: QueryResult) -> None:
-    assert sent(session().rewrite(SQL), [*DESCRIBE, OWNER, (LISTED[0], answer)]) == SQL
+    assert sent(session().rewrite(SQL), [*DESCRIBE, (LISTED[0], answer)]) == SQL
 
 
 @pytest.mark.parametrize(
     "kind", [FailureKind.REJECTED, FailureKind.DEADLINE, FailureKind.BUSY, FailureKind.UNREADABLE]
 )
 def test_a_question_about_partitions_that_fails_leaves_the_statement_as_it_is(kind: FailureKind) -> None:
-    assert sent(session().rewrite(SQL), [*DESCRIBE, OWNER, TWO, (ASKED, failed(kind))]) == SQL
+    assert sent(session().rewrite(SQL), [*DESCRIBE, TWO, (ASKED, failed(kind))]) == SQL
 
 
 def test_partitions_that_match_many_rows_are_asked_about_once_each() -> None:
     distinct = (ASKED.replace("SELECT f.", "SELECT DISTINCT f.", 1), MATCH)
     too_long = (ASKED, failed(FailureKind.TOO_MANY_ROWS))
-    assert sent(session().rewrite(SQL), [*DESCRIBE, OWNER, TWO, too_long, distinct]) == WITHOUT_A
+    assert sent(session().rewrite(SQL), [*DESCRIBE, TWO, too_long, distinct]) == WITHOUT_A
 
 
 def test_where_every_partition_matches_the_statement_stays_as_it_is() -> None:
     every = rows(("a", "string"), ("b", "string"))
-    assert sent(session().rewrite(SQL), [*DESCRIBE, OWNER, TWO, (ASKED, every)]) == SQL
+    assert sent(session().rewrite(SQL), [*DESCRIBE, TWO, (ASKED, every)]) == SQL
 
 
 def test_an_error_that_a_scalar_subquery_may_have_raised_is_left_for_spark_to_report() -> None:
@@ -64,7 +63,6 @@ def test_an_error_that_a_scalar_subquery_may_have_raised_is_left_for_spark_to_re
     )
     script: list[tuple[str, QueryResult]] = [
         *DESCRIBE,
-        OWNER,
         TWO,
         (ASKED, rows()),
         (subquery, failed(FailureKind.REJECTED)),

@@ -1,6 +1,7 @@
 """A session's decisions, as a dialogue: what it asks, what it is answered, what it sends."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from support.played_sessions import (
@@ -11,7 +12,6 @@ from support.played_sessions import (
     LISTED,
     MANY_KEYS,
     NARROWED,
-    OWNER,
     SQL,
     WITHIN,
     D,
@@ -30,6 +30,7 @@ from proxy.config.config import Config
 from proxy.config.rewriting import CatalogSection, RewriteSection
 from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.operations.query import FailureKind, QueryResult, Rows
+from proxy.operations.session_port import SessionOpening
 from proxy.session.decision import Decision
 from proxy.session.explain.text import text
 from proxy.session.explain.view import view
@@ -47,6 +48,9 @@ DISTINCT_KEY_QUERY = KEY_QUERY.replace("SELECT", "SELECT DISTINCT")
 RANGE_QUERY = key_ranges_query(
     source="d", key="d.`ds`", column=KeyColumn("string"), filters=["d.g = 1"], ranges_max=200
 ).sql
+
+
+ANN = SessionOpening(owner="a", user="ann", login="ann")
 
 
 def session(*, enabled: bool = True) -> TextSession:
@@ -218,13 +222,13 @@ def test_a_range_query_that_fails_leaves_the_statement_as_it_is(kind: FailureKin
 
 
 def test_where_many_keys_lie_among_the_partitions_they_are_a_range() -> None:
-    found = sent(session().rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER, LISTED])
+    found = sent(session().rewrite(SQL), [*DESCRIBE, MANY_KEYS, LISTED])
     assert found == NARROWED.replace("`ds` IN ('a')", WITHIN)
 
 
 def test_a_list_of_partitions_that_cannot_be_had_changes_nothing_and_is_not_asked_for_again() -> None:
     one, unlisted = session(), ("SHOW PARTITIONS `f`", failed(FailureKind.DEADLINE))
-    text = sent(one.rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER, unlisted])
+    text = sent(one.rewrite(SQL), [*DESCRIBE, MANY_KEYS, unlisted])
     assert "'2026-01-27', '2026-01-28') OR typeof" in text
     assert sent(one.rewrite(SQL), [MANY_KEYS]) == text
 
@@ -232,21 +236,21 @@ def test_a_list_of_partitions_that_cannot_be_had_changes_nothing_and_is_not_aske
 def test_sessions_of_one_user_share_a_list_until_a_statement_writes_the_table() -> None:
     with open_store(CatalogSection()) as store:
         shared = SharedState.of(Config(), lambda: 0.0, store)
-        one, other = (TextSession(shared) for _ in range(2))
-        narrowed = sent(one.rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER, LISTED])
+        one, other = (TextSession(shared, ANN) for _ in range(2))
+        narrowed = sent(one.rewrite(SQL), [*DESCRIBE, MANY_KEYS, LISTED])
         assert WITHIN in narrowed
-        assert sent(other.rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER]) == narrowed
+        assert sent(other.rewrite(SQL), [MANY_KEYS]) == narrowed
         assert sent(other.rewrite("INSERT INTO x SELECT * FROM f"), []).startswith("INSERT")
         assert sent(one.rewrite(SQL), [MANY_KEYS]) == narrowed
         assert sent(other.rewrite("ALTER TABLE f ADD PARTITION (ds = 'z')"), []).startswith("ALTER")
-        assert sent(one.rewrite(SQL), [MANY_KEYS, LISTED]) == narrowed
+        assert sent(one.rewrite(SQL), [*DESCRIBE, MANY_KEYS, LISTED]) == narrowed
 
 
 def test_a_statement_that_runs_for_hours_keeps_no_room_in_the_store() -> None:
     settings = CatalogSection(store_bytes_max=256 * 1024)
     with open_store(settings) as store:
         of_ann = TextSession(SharedState.of(Config(), lambda: 0.0, store))
-        dispatch = played(of_ann.rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER, LISTED])
+        dispatch = played(of_ann.rewrite(SQL), [*DESCRIBE, MANY_KEYS, LISTED])
         assert WITHIN in dispatch.text
         specs = [f"ds={number}" for number in range(500)]
         replaced = [store.put(ListKey(("bob",), ("f",)), ["ds"], ["string"], specs) for _ in range(50)]
@@ -256,10 +260,11 @@ def test_a_statement_that_runs_for_hours_keeps_no_room_in_the_store() -> None:
 
 def test_another_user_is_not_shown_the_list() -> None:
     with open_store(CatalogSection()) as store:
-        one, other = (TextSession(SharedState.of(Config(), lambda: 0.0, store)) for _ in range(2))
-        _ = sent(one.rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER, LISTED])
-        bob = ("SELECT current_user()", rows(("bob",)))
-        _ = sent(other.rewrite(SQL), [*DESCRIBE, MANY_KEYS, bob, LISTED])
+        shared = SharedState.of(Config(), lambda: 0.0, store)
+        bob, for_bob = SessionOpening(owner="b", user="bob", login="bob"), replace(ANN, owner="c", user="bob")
+        for opening in (ANN, bob, for_bob):
+            _ = sent(TextSession(shared, opening).rewrite(SQL), [*DESCRIBE, MANY_KEYS, LISTED])
+        _ = sent(TextSession(shared, replace(ANN, owner="another backend")).rewrite(SQL), [*DESCRIBE, MANY_KEYS])
 
 
 @pytest.mark.parametrize("kind", list(FailureKind))
@@ -274,7 +279,7 @@ def test_keys_of_another_type_than_they_say_are_not_used(keys: Rows) -> None:
 
 @pytest.mark.parametrize("keys", [rows(("a", "string collate UTF8_LCASE")), rows((1, "int"))])
 def test_for_keys_of_another_type_than_the_catalog_named_the_partitions_are_asked_about(keys: Rows) -> None:
-    listed = [OWNER, (LISTED[0], rows(("ds=a",), ("ds=b",)))]
+    listed = [(LISTED[0], rows(("ds=a",), ("ds=b",)))]
     values = "(VALUES (CAST(NULL AS string)), ('a'), ('b')) AS f(`ds`)"
     asked = f"SELECT f.`ds` AS key, typeof(f.`ds`) AS type FROM {values}, d WHERE (d.g = 1)"
     matches = (f"{asked} AND (f.ds = d.ds) LIMIT 4", rows(("b", "string")))
@@ -323,7 +328,7 @@ def test_the_limits_of_the_configuration_reach_the_queries() -> None:
 
 def explained(*, run_key_queries: bool, partitions: QueryResult) -> Decision:
     keys = [KEYS] if run_key_queries else []
-    script = [*DESCRIBE, *keys, OWNER, ("SHOW PARTITIONS `f`", partitions)]
+    script = [*DESCRIBE, *keys, ("SHOW PARTITIONS `f`", partitions)]
     return played(session().explain(SQL, run_key_queries=run_key_queries), script)
 
 
@@ -343,7 +348,7 @@ def test_explain_counts_the_partitions_that_are_kept() -> None:
 
 
 def test_explain_lists_the_partitions_once_that_its_keys_are_said_by() -> None:
-    script = [*DESCRIBE, MANY_KEYS, OWNER, LISTED]
+    script = [*DESCRIBE, MANY_KEYS, LISTED]
     found = view(played(session().explain(SQL, run_key_queries=True), script))
     assert (found.scans[0].partitions.total, found.scans[0].partitions.kept) == (31, 28)
 

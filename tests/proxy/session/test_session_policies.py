@@ -280,7 +280,7 @@ def test_a_statement_whose_small_side_was_being_written_is_narrowed_as_soon_as_i
     for script in (DESCRIBE, [], []):
         played(one.rewrite(SQL), script).on_outcome(FINISHED)
     writing.on_outcome(FINISHED)
-    explained = view(played(one.explain(SQL, run_key_queries=False), [OWNER, UNLISTED]))
+    explained = view(played(one.explain(SQL, run_key_queries=False), [UNLISTED]))
     assert explained.cost_report == "It ran 3 times as the original in 1.00 s: rewritten, to see what that takes."
     assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
 
@@ -319,7 +319,7 @@ def test_where_nothing_is_rewritten_nothing_is_asked_of_what_is_written() -> Non
 def test_while_its_session_changes_a_name_may_become_that_of_a_view(stage: Stage) -> None:
     one = stage.session()
     _ = played(one.rewrite("CREATE TEMP VIEW x AS SELECT 1"), [])
-    _ = played(one.explain(SQL, run_key_queries=False), [*DESCRIBE, OWNER, UNLISTED])
+    _ = played(one.explain(SQL, run_key_queries=False), [*DESCRIBE, UNLISTED])
     _ = played(one.rewrite("WITH c AS (SELECT 1) DELETE FROM d"), [])
     assert not stage.shared.writes.open().holds([TableName(("any",))])
 
@@ -461,10 +461,12 @@ def test_remembered_keys_are_asked_for_again_once_they_are_too_old() -> None:
     assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
 
 
-def test_remembered_keys_serve_other_sessions_of_the_same_user_alone() -> None:
+def test_remembered_keys_serve_the_session_alone_that_asked_for_them() -> None:
     stage = Stage(rewrite=RewriteSection(key_staleness_s=60))
-    assert sent(stage.session().rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
-    assert sent(stage.session().rewrite(SQL), []) == NARROWED
+    one = stage.session()
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    assert sent(one.rewrite(SQL), []) == NARROWED
+    assert sent(stage.session().rewrite(SQL), [KEYS]) == NARROWED, "nobody knows what was done to the first one"
     assert sent(stage.session("bob").rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
 
@@ -508,7 +510,7 @@ def test_a_session_that_a_very_long_statement_may_have_changed_shares_nothing(st
     assert sent(stage.session().rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
     played(one.rewrite(sql + "1 " * 250_000), []).on_outcome(FINISHED)
     is_set = sql.startswith("SET")
-    asked: list[tuple[str, QueryResult]] = [] if is_set else [*DESCRIBE, KEYS, OWNER, UNLISTED]
+    asked: list[tuple[str, QueryResult]] = [] if is_set else [*DESCRIBE, KEYS, UNLISTED]
     found = view(played(one.explain(SQL, run_key_queries=True), asked))
     assert found.skip_reason == ("SEARCH_PATH" if is_set else None)
 
@@ -584,7 +586,7 @@ def test_a_session_that_another_statement_has_changed_past_it_is_told_anew(stage
 def test_what_is_told_for_an_explanation_while_the_session_changes_is_not_believed(stage: Stage) -> None:
     one = private(stage)
     changing = played(one.rewrite("USE other"), [])
-    _ = played(one.explain(SQL, run_key_queries=False), [*DESCRIBE, OWNER, UNLISTED])
+    _ = played(one.explain(SQL, run_key_queries=False), [*DESCRIBE, UNLISTED])
     changing.on_outcome(FINISHED)
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
@@ -695,7 +697,7 @@ LISTED = ("SHOW PARTITIONS `f`", rows(("ds=a",), ("ds=b",)))
 def test_a_statement_for_which_asking_does_not_pay_is_left_alone_before_anything_is_asked(stage: Stage) -> None:
     one = stage.session()
     # Of 0.8 s narrowed, 0.3 s go to the key query. The third time its fact's partitions are counted.
-    for script in ([SETTINGS, *DESCRIBE, KEYS], [KEYS], [OWNER, LISTED, KEYS]):
+    for script in ([SETTINGS, *DESCRIBE, KEYS], [KEYS], [LISTED, KEYS]):
         dispatch = _slowly(stage, one, script)
         assert dispatch.text == NARROWED
         dispatch.on_outcome(Outcome(OutcomeKind.FINISHED, 0.5))
@@ -710,7 +712,7 @@ def test_a_statement_for_which_asking_does_not_pay_is_left_alone_before_anything
 
 def test_a_statement_that_is_left_alone_is_not_parsed(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     one = stage.session()
-    for script in ([SETTINGS, *DESCRIBE, KEYS], [KEYS], [OWNER, LISTED, KEYS]):
+    for script in ([SETTINGS, *DESCRIBE, KEYS], [KEYS], [LISTED, KEYS]):
         _slowly(stage, one, script).on_outcome(Outcome(OutcomeKind.FINISHED, 0.5))
     monkeypatch.setattr(decision_run, "parse", None)
     for number in (1, 2, 77):
@@ -739,12 +741,11 @@ def _slowly(stage: Stage, session: TextSession, script: Sequence[tuple[str, Quer
 def test_explain_shows_the_reckoning_and_what_would_be_done(stage: Stage) -> None:
     one = stage.session()
     played(one.rewrite(SQL), [*DESCRIBE, KEYS]).on_outcome(Outcome(OutcomeKind.FINISHED, 2.0))
-    found = view(played(one.explain(SQL, run_key_queries=False), [OWNER, UNLISTED]))
+    found = view(played(one.explain(SQL, run_key_queries=False), [UNLISTED]))
     assert found.cost_report is not None
     assert found.cost_report.startswith("It ran once rewritten in 2.00 s")
 
 
-OWNER = ("SELECT current_user()", rows(("ann",)))
 UNLISTED = ("SHOW PARTITIONS `f`", failed(FailureKind.REJECTED))
 
 
@@ -755,7 +756,7 @@ def test_a_statement_that_was_rescued_is_left_alone_for_a_while(stage: Stage) ->
     one = stage.session()
     played(one.rewrite(SQL), [*DESCRIBE, KEYS]).on_outcome(Outcome(OutcomeKind.RECOVERED, 1.0, "no such column"))
     assert sent(one.rewrite(SQL), []) == SQL
-    found = view(played(one.explain(SQL, run_key_queries=False), [OWNER, UNLISTED]))
+    found = view(played(one.explain(SQL, run_key_queries=False), [UNLISTED]))
     assert (found.changed, found.skip_reason) == (False, "QUARANTINED")
     assert len(found.quarantined) == 1
     assert found.quarantined[0].endswith(
@@ -765,7 +766,7 @@ def test_a_statement_that_was_rescued_is_left_alone_for_a_while(stage: Stage) ->
     # It is left alone for another user's statement neither longer nor at all.
     bob = stage.session("bob")
     assert sent(bob.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
-    assert view(played(bob.explain(SQL, run_key_queries=False), [OWNER, UNLISTED])).quarantined == []
+    assert view(played(bob.explain(SQL, run_key_queries=False), [UNLISTED])).quarantined == []
     stage.now = 601.0
     played(one.rewrite("SET starpruner.cost_gate=false"), []).on_outcome(FINISHED)
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED

@@ -19,7 +19,7 @@ ONE = rows(("a",))
 
 
 def query(key: str = "state", *, deadline_s: float = 60.0, is_fresh: Callable[[], bool] = lambda: True) -> Query:
-    return Query("SELECT 1", 1, 1_000, deadline_s, sharing=Sharing(key, is_fresh))
+    return Query("SELECT 1", 1, 1_000, deadline_s, sharing=Sharing(key.encode(), key, is_fresh))
 
 
 class Backend:
@@ -128,7 +128,7 @@ async def test_sessions_that_begin_together_cause_the_questions_of_one() -> None
         return answers[each.sql]
 
     async def narrowed() -> str:
-        session = TextSession(shared, SessionOpening(owner="ann"))
+        session = TextSession(shared, SessionOpening(owner="ann", login="ann"))
         return (await drive(session.rewrite(SQL), lambda each: single_flight.answer(each, backend), pool)).text
 
     with ThreadPoolExecutor(8) as pool:

@@ -3,7 +3,7 @@
 from contextlib import suppress
 
 import pytest
-from support.file_list_answers import ANN, FACTS, FILES, Clock, indexed
+from support.file_list_answers import FACTS, FILES, Clock, indexed
 from support.packing_answers import FILES as PLAN
 from support.packing_answers import SETTINGS as PACKING_SETTINGS
 from support.packing_answers import Clock as PackingClock
@@ -13,7 +13,6 @@ from support.played_sessions import (
     KEYS,
     MANY_KEYS,
     NARROWED,
-    OWNER,
     SETTINGS,
     SQL,
     WITHIN,
@@ -151,7 +150,7 @@ def test_a_late_description_teaches_the_cost_gate_nothing(stage: Stage) -> None:
     for number in (0, 1):
         played(one.rewrite(SQL), unanswered(number)).on_outcome(FINISHED)
     assert sent(one.rewrite(SQL), [*DESCRIBE[1:], KEYS]) == NARROWED
-    found = view(played(one.explain(SQL, run_key_queries=False), [OWNER, PARTITIONS]))
+    found = view(played(one.explain(SQL, run_key_queries=False), [PARTITIONS]))
     assert found.cost_report is not None
     assert found.cost_report.startswith("It was not seen before")
 
@@ -160,20 +159,9 @@ def test_a_late_description_teaches_the_cost_gate_nothing(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("kind", LATE)
-def test_whom_the_server_takes_a_session_for_is_asked_again_after_a_minute(
-    stage: Stage, kind: FailureKind
-) -> None:
-    one = stage.session()
-    assert WITHIN not in sent(one.rewrite(SQL), [*DESCRIBE, MANY_KEYS, (OWNER[0], failed(kind))])
-    assert WITHIN not in sent(one.rewrite(SQL), [MANY_KEYS])
-    stage.now += UNANSWERED_S
-    assert WITHIN in sent(one.rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER, PARTITIONS])
-
-
-@pytest.mark.parametrize("kind", LATE)
 def test_a_late_list_of_partitions_is_asked_for_again_after_a_minute(stage: Stage, kind: FailureKind) -> None:
     one = stage.session()
-    assert WITHIN not in sent(one.rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER, (PARTITIONS[0], failed(kind))])
+    assert WITHIN not in sent(one.rewrite(SQL), [*DESCRIBE, MANY_KEYS, (PARTITIONS[0], failed(kind))])
     stage.now += UNANSWERED_S
     assert WITHIN in sent(one.rewrite(SQL), [*DESCRIBE, MANY_KEYS, PARTITIONS])
 
@@ -188,7 +176,7 @@ def test_a_file_index_that_was_late_is_asked_again_after_a_minute(kind: FailureK
     assert played(lists.files(FACTS, known), [(indexed()[0], failed(kind))]) is None
     assert played(lists.files(FACTS, known), []) is None
     clock.now += UNANSWERED_S
-    assert played(lists.files(FACTS, known), [indexed(), ANN, (FILES, failed(kind))]) is None
+    assert played(lists.files(FACTS, known), [indexed(), (FILES, failed(kind))]) is None
     clock.now += UNANSWERED_S
     assert played(lists.files(FACTS, known), [(FILES, failed(FailureKind.REJECTED))]) is None
     clock.now += UNANSWERED_S

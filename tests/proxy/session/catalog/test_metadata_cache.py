@@ -1,6 +1,7 @@
 """What is kept of answers that sessions of one state share, and for how long."""
 
 from proxy.config.rewriting import CatalogSection
+from proxy.operations.session_port import KnownState, SessionOpening
 from proxy.session.catalog.caches import NegativeCache
 from proxy.session.catalog.metadata_cache import MetadataCache
 
@@ -24,8 +25,10 @@ def test_of_many_queries_the_last_ones_are_remembered() -> None:
 
 def test_of_many_states_those_used_last_are_remembered() -> None:
     knowledge = MetadataCache(CatalogSection(), lambda: 0.0, states_max=2)
-    first, second = knowledge.of(b"1"), knowledge.of(b"2")
-    assert knowledge.of(b"1") is first
-    _ = knowledge.of(b"3")
-    assert knowledge.of(b"1") is first
-    assert knowledge.of(b"2") is not second
+    one, two, three = (KnownState(digest, SessionOpening(login="ann")) for digest in (b"1", b"2", b"3"))
+    first, second = knowledge.of(one), knowledge.of(two)
+    assert knowledge.of(one) is first
+    _ = knowledge.of(three)
+    assert knowledge.of(one) is first
+    assert knowledge.of(two) is not second
+    assert knowledge.kept(b"4") is None

@@ -10,6 +10,7 @@ import pytest
 from proxy.operations.dispatch import Dispatch, WriteUnderWay
 from proxy.operations.key_check import ASK_FIRST, KeyTerms
 from proxy.operations.query import Query, QueryResult
+from proxy.operations.session_port import KnownState
 from proxy.session.decision import Decision
 from proxy.session.explain.answered_statements import AnsweringSession, lines_query, statements_query
 from proxy.session.explain.partition_plan import PartitionPlanView
@@ -63,6 +64,9 @@ class Inner:
     def answer(self, statement: StatementClass, query: str, _deciding_s: float = 0.0) -> Dispatch:
         self.answered.append(statement.text)
         return Dispatch(query)
+
+    def known_state(self) -> KnownState | None:
+        return None
 
     def is_quick(self, statement: StatementClass) -> bool:
         return statement.text == "SELECT 1"

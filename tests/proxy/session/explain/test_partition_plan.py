@@ -6,11 +6,12 @@ from contextlib import ExitStack
 
 import pytest
 from support.hbase_gateway import gateway_in_memory
-from support.played_sessions import DESCRIBE, LISTED, OWNER, Script, played
+from support.played_sessions import DESCRIBE, LISTED, Script, played
 
 from proxy.config.config import Config
 from proxy.config.rewriting import CatalogSection
 from proxy.operations.query import Query, QueryResult
+from proxy.operations.session_port import SessionOpening
 from proxy.session.explain.partition_plan import PartitionPlanView, partition_plan, plan_lines, planned
 from proxy.session.explain.view import CountView
 from proxy.session.layout import hbase_scans
@@ -96,10 +97,13 @@ def test_a_session_does_not_ask_for_a_list_that_another_replica_has_asked_for(
         config = Config(catalog=CatalogSection(store="hbase", store_gateway=f"127.0.0.1:{gateway.port}"))
         one, other = (stack.enter_context(open_store(config.catalog)) for _ in range(2))
         assert isinstance(one, HBasePartitionStore)
-        described: Script = [DESCRIBE[1], OWNER]
+        described: Script = [DESCRIBE[1]]
 
         def plan(store: PartitionStore, text: str, script: Script) -> PartitionPlanView:
-            return played(partition_plan(Session(SharedState.of(config, lambda: 0.0, store)), "f", text), script)
+            # As GET /partitions asks: in a session of the proxy's own.
+            opened = SessionOpening(owner=str(id(store)), user="ann", login="ann")
+            session = Session(SharedState.of(config, lambda: 0.0, store), opened, is_own=True)
+            return played(partition_plan(session, "f", text), script)
 
         january = plan(one, "ds LIKE '2026-01-2%'", [*described, LISTED])
         deadline = time.monotonic() + 20

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 
 import pytest
-from support.file_list_answers import ANN, FACTS, FILES, OWNER, TABLES, Clock, indexed
+from support.file_list_answers import FACTS, FILES, TABLES, Clock, indexed
 from support.played_sessions import failed, played, rows
 
 from proxy.config.rewriting import CatalogSection, FilesSection
@@ -18,7 +18,7 @@ X = {"type": "int", "low": "1", "high": "9", "nulls": 0}
 A_FILE = rows(("file:/t/a", 100, 7, 10, json.dumps({"x": X}), None))
 
 
-FIRST = [indexed(), ANN, (FILES, A_FILE)]
+FIRST = [indexed(), (FILES, A_FILE)]
 _KNOWN = "'type', known.type, 'low', known.low, 'high', known.high, 'nulls', known.nulls"
 BOUNDS_ALONE = FILES.replace(
     "to_json(columns)", f"to_json(transform_values(columns, (name, known) -> named_struct({_KNOWN})))"
@@ -40,8 +40,8 @@ def known(clock: Clock) -> SessionMetadata:
     return a_state(clock)
 
 
-def a_state(clock: Clock) -> SessionMetadata:
-    return MetadataCache(CatalogSection(), clock).of_nobody_else()
+def a_state(clock: Clock, user: str = "ann") -> SessionMetadata:
+    return MetadataCache(CatalogSection(), clock).of_nobody_else((user,))
 
 
 def paths(lists: FileLists, known: SessionMetadata, script: Sequence[tuple[str, QueryResult]]) -> list[str] | None:
@@ -68,14 +68,14 @@ def test_files_that_were_fetched_are_at_hand_for_the_same_user(
 
 
 def test_row_groups_of_very_many_files_are_not_asked_for(lists: FileLists, known: SessionMetadata) -> None:
-    assert paths(lists, known, [indexed(files=2_001), ANN, (BOUNDS_ALONE, A_FILE)]) == ["file:/t/a"]
+    assert paths(lists, known, [indexed(files=2_001), (BOUNDS_ALONE, A_FILE)]) == ["file:/t/a"]
 
 
 def test_an_index_that_is_too_large_with_row_groups_is_fetched_without(
     lists: FileLists, known: SessionMetadata
 ) -> None:
     too_large = (FILES, failed(FailureKind.TOO_MANY_BYTES))
-    assert paths(lists, known, [*FIRST[:2], too_large, (BOUNDS_ALONE, A_FILE)]) == ["file:/t/a"]
+    assert paths(lists, known, [*FIRST[:1], too_large, (BOUNDS_ALONE, A_FILE)]) == ["file:/t/a"]
     assert paths(lists, known, []) == ["file:/t/a"]
 
 
@@ -104,8 +104,8 @@ def test_of_any_other_table_nothing_is_fetched(
 
 
 def test_any_column_may_be_indexed_until_the_files_say_which_are(lists: FileLists, known: SessionMetadata) -> None:
-    assert played(lists.columns(FACTS, known), FIRST[:2]) == ("X", "y")
-    _ = paths(lists, known, FIRST[2:])
+    assert played(lists.columns(FACTS, known), FIRST[:1]) == ("X", "y")
+    _ = paths(lists, known, FIRST[1:])
     assert played(lists.columns(FACTS, known), []) == ("X",)
 
 
@@ -126,7 +126,7 @@ def test_rows_that_another_session_fetched_since_are_not_fetched_again(
     _ = paths(lists, known, FIRST)
     clock.now = 200.0
     changed = (FILES, rows(("file:/t/b", 100, 7, 10, None, None)))
-    assert paths(lists, a_state(clock), [indexed(at=6), ANN, changed]) == ["file:/t/b"]
+    assert paths(lists, a_state(clock), [indexed(at=6), changed]) == ["file:/t/b"]
     assert paths(lists, known, []) == ["file:/t/b"]
 
 
@@ -144,15 +144,26 @@ def test_sessions_of_one_user_share_what_was_fetched(
     lists: FileLists, known: SessionMetadata, clock: Clock
 ) -> None:
     _ = paths(lists, known, FIRST)
-    assert paths(lists, a_state(clock), [indexed(), ANN]) == ["file:/t/a"]
+    assert paths(lists, a_state(clock), [indexed()]) == ["file:/t/a"]
 
 
 def test_what_one_user_may_read_another_one_may_not(
     lists: FileLists, known: SessionMetadata, clock: Clock
 ) -> None:
     _ = paths(lists, known, FIRST)
-    bob = (OWNER, rows(("bob",)))
-    assert paths(lists, a_state(clock), [indexed(), bob, (FILES, failed(FailureKind.REJECTED))]) is None
+    bobs = a_state(clock, "bob")
+    assert paths(lists, bobs, [indexed(), (FILES, failed(FailureKind.REJECTED))]) is None
+
+
+def test_a_session_that_a_client_may_have_bent_fetches_for_itself_alone(
+    lists: FileLists, known: SessionMetadata, clock: Clock
+) -> None:
+    _ = paths(lists, known, FIRST)
+    one, other = (MetadataCache(CatalogSection(), clock).of_nobody_else() for _ in range(2))
+    bent = rows(("file:/t/b", 100, 7, 10, None, None))
+    assert paths(lists, one, [indexed(), (FILES, bent)]) == ["file:/t/b"]
+    assert paths(lists, known, []) == ["file:/t/a"]
+    assert paths(lists, other, FIRST) == ["file:/t/a"]
 
 
 def test_who_may_not_read_the_index_is_not_asked_again_for_a_while(
@@ -171,7 +182,7 @@ def test_rows_that_cannot_be_had_are_not_asked_for_again_for_a_while(
     tries = [(FILES, failed(kind))]
     if kind is FailureKind.TOO_MANY_BYTES:
         tries.append((BOUNDS_ALONE, failed(kind)))
-    assert paths(lists, known, [*FIRST[:2], *tries]) is None
+    assert paths(lists, known, [*FIRST[:1], *tries]) is None
     assert paths(lists, known, []) is None
     assert played(lists.columns(FACTS, known), []) == ()
     clock.now = 301.0
@@ -191,7 +202,7 @@ def test_of_many_tables_those_used_last_are_kept(known: SessionMetadata, clock: 
     assert paths(lists, known, FIRST) == ["file:/t/a"]
     assert played(lists.files(other, known), [of_other]) is not None
     assert played(lists.files(other, known), []) is not None
-    assert paths(lists, known, FIRST[2:]) == ["file:/t/a"]
+    assert paths(lists, known, FIRST[1:]) == ["file:/t/a"]
     assert played(lists.files(other, known), [of_other]) is not None
 
 
@@ -206,7 +217,7 @@ def test_while_one_session_fetches_rows_others_go_on_without(
 ) -> None:
     other = a_state(clock)
     for state in (known, other):
-        _ = played(lists.columns(FACTS, state), [indexed(), ANN])
+        _ = played(lists.columns(FACTS, state), [indexed()])
     fetching = begun(lists.files(FACTS, known))
     assert paths(lists, other, []) is None
     fetching.close()
@@ -227,8 +238,7 @@ def test_the_bounds_of_the_configuration_reach_the_queries(known: SessionMetadat
     settings = FilesSection(index="c.s.files", query_deadline_s=3.0, files_max=7, fetch_bytes_max=2048)
     queries = FileLists(settings, clock).files(FACTS, known)
     assert "FROM `c`.`s`.`files` GROUP" in next(queries).sql
-    _ = queries.send(rows(("c.d.t", 1, 100, 5)))
-    asked = queries.send(rows(("ann",)))
+    asked = queries.send(rows(("c.d.t", 1, 100, 5)))
     assert (asked.rows_max, asked.bytes_max, asked.deadline_s, asked.needs_slot) == (7, 2048, 3.0, True)
 
 

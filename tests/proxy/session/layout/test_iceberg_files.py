@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from support.iceberg_answers import DAYS_SNAPSHOT, described, rows
 from support.iceberg_file_answers import FILES_SQL, OF_K, a_file
-from support.played_sessions import OWNER, Script, failed, played
+from support.played_sessions import Script, failed, played
 
 from proxy.config.rewriting import CatalogSection, FilesSection
 from proxy.operations.query import FailureKind
@@ -35,7 +35,7 @@ def known() -> SessionMetadata:
 
 def test_bounds_of_texts_are_left_out_where_they_cannot_be_told() -> None:
     assert FACTS is not None
-    script: Script = [OWNER, (WITH_TEXTS, failed(FailureKind.REJECTED)), (FILES_SQL, FOUND)]
+    script: Script = [(WITH_TEXTS, failed(FailureKind.REJECTED)), (FILES_SQL, FOUND)]
     index = played(IcebergFiles(FilesSection(), clock).files(FACTS, {"k", "U"}, known()), script)
     assert index is not None
     assert [len(index.files), sorted(index.type_names)] == [2, ["k"]]
@@ -44,14 +44,14 @@ def test_bounds_of_texts_are_left_out_where_they_cannot_be_told() -> None:
 def test_what_takes_too_long_or_is_too_much_is_not_tried_with_less() -> None:
     assert FACTS is not None
     for kind in (FailureKind.DEADLINE, FailureKind.TOO_MANY_ROWS):
-        script: Script = [OWNER, (WITH_TEXTS, failed(kind))]
+        script: Script = [(WITH_TEXTS, failed(kind))]
         assert played(IcebergFiles(FilesSection(), clock).files(FACTS, {"k", "u"}, known()), script) is None
 
 
 def test_what_cannot_be_told_of_texts_alone_is_not_tried_again() -> None:
     assert FACTS is not None
     of_u = FILES_SQL.replace("`k`", "`u`").replace("'k'", "'u'").replace("'int'", "'string'")
-    script: Script = [OWNER, (of_u, failed(FailureKind.REJECTED))]
+    script: Script = [(of_u, failed(FailureKind.REJECTED))]
     assert played(IcebergFiles(FilesSection(), clock).files(FACTS, {"u"}, known()), script) is None
 
 
@@ -72,7 +72,7 @@ def test_files_that_were_not_told_in_time_are_asked_for_again_after_a_minute(
     assert FACTS is not None
     now, state = [0.0], known()
     files = IcebergFiles(FilesSection(), lambda: now[0])
-    assert played(files.files(FACTS, {"k"}, state), [OWNER, (FILES_SQL, failed(kind))]) is None
+    assert played(files.files(FACTS, {"k"}, state), [(FILES_SQL, failed(kind))]) is None
     now[0] = asked_after_s - 1.0
     assert played(files.files(FACTS, {"k"}, state), []) is None
     now[0] = asked_after_s

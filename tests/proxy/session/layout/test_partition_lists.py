@@ -27,7 +27,7 @@ SALES = DescribedTable(
 
 @pytest.fixture
 def known() -> SessionMetadata:
-    return MetadataCache(CatalogSection(), lambda: 0.0).of_nobody_else()
+    return MetadataCache(CatalogSection(), lambda: 0.0).of_nobody_else(("someone",))
 
 
 @pytest.fixture
@@ -39,8 +39,7 @@ def lists() -> Iterator[PartitionLists]:
 
 def listed(lists: PartitionLists, known: SessionMetadata, *partitions: str) -> None:
     asking = lists.find(SALES, known, StoreWait(1.0))
-    assert next(asking).sql == "SELECT current_user()"
-    asking.send(rows("someone"))
+    assert next(asking).sql == "SHOW PARTITIONS `sales`"
     with pytest.raises(StopIteration):
         asking.send(rows(*partitions))
 
@@ -70,7 +69,7 @@ def rest(lists: PartitionLists, known: SessionMetadata, table: DescribedTable = 
         query = next(asking)
         while True:
             asked.append(query.sql)
-            query = asking.send(rows("someone") if "current_user" in query.sql else rows("ds=2026-01-01"))
+            query = asking.send(rows("ds=2026-01-01"))
     except StopIteration:
         return asked
 
@@ -81,8 +80,8 @@ def test_a_list_that_one_replica_asked_for_is_not_asked_for_by_another() -> None
         one, other = (stack.enter_context(open_store(section)) for _ in range(2))
         assert SALES.identity is not None
         key = ListKey(("someone",), SALES.identity)
-        known = MetadataCache(section, lambda: 0.0).of_nobody_else()
-        assert len(rest(PartitionLists(SharedLists(one), section, lambda: 0.0), known)) == 2
+        known = MetadataCache(section, lambda: 0.0).of_nobody_else(("someone",))
+        assert len(rest(PartitionLists(SharedLists(one), section, lambda: 0.0), known)) == 1
         deadline = time.monotonic() + 20
         while other.look_up(key, StoreWait(1.0)) is None:
             assert time.monotonic() < deadline
@@ -97,7 +96,7 @@ def test_a_filter_is_answered_by_scans_of_a_list_that_another_replica_asked_for(
             PartitionLists(SharedLists(stack.enter_context(open_store(section))), section, lambda: 0.0)
             for _ in range(2)
         )
-        known = MetadataCache(section, lambda: 0.0).of_nobody_else()
+        known = MetadataCache(section, lambda: 0.0).of_nobody_else(("someone",))
         listed(one, known, "ds=2026-01-01", "ds=2026-01-02", "ds=2026-01-03")
         deadline = time.monotonic() + 20
         while (found := scanned(other, known, "ds > '2026-01-02'")) is None:
@@ -114,10 +113,7 @@ def scanned(
     lists: PartitionLists, known: SessionMetadata, condition: str, table: DescribedTable = SALES
 ) -> ScannedPartitions | None:
     """The answer of scans, for which nothing is asked."""
-    with pytest.raises(StopIteration) as end:
-        next(lists.scanned(table, known, condition))
-    found: ScannedPartitions | None = end.value.value
-    return found
+    return lists.scanned(table, known, condition)
 
 
 def test_a_store_that_shares_nothing_is_not_scanned(lists: PartitionLists, known: SessionMetadata) -> None:
@@ -131,3 +127,28 @@ def test_a_list_of_other_columns_is_not_used(lists: PartitionLists, known: Sessi
     assert rest(lists, known) == []
     facts = TableFacts((TableColumn("id", "int"), TableColumn("ds", "date")), ("ds",))
     assert len(rest(lists, known, DescribedTable(SALES.name, facts, SALES.identity))) == 1
+
+
+def test_what_a_clients_session_lists_is_kept_for_that_session_alone(
+    lists: PartitionLists, known: SessionMetadata
+) -> None:
+    one, other = (MetadataCache(CatalogSection(), lambda: 0.0).of_nobody_else() for _ in range(2))
+    listed(lists, one, "ds=2026-01-01")
+    assert lists.count(SALES, one) == 1
+    assert rest(lists, one) == []
+    assert (lists.count(SALES, other), lists.count(SALES, known)) == (None, None)
+    assert rest(lists, other) == rest(lists, known) == ["SHOW PARTITIONS `sales`"]
+
+
+def test_a_clients_own_list_is_dropped_by_a_write_and_expires() -> None:
+    now = 0.0
+    shared, settings = SharedLists(None), CatalogSection()
+    lists = PartitionLists(shared, settings, lambda: now)
+    own = MetadataCache(settings, lambda: now).of_nobody_else()
+    listed(lists, own, "ds=2026-01-01")
+    shared.forget({"other"})
+    assert rest(lists, own) == []
+    shared.forget({"sales"})
+    assert len(rest(lists, own)) == 1
+    now += settings.partitions_ttl_s
+    assert len(rest(lists, own)) == 1

@@ -1,0 +1,190 @@
+"""The proxy's own sessions of one state: opened as the clients' were, by their credentials, and used by none."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol, TypeAlias
+
+from proxy.backends.pool import Lease
+from proxy.operations.query import NO_TABLES, FailureKind, Query, QueryFailed, QueryResult, Rows
+from proxy.operations.session_port import KnownState
+from proxy.upstream.client import BackendClient, Login
+from proxy.upstream.dialer import Dialer
+from proxy.upstream.errors import BackendError
+
+# Questions of one state at once: those of a dashboard that has just been opened.
+AT_ONCE_MAX: Final = 3
+# A statement that sets something takes milliseconds.
+_STATEMENT_S: Final = 10.0
+_STATEMENT_BYTES_MAX: Final = 65_536
+
+
+@dataclass(frozen=True)
+class Access:
+    """The login of a client, by which the proxy opens sessions of its own."""
+
+    # The PLAIN response, perhaps with tickets.
+    credentials: bytes = field(repr=False)
+    # A lease for a connection to the client's backend; None where that is full.
+    lease: Callable[[], Lease | None]
+
+
+class Client(Protocol):
+    """A session at a backend, on a connection of its own: a `BackendClient`."""
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the session has ended."""
+        ...
+
+    async def answer(self, query: Query) -> QueryResult:
+        """Run one query. Raises BackendError."""
+        ...
+
+
+Connect: TypeAlias = Callable[[Login], AbstractAsyncContextManager[Client]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Session:
+    client: Client
+    lease: Lease
+    resources: AsyncExitStack
+
+
+class StateSessions:
+    """The sessions of one state: one, and more while several questions are asked at once."""
+
+    def __init__(
+        self,
+        state: KnownState,
+        access: Access,
+        dialer: Dialer,
+        clock: Callable[[], float],
+        connect: Connect = BackendClient,
+    ) -> None:
+        self.state = state
+        self._access = access
+        self._dialer = dialer
+        self._clock = clock
+        self._connect = connect
+        self._turns = asyncio.Semaphore(AT_ONCE_MAX)
+        self._idle: list[_Session] = []
+        # Questions that are asked, or wait for their turn.
+        self._asked = 0
+        self._is_ended = False
+        self._closing: set[asyncio.Task[None]] = set()
+        self.used_at = clock()
+
+    @property
+    def is_unused(self) -> bool:
+        """True if a session is open, and no question is under way."""
+        return bool(self._idle) and not self._asked
+
+    def is_at(self, backend: str | None) -> bool:
+        """True if they are at that backend; None stands for any."""
+        return backend is None or self.state.opened.backend == backend
+
+    @property
+    def is_draining(self) -> bool:
+        """True if the backend is to lose its connections."""
+        return any(not session.lease.takes_sessions for session in self._idle)
+
+    async def open(self) -> None:
+        """Open the first session. Raises BackendError."""
+        self._give_back(await self._opened())
+
+    async def answer(self, query: Query) -> QueryResult:
+        """Ask in one of the sessions. Raises BackendError where that is lost, or none can be had."""
+        started = self.used_at = self._clock()
+        self._asked += 1
+        try:
+            async with asyncio.timeout(query.deadline_s):
+                await self._turns.acquire()
+        except TimeoutError:
+            self._asked -= 1
+            return QueryFailed(FailureKind.BUSY, "the proxy's own sessions are busy", self._clock() - started)
+        try:
+            session = await self._taken()
+            left_s = max(0.0, query.deadline_s - (self._clock() - started))
+            try:
+                answer = await session.client.answer(replace(query, deadline_s=left_s))
+            except BaseException:
+                self._close(session)
+                raise
+            self._give_back(session)
+            return answer
+        finally:
+            self._asked -= 1
+            self.used_at = self._clock()
+            self._turns.release()
+
+    def end(self) -> None:
+        """Free the slots of the idle sessions, and close all as soon as they are idle."""
+        self._is_ended = True
+        while self._idle:
+            session = self._idle.pop()
+            session.lease.release()
+            self._close(session)
+
+    async def closed(self) -> None:
+        """Wait until those are closed that were to be."""
+        while self._closing:
+            await asyncio.wait(self._closing)
+
+    async def _taken(self) -> _Session:
+        while self._idle:
+            session = self._idle.pop()
+            if not session.client.is_closed:
+                return session
+            self._close(session)
+        return await self._opened()
+
+    def _give_back(self, session: _Session) -> None:
+        """Keep a session for the next question: one, and as many as there are questions that wait."""
+        if self._is_ended or len(self._idle) >= max(1, self._asked - 1):
+            self._close(session)
+        else:
+            self._idle.append(session)
+
+    def _close(self, session: _Session) -> None:
+        closing = asyncio.get_running_loop().create_task(_closed(session))
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
+
+    async def _opened(self) -> _Session:
+        lease = self._access.lease()
+        if lease is None:
+            raise BackendError("the backend has no room for a session of the proxy's own")
+        opened = self.state.opened
+        login = Login(
+            lease.address,
+            opened.named or opened.login,
+            "",
+            None,
+            self._dialer,
+            credentials=self._access.credentials,
+            configuration=opened.configuration,
+        )
+        async with AsyncExitStack() as resources:
+            _ = resources.callback(lease.release)
+            client = await resources.enter_async_context(self._connect(login))
+            for sql in self.state.statements:
+                await _execute(client, sql)
+            return _Session(client, lease, resources.pop_all())
+
+
+async def _execute(client: Client, sql: str) -> None:
+    """Execute a statement that changes the session. Raises BackendError."""
+    answer = await client.answer(Query(sql, 100, _STATEMENT_BYTES_MAX, _STATEMENT_S, reads=NO_TABLES))
+    if not isinstance(answer, Rows):
+        # Without its words: they quote the statement, which may hold a password.
+        raise BackendError(f"a statement that changes the session failed ({answer.kind.value})")
+
+
+async def _closed(session: _Session) -> None:
+    with suppress(BackendError, TimeoutError, OSError):
+        await session.resources.aclose()
