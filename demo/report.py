@@ -138,7 +138,7 @@ Try it: both servers stay up until Ctrl-C. The times below include whatever you 
     any client  EXPLAIN REWRITE {EXAMPLE}
                 SHOW STARPRUNER STATEMENTS
     command     starpruner explain --backend {server} "{EXAMPLE}"
-    HTTP        curl -u demo:demo -d '{{"sql": "{EXAMPLE}"}}' {admin_url}/explain
+    HTTP        curl -u demo:demo --json '{{"sql": "{EXAMPLE}"}}' {admin_url}/explain
   What runs     starpruner top --user demo --admin {admin_url}
   Metrics       {admin_url}/metrics
 """

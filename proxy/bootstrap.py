@@ -12,11 +12,11 @@ from functools import partial
 from typing import Any, TypeVar
 
 import click
-from aiohttp import web
 from msgspec.structs import replace
 
 from proxy.admin.app import application
 from proxy.admin.explain_endpoint import ExplainRequest, explain_as_user, logged_in
+from proxy.admin.listening import AdminPort
 from proxy.advice.advise import AdviceRequest, advise
 from proxy.advice.recorded import HistoryMissingError
 from proxy.advice.report import Advice
@@ -155,8 +155,8 @@ async def _serve_with(  # noqa: PLR0913, PLR0917 - the parts of a process
         slots=proxy.slots,
         readiness=readiness(config, backends, stop.stopping.is_set),
     )
-    runner = web.AppRunner(admin, handle_signals=False, access_log=None)
-    await runner.setup()
+    admin_port = AdminPort(admin)
+    await admin_port.setup()
     try:
         await proxy.start()
         maintenance.start()
@@ -166,13 +166,10 @@ async def _serve_with(  # noqa: PLR0913, PLR0917 - the parts of a process
         shared.metrics.watch_history(history)
         shared.metrics.watch_memory(partial(_memory_shortages, shared, proxy))
         history.start()
-        site = _admin_site(runner, config, shares_port=role.process.shares_ports)
-        await site.start()
+        await admin_port.start(address(config.admin.listen), shares_port=role.process.shares_ports)
         if registered is not None:
             registered.start()
-        role.report_listening(
-            lambda: _ready_line(config, proxy.ports, runner.addresses[0][1], backends.display_name)
-        )
+        role.report_listening(lambda: _ready_line(config, proxy.ports, admin_port.port, backends.display_name))
         _spare_collector()
         await stop.stopping.wait()
         if registered is not None:
@@ -181,7 +178,7 @@ async def _serve_with(  # noqa: PLR0913, PLR0917 - the parts of a process
     finally:
         await maintenance.close()
         await proxy.close(at_once=stop.at_once.is_set())
-        await runner.cleanup()
+        await admin_port.close()
         await asyncio.to_thread(history.close)
         await role.stop()
 
@@ -203,11 +200,6 @@ def _reload(proxy: Proxy, shared: SharedState, maintenance: Maintenance, read: C
 
 def _session(shared: SharedState, history: History, opened: SessionOpening) -> AnsweringSession:
     return AnsweringSession(Session(shared, opened, history))
-
-
-def _admin_site(runner: web.AppRunner, config: Config, *, shares_port: bool) -> web.TCPSite:
-    admin = address(config.admin.listen)
-    return web.TCPSite(runner, admin.host, admin.port, reuse_port=shares_port or None)
 
 
 def _spare_collector() -> None:

@@ -27,6 +27,7 @@ from proxy.frontend.process_scope import ProcessScope
 from proxy.frontend.rewrite_service import RewriteService, tell_outcome
 from proxy.frontend.session_registry import SessionRegistry
 from proxy.http.listeners import Listeners
+from proxy.net.newcomers import Newcomers
 from proxy.net.own_host import own_host
 from proxy.net.reply_room import ReplyRoom
 from proxy.net.tls import Certificates
@@ -125,6 +126,7 @@ class Proxy:
             backends,
             self.memory,
             {listener: config.client_logins(listener, own_host()) for listener in self._listeners},
+            {listener: Newcomers(time.monotonic) for listener in self._listeners},
         )
         self._http = Listeners(self._context)
         self._accepted = 0
@@ -246,10 +248,16 @@ class Proxy:
     def _refusal(self) -> str | None:
         """The sentence that refuses a new connection; None where there is room for it."""
         limit = self._connections_max
-        if len(self._connections) + self._process.connections_elsewhere() >= limit:
+        is_full = len(self._connections) + self._process.connections_elsewhere() >= limit
+        if is_full and not self._end_silent():
             limits = "connections_max, or as many as its memory has room for"
             return f"Starpruner serves {limit} connections already ({limits}); try again later"
         return SENTENCE if self.memory.is_full() else None
+
+    def _end_silent(self) -> bool:
+        """Make room: end a client that has connected and sends no login. False if there is none."""
+        shaking = (server.handshakes for server in self._servers if isinstance(server, TlsServer))
+        return any(newcomers.end_silent() for newcomers in (*self._context.newcomers.values(), *shaking))
 
     def reload_certificates(self) -> None:
         """Read the TLS files again, for new connections."""

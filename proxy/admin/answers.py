@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
+from math import ceil
 from typing import Final
 
 import msgspec
@@ -27,6 +28,26 @@ _HEADERS: Final = {
     # Statements stay out of the browser's cache; the style sheet says otherwise of itself.
     "Cache-Control": "no-store",
 }
+
+
+class Refusal(Exception):  # noqa: N818 - it is no fault
+    """A request is not answered. The message is a sentence for the user."""
+
+    def __init__(self, status: HTTPStatus, sentence: str, wait_s: float = 0.0) -> None:
+        """After `wait_s` seconds another try may do better."""
+        super().__init__(sentence)
+        self.status = status
+        self.wait_s = wait_s
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers that go with the status."""
+        headers = {}
+        if self.status is HTTPStatus.UNAUTHORIZED:
+            headers["WWW-Authenticate"] = 'Basic realm="starpruner", charset="UTF-8"'
+        if self.wait_s:
+            headers["Retry-After"] = str(ceil(self.wait_s))
+        return headers
 
 
 class ErrorAnswer(msgspec.Struct):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import time
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
+from socket import gethostname
 from typing import Final, TypeVar
 
 import msgspec
@@ -16,8 +18,9 @@ from aiohttp.typedefs import Middleware
 from proxy.admin import backends_endpoint as backend_routes
 from proxy.admin import quarantine_endpoint as quarantine_routes
 from proxy.admin import statements_endpoint as statement_routes
-from proxy.admin.answers import Handler, add_headers, error_answer, json_answer, wants_html
-from proxy.admin.basic_login import BasicLogin, basic_login
+from proxy.admin.answers import Handler, Refusal, add_headers, error_answer, json_answer, wants_html
+from proxy.admin.basic_login import BasicLogin
+from proxy.admin.doors import DOORS, Doors
 from proxy.admin.explain_endpoint import (
     ANONYMOUS,
     ExplainRequest,
@@ -26,14 +29,17 @@ from proxy.admin.explain_endpoint import (
     explain_as_user,
     partitions_as_user,
 )
+from proxy.admin.own_names import OwnNames
 from proxy.admin.pages import Pages
 from proxy.admin.statements_view import StatementsView
 from proxy.admin.visitors import Visitors
 from proxy.backends.pool import BackendPool
 from proxy.backends.readiness import Readiness
+from proxy.config.address import address
 from proxy.config.config import Config
 from proxy.config.serving import HistorySection
 from proxy.history.history import History
+from proxy.net.own_host import own_host
 from proxy.session.explain.partition_plan import PartitionPlanView
 from proxy.session.explain.view import ExplainView
 from proxy.session.metrics import CONTENT_TYPE
@@ -57,6 +63,7 @@ def application(  # noqa: PLR0913 - the parts that the routes show
     key: bytes | None = None,
     slots: asyncio.Semaphore | None = None,
     readiness: Readiness | None = None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> web.Application:
     """Return the application; /metrics answers with `exposition`, and `slots` are those of `Query.needs_slot`.
 
@@ -72,31 +79,20 @@ def application(  # noqa: PLR0913 - the parts that the routes show
     async def check_at_backend(user: str, password: str) -> str:
         return await check_login(config, user, password, backends)
 
-    async def expose(_: web.Request) -> web.Response:
-        return web.Response(body=await exposition(), headers={"Content-Type": CONTENT_TYPE})
-
-    async def healthz(_: web.Request) -> web.Response:
-        return json_answer({"status": "ok"})
-
-    async def readyz(_: web.Request) -> web.Response:
-        why_not = await ready.why_not_ready()
-        return json_answer({"status": "ok"}) if why_not is None else error_answer(_NOT_READY, why_not)
-
-    ready = readiness or Readiness(backends)
     view = StatementsView(history or History(HistorySection(enabled=False), None))
-    visitors = Visitors(config, key or os.urandom(32), check_at_backend)
+    visitors = Visitors(config, key or os.urandom(32), check_at_backend, clock)
     is_alone = config.proxy.workers == 1
+    doors = Doors(_own_names(config), config.admin.request_bytes_max)
     pages = Pages(view, visitors, backends, explained, is_alone=is_alone)
-    app = web.Application(client_max_size=config.admin.request_bytes_max, middlewares=[_guarded(pages)])
+    app = web.Application(middlewares=[doors.outer, _guarded(pages), doors.inner])
+    app[DOORS] = doors
     app.on_response_prepare.append(_prepare)
     app.on_cleanup.append(lambda _: view.close())
     app.add_routes(
         [
-            web.post("/explain", _as_caller(_explain_request, explained)),
-            web.get("/partitions", _as_caller(_partitions_request, planned)),
-            web.get("/metrics", expose),
-            web.get("/healthz", healthz),
-            web.get("/readyz", readyz),
+            web.post("/explain", _as_caller(visitors, _explain_request, explained)),
+            web.get("/partitions", _as_caller(visitors, _partitions_request, planned)),
+            *_routes_of_watchers(exposition, readiness or Readiness(backends)),
         ]
     )
     app.add_routes(backend_routes.routes(backends, visitors, is_alone=is_alone))
@@ -107,8 +103,29 @@ def application(  # noqa: PLR0913 - the parts that the routes show
     return app
 
 
+def _routes_of_watchers(exposition: Callable[[], Awaitable[bytes]], readiness: Readiness) -> list[web.RouteDef]:
+    async def expose(_: web.Request) -> web.Response:
+        return web.Response(body=await exposition(), headers={"Content-Type": CONTENT_TYPE})
+
+    async def healthz(_: web.Request) -> web.Response:
+        return json_answer({"status": "ok"})
+
+    async def readyz(_: web.Request) -> web.Response:
+        why_not = await readiness.why_not_ready()
+        return json_answer({"status": "ok"}) if why_not is None else error_answer(_NOT_READY, why_not)
+
+    return [web.get("/metrics", expose), web.get("/healthz", healthz), web.get("/readyz", readyz)]
+
+
+def _own_names(config: Config) -> OwnNames:
+    return OwnNames(config.admin.hosts, (address(config.admin.listen).host, own_host(), gethostname()))
+
+
 async def _explain_request(request: web.Request) -> ExplainRequest:
-    return msgspec.json.decode(await request.read(), type=ExplainRequest)
+    # A form of a page elsewhere has another type, and before a script sends this one, its browser asks.
+    if request.content_type != "application/json":
+        raise Refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Send JSON, with Content-Type: application/json.")
+    return msgspec.json.decode(await request.app[DOORS].body_of(request), type=ExplainRequest)
 
 
 async def _partitions_request(request: web.Request) -> PartitionsRequest:
@@ -116,14 +133,16 @@ async def _partitions_request(request: web.Request) -> PartitionsRequest:
 
 
 def _as_caller(
-    read: Callable[[web.Request], Awaitable[T]], answered: Callable[[T, str, str], Awaitable[msgspec.Struct]]
+    visitors: Visitors,
+    read: Callable[[web.Request], Awaitable[T]],
+    answered: Callable[[T, str, str], Awaitable[msgspec.Struct]],
 ) -> Handler:
     """Answers of a session that is opened with the request's own credentials."""
 
     async def answer(request: web.Request) -> web.Response:
+        caller = await visitors.backend_login(request) or BasicLogin(ANONYMOUS, ANONYMOUS)
         try:
             asked = await read(request)
-            caller = _caller(request)
         except ValueError as error:
             return error_answer(HTTPStatus.BAD_REQUEST, f"The request is not understood: {error}.")
         try:
@@ -144,24 +163,23 @@ def _guarded(pages: Pages) -> Middleware:
 
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+        headers = {}
         try:
             return await handler(request)
         except web.HTTPRedirection:
             raise
+        except Refusal as error:
+            status, sentence, headers = error.status, str(error), error.headers
         except web.HTTPException as error:
-            status, sentence = (
-                HTTPStatus(error.status),
-                _SENTENCES.get(HTTPStatus(error.status), f"{error.reason}."),
-            )
-            allowed = error.headers.get("Allow")
+            status = HTTPStatus(error.status)
+            sentence = _SENTENCES.get(status, f"{error.reason}.")
+            headers = {name: value for name, value in error.headers.items() if name == "Allow"}
         except Exception as error:  # noqa: BLE001 - aiohttp would log its message
             # Without its message, which may quote a statement.
             log.error("%s failed with %s", request.match_info.route.name or "a route", type(error).__name__)  # noqa: TRY400
             status, sentence = HTTPStatus.INTERNAL_SERVER_ERROR, "Starpruner has failed; its log says more."
-            allowed = None
         answer = pages.error(status, sentence) if wants_html(request) else error_answer(status, sentence)
-        if allowed is not None:
-            answer.headers["Allow"] = allowed
+        answer.headers.update(headers)
         return answer
 
     return guard
@@ -170,15 +188,8 @@ def _guarded(pages: Pages) -> Middleware:
 _SENTENCES = {
     HTTPStatus.NOT_FOUND: "There is nothing at this address.",
     HTTPStatus.METHOD_NOT_ALLOWED: "This address takes another method.",
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The request is longer than admin.request_bytes_max.",
 }
 
 
 async def _prepare(_: web.Request, response: web.StreamResponse) -> None:
     add_headers(response)
-
-
-def _caller(request: web.Request) -> BasicLogin:
-    """Return the credentials of the request, which the backend checks. Raises ValueError if not HTTP Basic."""
-    header = request.headers.get("Authorization")
-    return BasicLogin(ANONYMOUS, ANONYMOUS) if header is None else basic_login(header)

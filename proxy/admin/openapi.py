@@ -18,6 +18,7 @@ from proxy.session.explain.view import ExplainView
 from proxy.session.feedback.quarantine_list import QuarantineKind
 
 _REF: Final = "#/components/schemas/{name}"
+_OF_BACKEND: Final = "the credentials are the backend's, and an open port (admin.open) needs none."
 
 
 class BackendsAnswer(msgspec.Struct):
@@ -28,7 +29,7 @@ class BackendsAnswer(msgspec.Struct):
 
 @dataclass(frozen=True)
 class Route:
-    """A GET route with an answer in JSON; 401 and 503 are among the answers of all."""
+    """A GET route with an answer in JSON, for who has signed in."""
 
     path: str
     text: str
@@ -60,8 +61,12 @@ _CHANGES: Final = (
     _Change("/backends/{name}/drain", "Let a backend have no new sessions.", _BACKEND, BackendsAnswer),
     _Change("/backends/{name}/undrain", "Let a drained backend have new sessions.", _BACKEND, BackendsAnswer),
 )
+# A port that is called by another name, and one with too many requests.
+_OF_ALL: Final = ("403", "503")
+# Somebody who is not known, who has tried too many passwords, and a backend that cannot tell.
+_OF_LOGINS: Final = (*_OF_ALL, "401", "429", "502")
 # Somebody who may not, a name that is not known, and one of several workers that would not know of the change.
-_CHANGE_STATUSES: Final = ("403", "404", "409")
+_OF_CHANGES: Final = (*_OF_ALL, "404", "409")
 
 
 def description(routes: Sequence[Route]) -> dict[str, Any]:
@@ -75,28 +80,31 @@ def description(routes: Sequence[Route]) -> dict[str, Any]:
     paths["/backends"] = {
         "get": {
             "summary": "The backends, with their load, health and last failures.",
-            "responses": {"200": _content("The answer.", schema_of[BackendsAnswer])},
+            "responses": {
+                "200": _content("The answer.", schema_of[BackendsAnswer]),
+                **dict.fromkeys(_OF_ALL, error),
+            },
         }
     }
     paths["/explain"] = {
         "post": {
-            "summary": "The decision about a statement; the credentials are the backend's.",
-            "security": [{"basic": []}, {}],
+            "summary": f"The decision about a statement; {_OF_BACKEND}",
+            "security": [{"basic": []}],
             "requestBody": {"required": True, **_content("", schema_of[ExplainRequest], is_answer=False)},
             "responses": {
                 "200": _content("The answer.", schema_of[ExplainView]),
-                **dict.fromkeys(("400", "500", "502"), error),
+                **dict.fromkeys(sorted((*_OF_LOGINS, "400", "408", "413", "415", "500")), error),
             },
         }
     }
     paths["/partitions"] = {
         "get": {
-            "summary": "The range scans that answer a filter on partitions; the credentials are the backend's.",
-            "security": [{"basic": []}, {}],
+            "summary": f"The range scans that answer a filter on partitions; {_OF_BACKEND}",
+            "security": [{"basic": []}],
             "parameters": _parameters(PartitionsRequest),
             "responses": {
                 "200": _content("The answer.", schema_of[PartitionPlanView]),
-                **dict.fromkeys(("400", "500", "502"), error),
+                **dict.fromkeys(sorted((*_OF_LOGINS, "400", "500")), error),
             },
         }
     }
@@ -119,7 +127,7 @@ def _operation(route: Route, schema: dict[str, Any], error: dict[str, Any]) -> d
         if f"{{{name}}}" in route.path
     ]
     asked = [] if route.query is None else _parameters(route.query)
-    statuses = sorted({"401", "503", *(["400"] if asked else []), *map(str, route.statuses)})
+    statuses = sorted({*_OF_LOGINS, *(["400"] if asked else []), *map(str, route.statuses)})
     return {
         "summary": route.text,
         "security": [{"basic": []}],
@@ -134,7 +142,7 @@ def _change(change: _Change, schema: dict[str, Any], error: dict[str, Any]) -> d
         "summary": f"{change.text} For administrators, where any is named.",
         "security": [{"basic": []}, {}],
         "parameters": names,
-        "responses": {"200": _content("The answer.", schema), **dict.fromkeys(_CHANGE_STATUSES, error)},
+        "responses": {"200": _content("The answer.", schema), **dict.fromkeys(sorted(_OF_CHANGES), error)},
     }
 
 

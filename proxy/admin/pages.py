@@ -11,17 +11,20 @@ from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 import msgspec
 from aiohttp import web
 
 from proxy.admin import formats
-from proxy.admin.answers import Handler
+from proxy.admin.answers import Handler, Refusal
 from proxy.admin.backends_endpoint import NOT_ALONE
+from proxy.admin.basic_login import BasicLogin
+from proxy.admin.doors import DOORS
 from proxy.admin.drawings import join_graph, parts, timeline
 from proxy.admin.explain_endpoint import ANONYMOUS, ExplainRequest
 from proxy.admin.insertions import compared
+from proxy.admin.return_paths import return_path
 from proxy.admin.statements_endpoint import WantedDigests
 from proxy.admin.statements_view import REASON_DAYS, StatementsView, remedy_of, sentence_of
 from proxy.admin.tickets import Visitor
@@ -44,6 +47,10 @@ _REFRESH_S: Final = 10
 # Fields by which the history is filtered, as in GET /statements.
 _FILTERS: Final = ("text", "outcome", "reason", "user", "table", "fingerprint")
 _FIELD_CHARS_MAX: Final = 500
+# Of a form with a name and a password, or a backend's name. Nobody has to sign in to send one.
+_FORM_BYTES_MAX: Final = 16 * 1024
+_FORM_FIELDS_MAX: Final = 20
+_FORM: Final = "application/x-www-form-urlencoded"
 
 Explained = Callable[[ExplainRequest, str, str], Awaitable[ExplainView]]
 
@@ -66,18 +73,21 @@ class Pages:
         self._backends = backends
         self._explained = explained
         self._is_alone = is_alone
+        self._shown = {
+            "/": self._now,
+            "/history": self._history,
+            "/history/{id}": self._statement,
+            "/digests/page": self._digests,
+            "/why-not": self._why_not,
+            "/explain": self._explain_form,
+        }
         self._templates = formats.templates(_HERE / "templates")
         self._style = (_HERE / "static" / "style.css").read_bytes()
 
     def routes(self) -> list[web.RouteDef]:
         """The routes of the pages, and of the style sheet."""
         return [
-            web.get("/", self._for_visitor(self._now)),
-            web.get("/history", self._for_visitor(self._history)),
-            web.get("/history/{id}", self._for_visitor(self._statement)),
-            web.get("/digests/page", self._for_visitor(self._digests)),
-            web.get("/why-not", self._for_visitor(self._why_not)),
-            web.get("/explain", self._for_visitor(self._explain_form)),
+            *(web.get(path, self._for_visitor(handler)) for path, handler in self._shown.items()),
             web.post("/explain/page", self._explain),
             web.post("/backends/page", self._drain),
             web.get("/sign-in", self._sign_in_form),
@@ -231,16 +241,18 @@ class Pages:
 
     async def _explain(self, request: web.Request) -> web.Response:
         visitor = await self._known(request)
-        form = await self._form(request)
+        form = None if visitor is None else await self._form(request, has_statement=True)
         if form is None or visitor is None:
             return self.error(HTTPStatus.FORBIDDEN, "The form is too old; load the page again.")
         asked = {name: form.get(name, "") for name in ("sql", "database", "user")}
         explained, failure = "", ""
         wanted = ExplainRequest(asked["sql"], asked["database"] or None, run_key_queries="keys" in form)
         try:
-            login = asked["user"] or ANONYMOUS, form.get("password", "") or ANONYMOUS
-            explained = text(await self._explained(wanted, *login))
-        except BackendError as error:
+            login = BasicLogin(asked["user"] or ANONYMOUS, form.get("password", "") or ANONYMOUS)
+            if login != BasicLogin(ANONYMOUS, ANONYMOUS):
+                await self._visitors.try_at_backend(request, login)
+            explained = text(await self._explained(wanted, login.user, login.password))
+        except (BackendError, SignInError) as error:
             failure = str(error)
         return self._answer(
             request, visitor, "explain.html", place="explain", asked=asked, explained=explained, failure=failure
@@ -249,20 +261,26 @@ class Pages:
     # --- signing in
 
     async def _sign_in_form(self, request: web.Request) -> web.Response:
-        return self._sign_in_page(request, "", request.query.get("next", ""))
+        return self._sign_in_page(request, "", self._return_path(request.query.get("next", "")))
 
     async def _sign_in(self, request: web.Request) -> web.Response:
         form = await self._form(request)
         if form is None:
             return self._sign_in_page(request, "The form was too old; try again.", "", HTTPStatus.FORBIDDEN)
-        wanted = form.get("next", "")
+        wanted = self._return_path(form.get("next", ""))
         try:
-            visitor = await self._visitors.sign_in(form.get("user", ""), form.get("password", ""))
+            visitor = await self._visitors.sign_in(request, form.get("user", ""), form.get("password", ""))
         except SignInError as error:
-            return self._sign_in_page(request, str(error), wanted, HTTPStatus.UNAUTHORIZED)
+            return self._sign_in_page(request, str(error), wanted, error.status)
         answer = _see(wanted)
         self._visitors.set_cookie(answer, request, self._visitors.tickets.cookie(visitor, formats.now()))
         return answer
+
+    def _return_path(self, wanted: str) -> str:
+        try:
+            return return_path(wanted, self._shown)
+        except ValueError as error:
+            raise Refusal(HTTPStatus.BAD_REQUEST, f"The request is not understood: {error}.") from None
 
     async def _sign_out(self, request: web.Request) -> web.Response:
         if await self._form(request) is None:
@@ -297,16 +315,17 @@ class Pages:
         except SignInError:
             return None
 
-    async def _form(self, request: web.Request) -> dict[str, str] | None:
+    async def _form(self, request: web.Request, *, has_statement: bool = False) -> dict[str, str] | None:
         """The fields of a form that we have shown to this visitor; None for any other."""
-        fields = {name: value for name, value in (await request.post()).items() if isinstance(value, str)}
         cookie = request.cookies.get(COOKIE, "")
-        is_ours = self._visitors.tickets.is_cookie(cookie, formats.now())
-        origin = request.headers.get("Origin")
-        is_from_here = origin is None or origin.rpartition("//")[2] == request.host
-        if not (is_ours and is_from_here and self._visitors.tickets.is_token(fields.get("token", ""), cookie)):
+        if request.content_type != _FORM or not self._visitors.tickets.is_cookie(cookie, formats.now()):
             return None
-        return fields
+        body = await request.app[DOORS].body_of(request, None if has_statement else _FORM_BYTES_MAX)
+        try:
+            fields = dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_FORM_FIELDS_MAX))
+        except ValueError:
+            return None
+        return fields if self._visitors.tickets.is_token(fields.get("token", ""), cookie) else None
 
     def _answer(
         self,
@@ -340,7 +359,6 @@ class Pages:
         return web.Response(text=shown, status=status, content_type="text/html", charset="utf-8")
 
 
-def _see(wanted: str) -> web.Response:
+def _see(path: str) -> web.Response:
     """A redirect within this origin."""
-    is_here = wanted.startswith("/") and not wanted.startswith(("//", "/\\"))
-    return web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": wanted if is_here else "/"})
+    return web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": path})

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from datetime import date
 from http import HTTPStatus
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 from aiohttp import web
@@ -178,22 +178,14 @@ def _for_visitor(
     handler: Callable[[web.Request, Visitor], Awaitable[web.Response]], visitors: Visitors
 ) -> Handler:
     async def handle(request: web.Request) -> web.Response:
+        visitor = await visitors.of_request(request)
+        if visitor is None:
+            raise SignInError("Sign in: send a name and a password by HTTP Basic, or use the page.")
         try:
-            visitor = await visitors.of_request(request)
-            if visitor is None:
-                return _unknown("Sign in: send a name and a password by HTTP Basic, or use the page.")
             return await handler(request, visitor)
-        except SignInError as error:
-            return _unknown(str(error))
         except msgspec.ValidationError as error:
             return error_answer(HTTPStatus.BAD_REQUEST, f"The request is not understood: {error}.")
         except HistoryError as error:
             return error_answer(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
 
     return handle
-
-
-def _unknown(sentence: str) -> web.Response:
-    answer: Any = error_answer(HTTPStatus.UNAUTHORIZED, sentence)
-    answer.headers["WWW-Authenticate"] = 'Basic realm="starpruner", charset="UTF-8"'
-    return answer  # type: ignore[no-any-return]

@@ -69,7 +69,7 @@ class Tickets:
 
     def _read(self, cookie: str, now: float) -> _Ticket | None:
         body, _, signature = cookie.partition(".")
-        if len(cookie) > _COOKIE_CHARS_MAX:
+        if len(cookie) > _COOKIE_CHARS_MAX or not cookie.isascii():
             return None
         if not hmac.compare_digest(signature.encode(), self._sign(b"cookie", body.encode()).encode()):
             return None

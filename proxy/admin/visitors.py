@@ -1,6 +1,7 @@
 """Visitors of the admin port: who they are, and what they may see.
 
-Administrators of `[admin] users` are checked by the hash of their password, everybody else by the backend.
+Administrators of `[admin] users` are checked by the hash of their password, everybody else by the backend. Wrong
+passwords are counted for each address and name (`proxy/admin/throttle.py`).
 """
 
 from __future__ import annotations
@@ -9,36 +10,52 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from hashlib import blake2b
-from ipaddress import ip_address
+from http import HTTPStatus
+from math import ceil
 from typing import Final
+from weakref import WeakValueDictionary
 
 from aiohttp import web
 
-from proxy.admin.basic_login import basic_login
+from proxy.admin.answers import Refusal
+from proxy.admin.basic_login import BasicLogin, basic_login
 from proxy.admin.passwords import is_password
+from proxy.admin.throttle import Throttle, pair_of
 from proxy.admin.tickets import COOKIE_S, Tickets, Visitor
-from proxy.config.address import address
 from proxy.config.config import Config
+from proxy.net.newcomers import address_group
+from proxy.upstream.errors import LoginError, RefusedError
 
 COOKIE: Final = "starpruner"
-# Somebody who guesses waits this long for each answer; and so many are answered at once.
-WRONG_PASSWORD_S: Final = 1.0
-_CHECKS_AT_ONCE: Final = 2
+# Hashes at once: each takes 32 MB and a tenth of a second of a core.
+_HASHES_AT_ONCE: Final = 2
 # A program that asks with a password each time is checked again after this.
 _REMEMBERED_S: Final = 60.0
 _REMEMBERED_MAX: Final = 1_000
 # Everybody who can reach the port, if it is open.
 EVERYBODY: Final = Visitor("", is_administrator=True)
 
+Check = Callable[[str, str], Awaitable[Visitor]]
 
-class SignInError(Exception):
-    """Nobody was signed in. The message is a sentence for the user."""
+
+class SignInError(Refusal):
+    """Nobody was signed in."""
+
+    def __init__(self, sentence: str, status: HTTPStatus = HTTPStatus.UNAUTHORIZED, wait_s: float = 0.0) -> None:
+        """A wrong password, unless the status says otherwise."""
+        super().__init__(status, sentence, wait_s)
 
 
 class Visitors:
     """Signs visitors in, and finds them again."""
 
-    def __init__(self, config: Config, key: bytes, check_at_backend: Callable[[str, str], Awaitable[str]]) -> None:
+    def __init__(
+        self,
+        config: Config,
+        key: bytes,
+        check_at_backend: Callable[[str, str], Awaitable[str]],
+        clock: Callable[[], float],
+    ) -> None:
         """`check_at_backend` logs a user in and returns the name of the user's sessions.
 
         It raises an error with a sentence where that fails.
@@ -46,50 +63,58 @@ class Visitors:
         self._admin = config.admin
         self._key = key
         self._check_at_backend = check_at_backend
-        self._checks = asyncio.Semaphore(_CHECKS_AT_ONCE)
+        self._clock = clock
+        self._throttle = Throttle(clock)
+        # Tries of one address for one name are made one after the other.
+        self._turns: WeakValueDictionary[bytes, asyncio.Lock] = WeakValueDictionary()
+        self._hashing = asyncio.Semaphore(_HASHES_AT_ONCE)
+        # One hash at a time for each administrator: who guesses at one makes no other wait.
+        self._hashing_of = {name: asyncio.Lock() for name in self._admin.users}
         self._remembered: dict[bytes, tuple[Visitor, float]] = {}
         self.tickets = Tickets(key)
 
     async def of_request(self, request: web.Request) -> Visitor | None:
         """The visitor of a request: by its cookie, or by HTTP Basic. Raises SignInError for a wrong password."""
-        if self._admin.open:
-            return EVERYBODY if self._is_named_rightly(request) else None
-        return await self._signed_in(request)
+        return EVERYBODY if self._admin.open else await self._signed_in(request)
 
     async def _signed_in(self, request: web.Request) -> Visitor | None:
         visitor = self.tickets.visitor(request.cookies.get(COOKIE, ""), time.time())
-        header = request.headers.get("Authorization")
-        if visitor is not None or header is None:
-            return visitor
-        try:
-            login = basic_login(header)
-        except ValueError as error:
-            raise SignInError(f"The request is not understood: {error}.") from error
-        return await self._remembered_or_checked(login.user, login.password)
+        login = None if visitor is not None else _login_of(request)
+        return visitor if login is None else await self.sign_in(request, login.user, login.password)
+
+    async def backend_login(self, request: web.Request) -> BasicLogin | None:
+        """The login that a request brings for the backend, which has let it in. Raises SignInError.
+
+        None where the port is open and the request has none: everybody may ask.
+        """
+        login = _login_of(request)
+        if login is None:
+            if self._admin.open:
+                return None
+            raise SignInError("Send a name and a password of the backend, by HTTP Basic.")
+        await self.try_at_backend(request, login)
+        return login
+
+    async def try_at_backend(self, request: web.Request, login: BasicLogin) -> None:
+        """Let the backend check a login, unless it has done so a moment ago. Raises SignInError."""
+        await self._let_in(request, "backend", login.user, login.password, self._user_of_backend)
 
     async def may_administrate(self, request: web.Request) -> bool:
-        """True for an administrator, and for everybody where none is named. An open port lets nobody else in.
-
-        A page of another name may not ask: its site may have given that name our address. Programs send no origin.
-        """
+        """True for an administrator, and for everybody where none is named. An open port lets nobody else in."""
         if not self._admin.users:
-            return "Origin" not in request.headers or self._is_named_rightly(request)
+            return True
         try:
             visitor = await self._signed_in(request)
         except SignInError:
             return False
         return visitor is not None and visitor.is_administrator
 
-    async def sign_in(self, name: str, password: str) -> Visitor:
+    async def sign_in(self, request: web.Request, name: str, password: str) -> Visitor:
         """The visitor with this name and password. Raises SignInError."""
         if not name:
             raise SignInError("A name is needed.")
-        async with self._checks:
-            try:
-                return await self._checked(name, password)
-            except SignInError:
-                await asyncio.sleep(WRONG_PASSWORD_S)
-                raise
+        check = self._administrator if name in self._admin.users else self._user_of_backend
+        return await self._let_in(request, "visitor", name, password, check)
 
     def cookie_of(self, request: web.Request) -> str:
         """The cookie of the request if it is one of ours, or a new one of nobody."""
@@ -103,37 +128,55 @@ class Visitors:
             COOKIE, cookie, max_age=COOKIE_S, httponly=True, samesite="Strict", secure=is_secure, path="/"
         )
 
-    async def _checked(self, name: str, password: str) -> Visitor:
-        hashed = self._admin.users.get(name)
-        if hashed is not None:
-            if await asyncio.to_thread(is_password, password, hashed):
-                return Visitor(name, is_administrator=True)
+    async def _let_in(self, request: web.Request, purpose: str, name: str, password: str, check: Check) -> Visitor:
+        pair = pair_of(address_group(request.remote or ""), name)
+        secret = f"{purpose}\0{name}\0{password}".encode(errors="surrogatepass")
+        digest = blake2b(secret, key=self._key[:32]).digest()
+        turn = self._turns.setdefault(pair, asyncio.Lock())
+        async with turn:
+            # First of all: else one could go on guessing as long as the right password is remembered.
+            self._expect_patience(pair)
+            found = self._remembered.get(digest)
+            if found is not None and self._clock() < found[1]:
+                return found[0]
+            self._throttle.count(pair)
+            visitor = await check(name, password)
+            self._throttle.forgive(pair)
+        if len(self._remembered) >= _REMEMBERED_MAX:
+            self._remembered.clear()
+        self._remembered[digest] = visitor, self._clock() + _REMEMBERED_S
+        return visitor
+
+    def _expect_patience(self, pair: bytes) -> None:
+        wait_s = self._throttle.wait_s(pair)
+        if wait_s > 0:
+            sentence = f"Too many passwords were wrong for this name; try again in {ceil(wait_s)} s."
+            raise SignInError(sentence, HTTPStatus.TOO_MANY_REQUESTS, wait_s)
+
+    async def _administrator(self, name: str, password: str) -> Visitor:
+        async with self._hashing_of[name], self._hashing:
+            is_right = await asyncio.to_thread(is_password, password, self._admin.users[name])
+        if not is_right:
             raise SignInError("The name or the password is wrong.")
+        return Visitor(name, is_administrator=True)
+
+    async def _user_of_backend(self, name: str, password: str) -> Visitor:
         try:
             user = await self._check_at_backend(name, password)
         except Exception as error:
-            raise SignInError(f"The backend did not let {name!r} in: {error}") from error
+            is_refused = isinstance(error, LoginError | RefusedError)
+            status = HTTPStatus.UNAUTHORIZED if is_refused else HTTPStatus.BAD_GATEWAY
+            raise SignInError(f"The backend did not let {name!r} in: {error}", status) from error
         # Not the typed name: the annas of two realms are two users, and the history has their sessions' names.
         return Visitor(user, is_administrator=False)
 
-    async def _remembered_or_checked(self, name: str, password: str) -> Visitor:
-        digest = blake2b(f"{name}\0{password}".encode(), key=self._key[:32]).digest()
-        found = self._remembered.get(digest)
-        if found is not None and time.monotonic() < found[1]:
-            return found[0]
-        visitor = await self.sign_in(name, password)
-        if len(self._remembered) >= _REMEMBERED_MAX:
-            self._remembered.clear()
-        self._remembered[digest] = visitor, time.monotonic() + _REMEMBERED_S
-        return visitor
 
-    def _is_named_rightly(self, request: web.Request) -> bool:
-        """True if an open port is asked by its address: a page elsewhere could give its own name our address."""
-        host = request.url.host or ""
-        if host in {"localhost", address(self._admin.listen).host}:
-            return True
-        try:
-            ip_address(host)
-        except ValueError:
-            return False
-        return True
+def _login_of(request: web.Request) -> BasicLogin | None:
+    """The login of a request by HTTP Basic. Raises SignInError for any other one."""
+    header = request.headers.get("Authorization")
+    if header is None:
+        return None
+    try:
+        return basic_login(header)
+    except ValueError as error:
+        raise SignInError(f"The request is not understood: {error}.") from error

@@ -24,6 +24,7 @@ from proxy.config.types import (
     HistoryBytes,
     HostAndPort,
     HostAndPortOrNothing,
+    HostName,
     HttpPath,
     PasswordHash,
     Seconds,
@@ -195,8 +196,13 @@ class AdminSection(Section, frozen=True):
     # hash-password` makes: anna = "scrypt$..". Everybody else signs in as a user of the backend, which checks the
     # password, and sees the own statements.
     users: dict[str, PasswordHash] = {}  # noqa: RUF012 - msgspec makes a new one for each
-    # Shows everybody's statements to everybody who can reach the port, without signing in.
+    # Shows everybody's statements to everybody who can reach the port, without signing in, and explains statements
+    # to them.
     open: bool = False
+    # Names that the port is called by, besides its addresses, `localhost`, this machine's name and that in
+    # `listen`: of a balancer, a Kubernetes Service, or a proxy for HTTPS in front. Requests to any other name are
+    # refused: a web page could have given its own name the port's address.
+    hosts: tuple[HostName, ...] = ()
     # Expert. The longest request: larger than any statement that is rewritten, JSON escapes included.
     request_bytes_max: Bytes = 4 * 1024 * 1024
 

@@ -21,6 +21,8 @@ HistoryBytes = Annotated[int, Meta(ge=4_000_000)]
 # An IPv6 host stands in brackets. Port 0 takes a free one.
 HostAndPort = Annotated[str, Meta(pattern=r"^(\[[0-9A-Fa-f:.]+\]|[^:\[\]\s]+):[0-9]{1,5}$")]
 HostAndPortOrNothing = Annotated[str, Meta(pattern=r"^((\[[0-9A-Fa-f:.]+\]|[^:\[\]\s]+):[0-9]{1,5})?$")]
+# A name without a port, as browsers send it.
+HostName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?$", max_length=255)]
 # A table of HBase as `name` or `namespace:name`.
 HBaseTableName = Annotated[str, Meta(pattern=r"^([A-Za-z0-9_]+:)?[A-Za-z0-9_][A-Za-z0-9_.-]*$")]
 HttpPath = Annotated[str, Meta(pattern=r"^/[^?#\s]*[^/?#\s]$")]

@@ -23,6 +23,7 @@ from proxy.kerberos.client_login import LoginStep
 from proxy.kerberos.errors import KerberosError
 from proxy.kerberos.security_layer import SecurityLayer
 from proxy.net.login_threads import password_check_in_thread, step_in_thread, step_within_s
+from proxy.net.newcomers import address_group
 from proxy.net.protected_transport import ProtectedTransport
 from proxy.net.sockets import SocketCallbacks, linger, peer_host, peer_name, prepare
 from proxy.net.timeouts import Activity
@@ -95,6 +96,9 @@ class Connection:
         )
         self._own_sessions: set[SessionHandle] = set()
         self._client: asyncio.Transport | None = None
+        self._newcomers = context.newcomers[listener]
+        # The client's, as the newcomers of the listener are counted.
+        self.address = ""
         self._backend = BackendSocket(self._name, context, self._handle_access, self._backend_side)
         # Connecting the backend, or deciding about the held statement: never both.
         self._task: asyncio.Task[None] | None = None
@@ -126,6 +130,10 @@ class Connection:
     def close_with_error(self, sentence: str) -> None:
         """End the connection from our side, and answer calls that wait for a reply by an error."""
         self._execute(self._relay.close_with_error(sentence))
+
+    def end_waiting(self, reason: str) -> None:
+        """End a connection whose client has sent no login so far."""
+        self.close(reason)
 
     # --- called by the memory gate
 
@@ -176,6 +184,8 @@ class Connection:
         if self._client_pauses:
             # The gate may have paused it already, during its handshake of TLS.
             transport.pause_reading()
+        self.address = address_group(peer_host(transport))
+        self._newcomers.add(self)
         self._watchdog.start(self._check_handshake)
 
     def _client_data(self, data: bytes) -> None:
@@ -279,6 +289,8 @@ class Connection:
             case SessionRefused() | CallRefused():
                 log.warning("%s: %s", self._name, command)
             case ConnectBackend() | MoveBackend() | StepLogin():
+                # Its login has come, at the latest.
+                self._newcomers.discard(self)
                 self._task = self._loop.create_task(self._carry_on(command))
             case PauseClient() | ResumeClient():
                 self._pause_client("relay", on=isinstance(command, PauseClient))
@@ -461,6 +473,7 @@ class Connection:
         self._execute(self._relay.close(reason))
         self._execute([*self._context.tracked_statements.sessions_ended(self._own_sessions, self._loop.time())])
         self._cancel_task()
+        self._newcomers.discard(self)
         self._watchdog.cancel()
         self._backend.leave(self._relay)
         self._context.shadow_runner.sessions_closed(self._own_sessions)

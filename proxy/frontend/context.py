@@ -20,6 +20,7 @@ from proxy.frontend.rewrite_service import RewriteService
 from proxy.frontend.session_registry import SessionRegistry
 from proxy.kerberos.client_logins import ClientLogins
 from proxy.net.log_once import LogOnce
+from proxy.net.newcomers import Newcomers
 from proxy.operations.tracked_statements import TrackedStatements
 from proxy.upstream.dialer import Dialer
 
@@ -49,6 +50,8 @@ class ServerContext:
     memory: MemoryGate
     # The logins that the proxy takes itself, by the listener. None: they pass to the backends.
     client_logins: Mapping[Listener, ClientLogins | None] = field(default_factory=dict)
+    # Connections of each listener whose clients have sent no login so far.
+    newcomers: Mapping[Listener, Newcomers] = field(default_factory=dict)
     # Key of the digests of credentials, so that they are of no use elsewhere.
     owner_key: bytes = field(default_factory=lambda: secrets.token_bytes(OWNER_BYTES), repr=False)
     # Backend connections that outlive their clients' connections for a moment.

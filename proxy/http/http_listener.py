@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Final, TypeAlias
@@ -20,6 +22,8 @@ from proxy.http.exchange_driver import ExchangeReply
 from proxy.http.gateway import Gateway
 from proxy.http.http_logins import HttpLogins
 from proxy.http.upstream_protocol import Client
+from proxy.net.newcomers import Newcomers
+from proxy.net.request_guard import RequestGuard
 from proxy.upstream.errors import BackendError, RefusedError, UnsentError
 from proxy.upstream.http_connections import HEADER_BYTES_MAX
 from proxy.upstream.http_cookies import without_marks
@@ -83,6 +87,7 @@ class HttpListener:
         self._clients = clients
         self._refusal = refusal
         self._calls: set[_CallUnderWay] = set()
+        self._guard = RequestGuard(f"HTTP at {path}", Newcomers(time.monotonic), keeps=True)
         # Sessions that are open go on, new ones are refused.
         self.is_draining = False
         app = web.Application(client_max_size=config.proxy.request_bytes_max)
@@ -105,7 +110,7 @@ class HttpListener:
         """Make ready. Returns the factory of the connections' protocols."""
         await self._runner.setup()
         assert self._runner.server is not None  # noqa: S101 - setup() has just made it
-        return self._runner.server
+        return self._guard.factory(self._runner.server)
 
     @property
     def connection_count(self) -> int:
@@ -124,6 +129,20 @@ class HttpListener:
         await self._runner.cleanup()
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
+        transport, is_well = request.transport, False
+        self._guard.header_came(transport)
+        try:
+            answer = await self._answer_within_time(request)
+            is_well = answer.status < HTTPStatus.BAD_REQUEST
+            # aiohttp would do so after this. Until the answer is read, no next request is due.
+            with suppress(ConnectionError):
+                await answer.prepare(request)
+                await answer.write_eof()
+            return answer
+        finally:
+            self._guard.answered(transport, is_well=is_well)
+
+    async def _answer_within_time(self, request: web.Request) -> web.StreamResponse:
         call = _CallUnderWay(request)
         try:
             async with call.deadline:
@@ -164,7 +183,8 @@ class HttpListener:
 
     def _wrong(self, request: web.Request) -> web.Response | None:
         limit = self._connections_max
-        if self.connection_count > limit:
+        # Connections that have sent no call so far take nobody's place.
+        if self._guard.served_count >= limit and self._guard.is_newcomer(request.transport):
             sentence = f"Starpruner serves {limit} connections already (connections_max); try again later."
             return _sentence(HTTPStatus.SERVICE_UNAVAILABLE, sentence)
         if request.path != self._path and not request.path.startswith(f"{self._path}/"):
@@ -206,6 +226,7 @@ class HttpListener:
 
     async def _answer_in_room(self, call: _CallUnderWay, body: bytes, room: Room) -> web.StreamResponse:
         request = call.request
+        self._guard.request_came(request.transport)
         query, headers = request.raw_path.partition("?")[2], list(request.headers.items())
         proven: bytes | None = None
         if self._logins is not None:

@@ -8,6 +8,9 @@ from typing import Final
 # Listeners, the store, the log, health checks and shadow statements.
 _OTHERS: Final = 256
 _PER_CLIENT: Final = 2
+# Raised by so many more where the system allows it: connections that have sent no request so far
+# (proxy/net/newcomers.py), those that are refused, and the admin port's.
+_STRANGERS: Final = 2_048
 
 log = logging.getLogger(__name__)
 
@@ -20,8 +23,9 @@ def raise_fd_limit(clients: int) -> None:
         return
     wanted = _PER_CLIENT * clients + _OTHERS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-    if soft == resource.RLIM_INFINITY or soft >= wanted:
+    roomy = wanted + _STRANGERS
+    most = roomy if hard == resource.RLIM_INFINITY else min(roomy, hard)
+    if soft == resource.RLIM_INFINITY or soft >= roomy:
         return
     if most > soft:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))

@@ -5,15 +5,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import time
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final
 
 from proxy.config.address import Address
+from proxy.net.newcomers import SILENT_S, Newcomers, address_group
 from proxy.net.tls import HANDSHAKE_S, SHUTDOWN_S, Certificates, why_no_handshake
 
 log = logging.getLogger(__name__)
 
-# Handshakes at once. Each takes some milliseconds of arithmetic; more clients wait in the listening sockets.
+# Handshakes at once. Each takes some milliseconds of arithmetic; more clients wait in the listening sockets, until
+# one has ended or has taken so long that its client must be silent.
 HANDSHAKES_MAX: Final = 200
 # asyncio's own number: connections that the system accepts meanwhile.
 _BACKLOG: Final = 100
@@ -22,6 +27,22 @@ _RETRY_S: Final = 1.0
 
 # The callbacks of a new client, and the function that ends it if its handshake fails.
 Accepted = tuple[asyncio.BaseProtocol, Callable[[str], None]]
+
+
+@dataclass(eq=False)
+class _Handshake:
+    """A client that is shaking hands."""
+
+    address: str
+    task: asyncio.Task[None] | None = None
+    # The reason for its end, if we end it.
+    reason: str = "the proxy is shutting down"
+
+    def end_waiting(self, reason: str) -> None:
+        """Make room for another."""
+        self.reason = f"no TLS: {reason}"
+        if self.task is not None:
+            self.task.cancel()
 
 
 class TlsServer:
@@ -39,7 +60,8 @@ class TlsServer:
         self.sockets = _listen(address, shares_port=shares_port)
         self._certificates = certificates
         self._accept = accept
-        self._handshake_slots = asyncio.Semaphore(HANDSHAKES_MAX)
+        self.handshakes = Newcomers(time.monotonic, HANDSHAKES_MAX, HANDSHAKES_MAX)
+        self._has_ended = asyncio.Event()
         self._tasks = {asyncio.get_running_loop().create_task(self._serve(sock)) for sock in self.sockets}
 
     def close(self) -> None:
@@ -51,23 +73,31 @@ class TlsServer:
         # Closed by the task that waits on it, once the event loop no longer watches the socket.
         with listening:
             while True:
-                await self._handshake_slots.acquire()
+                await self._room()
                 await self._accept_one(listening)
+
+    async def _room(self) -> None:
+        """Wait until one more may shake hands."""
+        while len(self.handshakes) >= HANDSHAKES_MAX and not self.handshakes.end_silent():
+            self._has_ended.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._has_ended.wait(), SILENT_S)
 
     async def _accept_one(self, listening: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         try:
-            accepted, _ = await loop.sock_accept(listening)
+            accepted, peer = await loop.sock_accept(listening)
         except OSError as error:
-            self._handshake_slots.release()
             log.warning("the listener cannot accept clients: %s", error.strerror)
             await asyncio.sleep(_RETRY_S)
             return
-        task = loop.create_task(self._shake_hands(accepted))
+        handshake = _Handshake(address_group(peer[0]))
+        handshake.task = task = loop.create_task(self._shake_hands(accepted, handshake))
+        self.handshakes.add(handshake)
         self._tasks.add(task)
-        task.add_done_callback(self._handshake_ended)
+        task.add_done_callback(self._tasks.discard)
 
-    async def _shake_hands(self, accepted: socket.socket) -> None:
+    async def _shake_hands(self, accepted: socket.socket, handshake: _Handshake) -> None:
         side, end = self._accept()
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
@@ -80,12 +110,11 @@ class TlsServer:
         except OSError as error:
             end(f"no TLS: {why_no_handshake(error)}")
         except asyncio.CancelledError:
-            end("the proxy is shutting down")
+            end(handshake.reason)
             raise
-
-    def _handshake_ended(self, task: asyncio.Task[None]) -> None:
-        self._handshake_slots.release()
-        self._tasks.discard(task)
+        finally:
+            self.handshakes.discard(handshake)
+            self._has_ended.set()
 
 
 def _listen(address: Address, *, shares_port: bool) -> tuple[socket.socket, ...]:

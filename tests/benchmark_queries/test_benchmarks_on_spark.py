@@ -3,9 +3,7 @@
 A handful runs every time, all of them with STARPRUNER_DEEP=1.
 """
 
-import json
 import re
-import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
@@ -22,6 +20,7 @@ from spark_tables import load
 from sqlglot import exp
 from ssb import QUERIES
 from star_benchmark import StarBenchmark
+from support.explain_requests import explanation_of
 from support.profile import DEEP
 
 from demo.hive import Row, connect, run
@@ -100,9 +99,8 @@ def difference(sql: str, direct: list[Row], proxied: list[Row]) -> str:
 
 
 def narrowed_by_the_proxy(proxy: ProxyProcess, name: str, query: str) -> Counter[str]:
-    body = json.dumps({"sql": benchmark(name).queries[query], "database": name}).encode()
-    with urllib.request.urlopen(f"{proxy.admin_url}/explain", body, timeout=EXPLAIN_SECONDS_MAX) as response:
-        scans = json.load(response)["scans"]
+    asked = {"sql": benchmark(name).queries[query], "database": name}
+    scans = explanation_of(proxy.admin_url, seconds_max=EXPLAIN_SECONDS_MAX, **asked)["scans"]
     # A CTE with several readers is narrowed where it is named; here the facts count.
     facts = benchmark(name).partitions
     narrowed = (scan["table"].lower() for scan in scans if scan["predicate"] is not None)

@@ -105,6 +105,16 @@ def test_prometheus_scrapes_the_admin_service_alone(rendering: Rendering) -> Non
         assert [port["name"]] == [endpoint["port"] for endpoint in monitor["spec"]["endpoints"]]
 
 
+def test_the_admin_port_answers_to_the_names_of_its_service_and_to_those_of_the_values() -> None:
+    rendering = rendered(values("defaults"), 'config.admin.hosts=["starpruner.example"]')
+    hosts = tomllib.loads(rendering.toml)["admin"]["hosts"]
+    name = next(s["metadata"]["name"] for s in rendering.of_kind("Service") if "admin" in s["metadata"]["name"])
+    assert hosts == [
+        *(name, f"{name}.default", f"{name}.default.svc", f"{name}.default.svc.cluster.local"),
+        "starpruner.example",
+    ]
+
+
 ALERTS = ROOT / "deploy" / "prometheus" / "alerts.yml"
 
 

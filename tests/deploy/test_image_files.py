@@ -136,6 +136,7 @@ def test_the_proxies_of_compose_are_those_that_are_balanced_and_watched() -> Non
     prometheus = yaml.safe_load((COMPOSE / "prometheus.yml").read_text(encoding="utf-8"))
     (job,) = prometheus["scrape_configs"]
     assert job["static_configs"] == [{"targets": [f"{name}:{admin}" for name in proxies]}]
+    assert list(config.admin.hosts) == proxies
 
 
 def test_the_proxies_of_compose_have_the_time_to_drain_and_to_close() -> None:

@@ -1,7 +1,5 @@
 """The same generator on the real server: a session through the real proxy answers as a direct one does."""
 
-import json
-import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -14,6 +12,7 @@ from pyhive import hive
 from seeding import how_to_run, seeded, seeds
 from sieve import planned_on, report, schema_of
 from star_tables import Star, random_star
+from support.explain_requests import explanation_of
 from support.metrics_of_proxy import recovered_count
 from support.profile import DEEP
 
@@ -103,9 +102,7 @@ def answer(session: hive.Connection, direct: hive.Connection, query: Query) -> A
 
 
 def rewritten(proxy: ProxyProcess, database: str, sql: str) -> str:
-    body = json.dumps({"sql": sql, "database": database}).encode()
-    with urllib.request.urlopen(f"{proxy.admin_url}/explain", body, timeout=60) as response:
-        return str(json.load(response)["rewritten"])
+    return str(explanation_of(proxy.admin_url, sql=sql, database=database)["rewritten"])
 
 
 def make_views(sessions: Sessions, seed: int, query: Query) -> None:

@@ -1,17 +1,16 @@
 """Files that the file index knows to miss are skipped on a real server, and any other file is read."""
 
-import json
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote, urlparse
-from urllib.request import Request, urlopen
+from urllib.request import urlopen
 from uuid import uuid4
 
 import pytest
 from pyhive import hive
+from support.explain_requests import explanation_of
 from support.proxies import patient
 from support.server_statements import StatementPage
 
@@ -223,10 +222,7 @@ def test_a_statement_whose_hint_does_not_resolve_any_more_is_run_as_it_came(
 def test_explain_counts_the_files_and_does_not_list_them_for_a_person(
     hinted: hive.Connection, indexing: ProxyProcess
 ) -> None:
-    request = Request(f"{indexing.admin_url}/explain", data=json.dumps({"sql": POINT}).encode())
-    with urlopen(request, timeout=60) as reply:
-        scans: list[dict[str, Any]] = json.load(reply)["scans"]
-    [scan] = scans
+    [scan] = explanation_of(indexing.admin_url, sql=POINT)["scans"]
     assert scan["files"] == {"total": FILES, "kept": 1}
     assert 0 < scan["bytes"]["kept"] < scan["bytes"]["total"]
     assert "/clustered/part-" in scan["predicate"]

@@ -6,14 +6,14 @@ answers what it would answer had bob no rights on the tables.
 
 import json
 import re
-from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.error import HTTPError
-from urllib.request import Request, urlopen
+from urllib.request import urlopen
 
 import pytest
 from fault_stage import DATABASE, JOIN, Stage, fault_stage, make_tables, seen
+from support.explain_requests import explanation_of
 from support.fault_acts import Refuse
 from support.fault_proxy import Fault
 
@@ -51,13 +51,8 @@ def denied(tables: str, *, but: str = "SELECT rewrite FROM VALUES") -> Fault:
 
 def explained(stage: Stage, user: str, sql: str) -> str:
     """What POST /explain answers a user."""
-    request = Request(
-        f"{stage.proxy.admin_url}/explain",
-        data=json.dumps({"sql": sql, "database": DATABASE}).encode(),
-        headers={"Authorization": f"Basic {b64encode(f'{user}:x'.encode()).decode()}"},
-    )
-    with urlopen(request, timeout=SECONDS_MAX) as reply:
-        return str(reply.read().decode())
+    asked = {"sql": sql, "database": DATABASE}
+    return json.dumps(explanation_of(stage.proxy.admin_url, user, SECONDS_MAX, **asked))
 
 
 def log_of(stage: Stage) -> str:

@@ -1,21 +1,19 @@
 """The fact scans of a statement as the proxy explains them."""
 
 import json
-import urllib.request
-from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from pyhive import hive
 from reach_corpus import DATABASE, FACTS, ReachStatement
+from support.explain_requests import explanation_of
 
 from demo.hive import run
 from demo.proxy_process import ProxyProcess
 from rewriter import SkipReason
 
 _SECONDS_MAX: Final = 120
-_LOGIN: Final = b64encode(b"demo:secret").decode()
 
 
 @dataclass(frozen=True)
@@ -52,11 +50,7 @@ def explained(proxy: ProxyProcess, session: hive.Connection, statement: ReachSta
     if statement.temporary_views:
         ((answer,),) = run(session, f"EXPLAIN REWRITE JSON {sql}")
         return _explained(json.loads(answer))
-    body = json.dumps({"sql": sql, "database": DATABASE}).encode()
-    headers = {"Content-Type": "application/json", "Authorization": f"Basic {_LOGIN}"}
-    request = urllib.request.Request(f"{proxy.admin_url}/explain", data=body, headers=headers)
-    with urllib.request.urlopen(request, timeout=_SECONDS_MAX) as response:
-        return _explained(json.load(response))
+    return _explained(explanation_of(proxy.admin_url, "demo", _SECONDS_MAX, sql=sql, database=DATABASE))
 
 
 def _explained(answer: Any) -> Explained:

@@ -6,9 +6,7 @@ tenth of them. A statement that is refused goes out byte for byte, as the tests 
 stamp, a quick run has it explained and no more.
 """
 
-import json
 import re
-import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
@@ -17,6 +15,7 @@ from dataclasses import replace
 import pytest
 from pyhive import hive
 from support import golden_cases
+from support.explain_requests import explanation_of
 from support.golden_cases import DATABASE, Expected, Refusal, Take, refusals, takes
 from support.golden_executions import golden_stamps, plain_execution, refused_execution, settings_of
 from support.golden_tables import make_golden_tables
@@ -71,9 +70,7 @@ def refused(*, updating: bool) -> Iterator[Stamps]:
 
 
 def explain(proxy: ProxyProcess, sql: str) -> Explanation:
-    body = json.dumps({"sql": sql, "database": DATABASE}).encode()
-    with urllib.request.urlopen(f"{proxy.admin_url}/explain", body, timeout=60) as response:
-        answer = json.load(response)
+    answer = explanation_of(proxy.admin_url, sql=sql, database=DATABASE)
     assert isinstance(answer, dict)
     return answer
 

@@ -3,8 +3,6 @@
 `pytest tests/rewriter/test_listed_goldens_on_spark.py --update-goldens` records what the server says.
 """
 
-import json
-import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
@@ -12,6 +10,7 @@ from contextlib import closing
 import pytest
 from pyhive import hive
 from support import golden_cases
+from support.explain_requests import explanation_of
 from support.golden_cases import Expected, Refusal, Take, refusals, takes
 from support.goldens import recorded_rows, recorded_value
 from support.listed_golden_cases import DATABASE, KIND, planned, recorded_partitions, shown, write_partitions
@@ -50,9 +49,7 @@ def sessions(spark: ThriftServer, proxy: ProxyProcess) -> Iterator[Sessions]:
 
 
 def explain(proxy: ProxyProcess, sql: str) -> dict[str, object]:
-    body = json.dumps({"sql": sql, "database": DATABASE}).encode()
-    with urllib.request.urlopen(f"{proxy.admin_url}/explain", body, timeout=60) as response:
-        answer = json.load(response)
+    answer = explanation_of(proxy.admin_url, sql=sql, database=DATABASE)
     assert isinstance(answer, dict)
     return answer
 

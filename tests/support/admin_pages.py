@@ -23,7 +23,7 @@ from proxy.operations.session_port import SessionOpening
 from proxy.session.explain.view import CountView
 from proxy.session.feedback.quarantine import Quarantine
 from proxy.session.shared_state import SharedState
-from proxy.upstream.errors import BackendError
+from proxy.upstream.errors import LoginError
 from support.histories import REWRITTEN, SQL, history_in, left_alone, record, scan
 
 PASSWORD = "right"  # noqa: S105 - of the test's own backend
@@ -34,25 +34,25 @@ ROOM = 1_000_000_000
 async def backend_login(_config: Config, user: str, password: str, _backends: BackendPool) -> str:
     """A backend that knows one password, and whose users are in lower case."""
     if password != PASSWORD:
-        raise BackendError(f"the backend refused user {user!r}")
+        raise LoginError(f"the backend refused user {user!r}")
     return user.lower()
 
 
 @asynccontextmanager
-async def admin_port(
+async def admin_port(  # noqa: PLR0913 - the port, and who comes
     monkeypatch: Any,
     history: History,
     *,
     is_open: bool = False,
     has_administrator: bool = True,
     quarantine: Callable[[Quarantine], None] = lambda _: None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> AsyncIterator[TestClient[Any, Any]]:
     """The port. `root` is an administrator, everybody else a user of the backend.
 
     Without an administrator everybody may release and drain. `quarantine` fills the quarantine.
     """
     monkeypatch.setattr("proxy.admin.app.check_login", backend_login)
-    monkeypatch.setattr("proxy.admin.visitors.WRONG_PASSWORD_S", 0.0)
     users = {"root": ROOT_HASH} if has_administrator else {}
     config = Config(admin=AdminSection(users=users, open=is_open))
     shared = SharedState.of(config)
@@ -65,7 +65,7 @@ async def admin_port(
     async def exposition() -> bytes:
         return b""
 
-    app = application(config, shared, backends, exposition, history=history, key=b"k" * 32)
+    app = application(config, shared, backends, exposition, history=history, key=b"k" * 32, clock=clock)
     async with TestClient(TestServer(app)) as client:
         yield client
 

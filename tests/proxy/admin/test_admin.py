@@ -17,7 +17,7 @@ from proxy.backends.readiness import Readiness
 from proxy.config.address import Address
 from proxy.config.backend_list import PoolMember
 from proxy.config.config import Config
-from proxy.config.serving import ProxySection
+from proxy.config.serving import AdminSection, ProxySection
 from proxy.session.metrics import Metrics
 from proxy.session.shared_state import SharedState
 from proxy.upstream.errors import BackendError
@@ -45,7 +45,7 @@ def stopping() -> Stop:
 
 @pytest.fixture
 async def admin(backends: BackendPool, stopping: Stop) -> AsyncIterator[TestClient[Any, Any]]:
-    config, metrics = Config(), Metrics()
+    config, metrics = Config(admin=AdminSection(open=True)), Metrics()
     metrics.watch_backends(backends.views)
 
     async def exposition() -> bytes:
@@ -182,7 +182,8 @@ async def test_an_explanation_takes_its_turn_among_the_key_queries_of_the_proces
 
     monkeypatch.setattr("proxy.admin.app.explain_as_user", ask)
     slots = asyncio.Semaphore(1)
-    app = application(Config(), SharedState.of(Config()), backends, exposition, slots=slots)
+    config = Config(admin=AdminSection(open=True))
+    app = application(config, SharedState.of(config), backends, exposition, slots=slots)
     async with TestClient(TestServer(app)) as client:
         answer = await client.post("/explain", json={"sql": "SELECT 1"})
         assert answer.status == HTTPStatus.BAD_GATEWAY

@@ -65,9 +65,44 @@ async def test_who_has_not_signed_in_is_led_to_it_and_back(port: Port, path: str
     assert (await port.get(path)).status in {HTTPStatus.OK, HTTPStatus.NOT_FOUND}
 
 
-@pytest.mark.parametrize("wanted", ["//evil.example", "https://evil.example", "/\\evil.example", ""])
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        *("//evil.example", "///evil.example", "https://evil.example", "https:evil.example", "http:/history"),
+        *("/\\evil.example", "\\\\evil.example", "/%2f/evil.example", "/%5cevil.example", "/.//evil.example"),
+        *(
+            "/history/..//evil.example",
+            "/history/a/b",
+            "//evil.example/history",
+            "//[/history",
+            "javascript:alert(1)",
+        ),
+        *("/sign-in?next=/", "/sign-out", "/nowhere", "history", "@evil.example", ""),
+    ],
+)
 async def test_nobody_is_led_elsewhere(port: Port, wanted: str) -> None:
     assert (await sign_in(port, "ann", wanted=wanted)).headers["Location"] == "/"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "location"),
+    [
+        ("/history?user=ann&text=a%20b%0d%0aX", "/history?user=ann&text=a%20b%0d%0aX"),
+        ("/history?text=\u00e9 b", "/history?text=%C3%A9%20b"),
+        ("/history#now", "/history"),
+        (" /history", "/history"),
+    ],
+)
+async def test_a_visitor_is_led_back_to_the_page_with_its_query(port: Port, wanted: str, location: str) -> None:
+    assert (await sign_in(port, "ann", wanted=wanted)).headers["Location"] == location
+
+
+@pytest.mark.parametrize("cut", ["\r\n", "\n", "\r", "\t", "\0", "\x7f", "\u2028"])
+async def test_an_address_that_ends_a_line_is_refused_and_sets_no_header(port: Port, cut: str) -> None:
+    wanted = f"/history{cut}Set-Cookie: starpruner=evil"
+    for got in (await sign_in(port, "ann", wanted=wanted), await port.get("/sign-in", params={"next": wanted})):
+        assert got.status == HTTPStatus.BAD_REQUEST
+        assert "Set-Cookie" not in got.headers
 
 
 @pytest.mark.parametrize(("user", "password"), [("root", "wrong"), ("ann", "wrong"), ("", PASSWORD)])
@@ -101,11 +136,18 @@ async def test_forms_without_our_token_do_nothing(port: Port) -> None:
         for forged in ("", "0" * 64):
             got = await port.post(path, data={"token": forged, "sql": "SELECT 1"})
             assert got.status == HTTPStatus.FORBIDDEN, path
-    got = await port.post(
-        "/sign-out", data={"token": await token(port, "/")}, headers={"Origin": "https://evil.example"}
-    )
-    assert got.status == HTTPStatus.FORBIDDEN
+    for header in ({"Origin": "https://evil.example"}, {"Content-Type": "text/plain"}):
+        got = await port.post("/sign-out", data={"token": await token(port, "/")}, headers=header)
+        assert got.status == HTTPStatus.FORBIDDEN
     assert (await port.get("/", allow_redirects=False)).status == HTTPStatus.OK
+
+
+async def test_nobody_has_to_be_read_who_sends_a_long_form(port: Port) -> None:
+    form = {"user": "ann", "password": "x" * 20_000, "token": await token(port)}
+    assert (await port.post("/sign-in", data=form)).status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+    await sign_in(port, "ann")
+    form = {"sql": "x" * 20_000, "token": await token(port, "/explain")}
+    assert (await port.post("/explain/page", data=form)).status == HTTPStatus.OK
 
 
 async def test_after_signing_out_nothing_is_shown(port: Port) -> None:
@@ -229,14 +271,17 @@ async def test_explaining_asks_the_backend_as_the_user_who_is_named(
     monkeypatch.setattr("proxy.admin.app.explain_as_user", explain)
     async with admin_port(monkeypatch, busy_history(tmp_path)) as port:
         await sign_in(port, "ann")
-        form = {"sql": "SELECT 1", "database": "shop", "user": "carl", "password": "p"}
+        form = {"sql": "SELECT 1", "database": "shop", "user": "carl", "password": PASSWORD}
         got = await port.post("/explain/page", data={**form, "token": await token(port, "/explain"), "keys": "on"})
         shown = await got.text()
         assert "it is &lt;down&gt;" in shown
         assert 'value="carl"' in shown
-        assert 'value="p"' not in shown
+        assert f'value="{PASSWORD}"' not in shown
         await port.post("/explain/page", data={"sql": "SELECT 2", "token": await token(port, "/explain")})
-    assert asked == [("SELECT 1", "carl:p", "shop", True), ("SELECT 2", "anonymous:anonymous", None, False)]
+    assert asked == [
+        ("SELECT 1", f"carl:{PASSWORD}", "shop", True),
+        ("SELECT 2", "anonymous:anonymous", None, False),
+    ]
 
 
 async def test_an_empty_and_a_broken_history_have_pages_of_their_own(
@@ -265,7 +310,17 @@ def test_a_cookie_counts_only_as_it_was_made_and_for_a_while() -> None:
     assert tickets.visitor(cookie, now + COOKIE_S + 1) is None
     assert tickets.visitor(tickets.cookie(None, now), now) is None
     body, signature = cookie.split(".")
-    forged = [f"{body}.{signature[:-1]}x", f"x{cookie}", body, "", ".", f"{body}.", "é.é", "x" * 10_000]
+    forged = [
+        f"{body}.{signature[:-1]}x",
+        f"x{cookie}",
+        body,
+        "",
+        ".",
+        f"{body}.",
+        "é.é",
+        "\udcff.\udcff",
+        "x" * 10_000,
+    ]
     assert [tickets.visitor(each, now) for each in forged] == [None] * len(forged)
     assert Tickets(b"l").visitor(cookie, now) is None
     assert tickets.is_token(tickets.token(cookie), cookie)

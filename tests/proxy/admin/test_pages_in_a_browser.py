@@ -177,6 +177,6 @@ async def test_a_page_of_another_origin_can_neither_frame_nor_send_ours(
             "data:text/html,<form method=post action='" + base + "/sign-out'><button>go</button></form>"
         )
         await page.get_by_role("button").click()
-        await page.get_by_text("The form is too old").wait_for()
+        await page.get_by_text("A page of another origin may not do this.").wait_for()
         await page.goto(f"{base}/")
         await page.get_by_role("heading", name="Now", exact=True).wait_for()

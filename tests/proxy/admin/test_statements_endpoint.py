@@ -153,7 +153,7 @@ async def test_an_open_port_shows_all_but_not_by_a_name_that_others_gave_it(
     async with admin_port(monkeypatch, busy_history(tmp_path), is_open=True) as port:
         assert len((await answer(port, "/statements"))["statements"]) == 50
         rebound = await port.get("/statements", headers={"Host": "evil.example"})
-        assert rebound.status == HTTPStatus.UNAUTHORIZED
+        assert rebound.status == HTTPStatus.FORBIDDEN
 
 
 async def test_the_answers_are_as_the_description_says(port: TestClient[Any, Any]) -> None:

@@ -629,12 +629,16 @@ def chunked_request(body: bytes) -> bytes:
 
 async def test_one_client_too_many_is_told_so() -> None:
     async with stage(connections_max=1) as on:
-        first = await on.connect()
+        silent = await on.connect()
         await eventually(lambda: on.proxy.connection_count == 1)
-        status, body, _ = await on.post(message(open_session()))
-        assert status == 503
-        assert b"serves 1 connections already" in body
-        first.close()
+        await open_one(on)
+        second = await on.connect()
+        second.send(request(message(open_session())))
+        assert (await second.reader.readline()).split()[1] == b"503"
+        assert b"serves 1 connections already" in await second.reader.readuntil(b"later.\n")
+        # The first one is served on its own connection still.
+        await open_one(on)
+        silent.close()
 
 
 async def test_a_long_call_is_refused_where_memory_is_short_and_a_short_one_is_not(

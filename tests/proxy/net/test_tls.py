@@ -228,6 +228,28 @@ async def test_a_client_that_says_nothing_holds_no_handshake_for_long(
     assert "no TLS: no handshake within" in caplog.text
 
 
+async def test_clients_that_say_nothing_keep_no_other_from_its_handshake(
+    certificate: ListenerTls,
+    client_tls: ssl.SSLContext,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    caplog.set_level(logging.INFO)
+    monkeypatch.setattr(tls_listener, "HANDSHAKES_MAX", 2)
+    monkeypatch.setattr(tls_listener, "HANDSHAKE_S", 10 * PATIENCE_S)
+    async with stage(listeners=(listener(certificate),), connections_max=2) as on:
+        silent = [await on.connect() for _ in range(2)]
+        silent[0].send(b"\x16\x03\x01")
+        await eventually(lambda: on.proxy.connection_count == 2)
+        for one in silent:
+            client = await asyncio.wait_for(connect(on.proxy.port, client_tls), PATIENCE_S)
+            client.send(LOGIN)
+            await (await on.backend()).expect(LOGIN)
+            assert await one.rest() == b""
+            client.close()
+    assert "no TLS: no request so far, and others wait for its place" in caplog.text
+
+
 async def test_a_proxy_that_stops_waits_for_no_handshake(certificate: ListenerTls) -> None:
     async with stage(listeners=(listener(certificate),)) as on:
         client = await on.connect()

@@ -15,9 +15,10 @@ from support.relay_dialogue import (
     session_opened,
     status_is,
 )
-from support.scripted_session import Peer, Rewriter, Stage, stage
+from support.scripted_session import HOST, Peer, Rewriter, Stage, eventually, stage
 
 from proxy.config.serving import ProxySection
+from proxy.net import newcomers
 from proxy.net.sockets import prepare
 from proxy.wire.hs2.calls import OperationState
 
@@ -111,3 +112,37 @@ async def test_both_sides_are_asked_whether_they_are_there() -> None:
     assert [sock.getsockopt(socket.IPPROTO_TCP, option) for option in options] == [33, 44, 5]
     writer.close()
     server.close()
+
+
+@pytest.mark.parametrize("sent", [b"", LOGIN[:3]])
+async def test_a_login_takes_the_place_of_a_client_that_sends_none_where_there_is_no_other(
+    monkeypatch: pytest.MonkeyPatch, sent: bytes
+) -> None:
+    monkeypatch.setattr(newcomers, "SILENT_S", 0.05)
+    async with stage(connections_max=3) as on:
+        works, backend = await on.open_session()
+        silent = [await on.connect() for _ in range(2)]
+        for one in silent:
+            one.send(sent)
+        await eventually(lambda: on.proxy.connection_count == 3)
+        await asyncio.sleep(0.1)
+        await on.open_session()
+        assert await silent[0].rest() == b""
+        await on.open_session()
+        assert await silent[1].rest() == b""
+        assert b"serves 3 connections already" in await (await on.connect()).rest()
+        works.send(fetch(2))
+        await backend.expect(fetch(2))
+
+
+async def test_who_opens_connections_and_sends_no_login_shuts_nobody_else_out() -> None:
+    async with stage(connections_max=newcomers.CLIENTS_OF_ADDRESS_MAX + 1) as on:
+        silent = []
+        for _ in range(newcomers.CLIENTS_OF_ADDRESS_MAX + 20):
+            reader, writer = await asyncio.open_connection(HOST, on.proxy.port, local_addr=("127.0.0.2", 0))
+            silent.append(Peer(reader, writer))
+        for client in silent[:20]:
+            assert await client.rest() == b""
+        await on.open_session()
+        for client in silent:
+            client.close()

@@ -43,7 +43,20 @@ seccompProfile:
 
 {{/* The configuration as TOML. Helm reads all numbers as floats, and the proxy takes no float for a count. */}}
 {{- define "starpruner.toml" -}}
-{{ regexReplaceAll "(?m)( = -?[0-9]+)\\.0$" (toToml .Values.config) "${1}" | trim }}
+{{- $hosts := dict "admin" (dict "hosts" (include "starpruner.adminHosts" . | fromYamlArray)) -}}
+{{- $config := mergeOverwrite (deepCopy .Values.config) $hosts -}}
+{{ regexReplaceAll "(?m)( = -?[0-9]+)\\.0$" (toToml $config) "${1}" | trim }}
+{{- end -}}
+
+{{/* Names that the admin port is called by: those of its Service, and of config.admin.hosts. */}}
+{{- define "starpruner.adminHosts" -}}
+{{- $name := printf "%s-admin" (include "starpruner.fullname" .) -}}
+{{- range list "" "." ".svc" ".svc.cluster.local" }}
+- {{ $name }}{{ if . }}.{{ $.Release.Namespace }}{{ trimSuffix "." . }}{{ end }}
+{{- end }}
+{{- range dig "admin" "hosts" list .Values.config }}
+- {{ . | quote }}
+{{- end }}
 {{- end -}}
 
 {{/* Addresses of the proxy, with its own defaults. */}}
