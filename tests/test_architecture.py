@@ -35,7 +35,6 @@ SHELL = {
     "proxy.backends.dns",
     "proxy.backends.health_checks",
     "proxy.backends.maintenance",
-    "proxy.backends.readiness",
     "proxy.backends.assembly",
     "proxy.backends.zookeeper",
     "pipeline.index.footers",

@@ -79,7 +79,7 @@ def application(  # noqa: PLR0913 - the parts that the routes show
         return json_answer({"status": "ok"})
 
     async def readyz(_: web.Request) -> web.Response:
-        why_not = await ready.why_not_ready()
+        why_not = ready.why_not_ready()
         return json_answer({"status": "ok"}) if why_not is None else error_answer(_NOT_READY, why_not)
 
     ready = readiness or Readiness(backends)
