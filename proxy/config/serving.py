@@ -239,7 +239,7 @@ class TracingSection(Section, frozen=True):
 
 
 class HealthSection(Section, frozen=True):
-    """Health checks of the backends, by which they are chosen, shown, measured and told by /readyz."""
+    """Health checks of the backends: the choice, the pages, the metrics and /readyz go by them."""
 
     counts: ClassVar = Counts.AFTER_RESTART
 

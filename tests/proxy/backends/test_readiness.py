@@ -36,7 +36,6 @@ class Told:
         self.metrics.watch_backends(on.backends.views)
         self.rounds = HealthCheckRounds(on.backends, HURRIED.check_login, lambda backend: backend.login_health)
 
-    @property
     def is_healthy(self) -> bool:
         (view,) = self.on.backends.views()
         ready = Readiness(self.on.backends).why_not_ready() is None
@@ -63,16 +62,16 @@ async def told() -> AsyncIterator[Told]:
 
 async def test_connections_that_failed_count_until_one_works_however_long_nobody_connects() -> None:
     async with told() as seen:
-        assert seen.is_healthy
+        assert seen.is_healthy()
         await seen.on.servers[0].die()
         await seen.clients_fail()
-        assert not seen.is_healthy
+        assert not seen.is_healthy()
         for _ in range(20):
             seen.clock.now += 30
-            assert not seen.is_healthy
+            assert not seen.is_healthy()
         await seen.on.servers[0].listen()
         await seen.on.log_in()
-        assert seen.is_healthy
+        assert seen.is_healthy()
 
 
 async def test_a_probe_finds_what_died_without_clients_and_brings_it_back_in_two() -> None:
@@ -80,20 +79,20 @@ async def test_a_probe_finds_what_died_without_clients_and_brings_it_back_in_two
         await seen.probe()
         await seen.on.servers[0].die()
         await seen.probe(2)
-        assert seen.is_healthy, "one slow answer, or two, take nothing down"
+        assert seen.is_healthy(), "one slow answer, or two, take nothing down"
         await seen.probe()
-        assert not seen.is_healthy
+        assert not seen.is_healthy()
         assert "Connection refused" in str(Readiness(seen.on.backends).why_not_ready())
         # Clients meanwhile try all the same, and are left out for longer and longer.
         for _ in range(6):
             seen.clock.now += OPEN_S_MAX
             await seen.clients_fail()
-        assert not seen.is_healthy
+        assert not seen.is_healthy()
         await seen.on.servers[0].listen()
         await seen.probe()
-        assert not seen.is_healthy
+        assert not seen.is_healthy()
         await seen.probe()
-        assert seen.is_healthy, "at once, not when the circuit breaker would try again"
+        assert seen.is_healthy(), "at once, not when the circuit breaker would try again"
 
 
 async def test_a_probe_is_the_trial_where_no_client_comes() -> None:
@@ -103,13 +102,13 @@ async def test_a_probe_is_the_trial_where_no_client_comes() -> None:
         seen.on.servers[0].mood = Mood.HANGS_UP
         await seen.clients_fail()
         await seen.probe()
-        assert not seen.is_healthy
+        assert not seen.is_healthy()
         seen.clock.now += OPEN_S
-        assert not seen.is_healthy
+        assert not seen.is_healthy()
         await seen.probe()
-        assert seen.is_healthy
+        assert seen.is_healthy()
         await seen.clients_fail(1)
-        assert not seen.is_healthy
+        assert not seen.is_healthy()
 
 
 @pytest.mark.parametrize("mood", [Mood.FROZEN, Mood.CLOSES])
@@ -120,10 +119,10 @@ async def test_a_server_that_accepts_and_is_stopped_or_has_no_thread_left_is_fou
         await seen.probe()
         seen.on.servers[0].mood = mood
         await seen.probe(3)
-        assert not seen.is_healthy
+        assert not seen.is_healthy()
         seen.on.servers[0].mood = Mood.WORKS
         await seen.probe(2)
-        assert seen.is_healthy
+        assert seen.is_healthy()
         await seen.on.servers[0].die()
 
 
