@@ -20,8 +20,9 @@ from proxy.admin.listening import AdminPort
 from proxy.advice.advise import AdviceRequest, advise
 from proxy.advice.recorded import HistoryMissingError
 from proxy.advice.report import Advice
-from proxy.backends.assembly import backend_maintenance, readiness, resolved_backends, zookeeper_registration
+from proxy.backends.assembly import backend_maintenance, resolved_backends, zookeeper_registration
 from proxy.backends.maintenance import Maintenance
+from proxy.backends.readiness import Readiness
 from proxy.config.address import Address, address
 from proxy.config.config import Config
 from proxy.config.errors import ConfigError
@@ -153,13 +154,13 @@ async def _serve_with(  # noqa: PLR0913, PLR0917 - the parts of a process
         history=history,
         key=role.page_key,
         slots=proxy.slots,
-        readiness=readiness(config, backends, stop.stopping.is_set),
+        readiness=Readiness(backends, stop.stopping.is_set),
     )
     admin_port = AdminPort(admin)
     await admin_port.setup()
     try:
         await proxy.start()
-        maintenance.start()
+        await maintenance.start()
         registered = zookeeper_registration(config, proxy.ports) if role.is_first else None
         shared.metrics.watch_connections(lambda: proxy.connection_count)
         shared.metrics.watch_backends(backends.views)

@@ -105,8 +105,8 @@ class Rewrite:
     @property
     def tables(self) -> frozenset[TableName]:
         """The tables whose scans were changed, by the names that all sessions know them by."""
-        rewritten_text = (outcome.scan.table for outcome in self.scans if outcome.is_changed)
-        return frozenset(table for table in rewritten_text if table is not None)
+        changed = (outcome.scan.table for outcome in self.scans if outcome.is_changed)
+        return frozenset(table for table in changed if table is not None)
 
     @property
     def is_narrowed(self) -> bool:

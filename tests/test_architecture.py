@@ -35,7 +35,6 @@ SHELL = {
     "proxy.backends.dns",
     "proxy.backends.health_checks",
     "proxy.backends.maintenance",
-    "proxy.backends.readiness",
     "proxy.backends.assembly",
     "proxy.backends.zookeeper",
     "pipeline.index.footers",
@@ -64,8 +63,8 @@ INPUT_AND_OUTPUT = {
 LOCKED = "proxy.session"
 
 # Lower packages first: a module imports of its own tree only packages that stand before its own, and its own one.
-# `plan`, `rewrite`, `stopping`, `server`, `bootstrap` and `cli` are modules by themselves. A package in a package
-# has a place of its own.
+# `plan`, `rewrite`, `kept_files`, `stopping`, `server`, `bootstrap` and `cli` are modules by themselves. A package
+# in a package has a place of its own.
 ORDER = {
     "rewriter": (
         "vocabulary",
@@ -97,6 +96,7 @@ ORDER = {
         "wire",
         "kerberos",
         "config",
+        "kept_files",
         "net",
         "access",
         "statements",

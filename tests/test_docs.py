@@ -86,20 +86,6 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=NAMES)
-def test_every_file_that_a_page_names_is_there(page: Path) -> None:
-    named = re.findall(
-        r"`((?:rewriter|proxy|pipeline|demo|benchmarks|tests|tools|docs|deploy)/[\w/.-]+)`",
-        page.read_text(encoding="utf-8"),
-    )
-    assert [name for name in named if not (ROOT / name).exists() and not is_a_test_below(name)] == []
-
-
-def is_a_test_below(name: str) -> bool:
-    """In the tables of docs/soundness.md tests are named from their folder, and NAME stands for any."""
-    return (ROOT / "tests" / name).exists() or "NAME" in name
-
-
-@pytest.mark.parametrize("page", PAGES, ids=NAMES)
 def test_no_line_of_prose_is_wider_than_the_code(page: Path) -> None:
     assert [line for line in prose(page.read_text(encoding="utf-8")) if len(line) > WIDTH] == []
 

@@ -1,6 +1,7 @@
 """The README is short, and the commands and settings in it are there."""
 
 import re
+import tomllib
 from pathlib import Path
 
 from click.testing import CliRunner
@@ -17,11 +18,10 @@ def test_the_readme_can_be_read_at_one_sitting() -> None:
     assert len(README.splitlines()) <= LINES_MAX
 
 
-def test_every_target_of_make_in_the_readme_is_there() -> None:
-    targets = re.findall(r"^([\w.-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-    named = re.findall(r"\bmake ([a-z-]+)[`\n]", README)
-    assert named
-    assert [target for target in named if target not in targets] == []
+def test_the_number_of_dependencies_in_the_readme_is_that_of_the_package() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+    assert re.findall(r"(\w+) small dependencies", README) == [words[len(project["dependencies"])]]
 
 
 def test_every_option_of_a_command_in_the_readme_is_there() -> None:

@@ -36,7 +36,7 @@ from pipeline.swap.record import (
 )
 from pipeline.tables.storage import Storage, StoredFile
 
-# While files finish_switch_back faster than they are copied there is no moment to switch.
+# While files arrive faster than they are copied, there is no moment to switch.
 ARRIVALS_MAX = 5
 
 

@@ -111,7 +111,7 @@ def _routes_of_watchers(exposition: Callable[[], Awaitable[bytes]], readiness: R
         return json_answer({"status": "ok"})
 
     async def readyz(_: web.Request) -> web.Response:
-        why_not = await readiness.why_not_ready()
+        why_not = readiness.why_not_ready()
         return json_answer({"status": "ok"}) if why_not is None else error_answer(_NOT_READY, why_not)
 
     return [web.get("/metrics", expose), web.get("/healthz", healthz), web.get("/readyz", readyz)]

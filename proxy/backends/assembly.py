@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
 
@@ -14,7 +14,6 @@ from proxy.backends.health import Health
 from proxy.backends.health_checks import HealthCheckRounds, HealthProbe, ProbeSettings
 from proxy.backends.maintenance import Maintenance, PeriodicTask
 from proxy.backends.pool import BackendPool, PoolSettings
-from proxy.backends.readiness import Readiness
 from proxy.backends.zookeeper_nodes import advertised_address, connection_settings, kerberos_logins, node_prefix
 from proxy.config.config import Config
 from proxy.config.errors import ConfigError
@@ -40,16 +39,13 @@ async def resolved_backends(config: Config, workers: int = 1) -> tuple[BackendPo
 
 def backend_maintenance(config: Config, backends: BackendPool, names: DnsNames) -> Maintenance:
     """Return the periodic tasks that run while the proxy serves."""
-    return Maintenance(
-        names, ((names.refresh_if_looked_up, config.proxy.lookup_interval_s), *_health_checks(config, backends))
-    )
-
-
-def readiness(config: Config, backends: BackendPool, is_stopping: Callable[[], bool]) -> Readiness:
-    """Return what GET /readyz tells; it looks by itself if no health checks run."""
-    if _has_health_checks(config):
-        return Readiness(backends, is_stopping)
-    return Readiness(backends, is_stopping, _probe(config).check_login, time.monotonic)
+    health, probe = config.health, _probe(config)
+    logins = HealthCheckRounds(backends, probe.check_login, _login_health)
+    queries = HealthCheckRounds(backends, probe.check_query, _query_health)
+    checks_queries = health.user and health.query_interval_s
+    more: tuple[PeriodicTask, ...] = ((queries.probe_all, health.query_interval_s),) if checks_queries else ()
+    lookups = names.refresh_if_looked_up, config.proxy.lookup_interval_s
+    return Maintenance(names, (lookups, (logins.probe_all, health.interval_s), *more), logins.probe_all)
 
 
 def zookeeper_registration(config: Config, ports: Sequence[int]) -> Registration | None:
@@ -75,22 +71,6 @@ def zookeeper_registration(config: Config, ports: Sequence[int]) -> Registration
     credentials = section.user, section.password
     ensemble = Ensemble(section.ensemble, section.namespace, *credentials, section.session_timeout_s)
     return Registration(ensemble, nodes)
-
-
-def _health_checks(config: Config, backends: BackendPool) -> tuple[PeriodicTask, ...]:
-    """Return the health checks. A single backend without a health user gets none: no other could be chosen."""
-    if not _has_health_checks(config):
-        return ()
-    health, probe = config.health, _probe(config)
-    logins = HealthCheckRounds(backends, probe.check_login, _login_health)
-    queries = HealthCheckRounds(backends, probe.check_query, _query_health)
-    checks_queries = health.user and health.query_interval_s
-    more: tuple[PeriodicTask, ...] = ((queries.probe_all, health.query_interval_s),) if checks_queries else ()
-    return ((logins.probe_all, health.interval_s), *more)
-
-
-def _has_health_checks(config: Config) -> bool:
-    return bool(config.health.user or config.proxy.backends)
 
 
 def _probe(config: Config) -> HealthProbe:

@@ -14,7 +14,7 @@ from proxy.config.backend_list import PoolMember
 # Enough to see whether all failures are of one kind.
 ERRORS_KEPT: Final = 5
 # Health-check queries run so rarely that each counts for more.
-QUERY_THRESHOLDS: Final = Thresholds(failures_to_down=2, successes_to_up=1)
+QUERY_THRESHOLDS: Final = Thresholds(failures_to_down=2, successes_to_up=1, first_failures_to_down=2)
 # A backend's error message may be a stack trace.
 ERROR_CHARACTERS_MAX: Final = 300
 
@@ -32,7 +32,7 @@ class BackendView:
     """A backend as the admin port shows it."""
 
     name: str
-    # Whether it takes new sessions, and nothing is known against it.
+    # Whether it takes new sessions and is healthy.
     healthy: bool
     draining: bool
     probes: str
@@ -80,7 +80,15 @@ class Backend:
 
     @property
     def is_healthy(self) -> bool:
-        """Whether health checks pass and the circuit breaker admits a connection."""
+        """Whether nothing is known against it: health checks pass, and connections have not failed in a row.
+
+        Half-open is not healthy: time alone shows nothing. The pages, the metrics and /readyz say this.
+        """
+        return self.is_up and self.breaker.state is BreakerState.CLOSED
+
+    @property
+    def is_eligible(self) -> bool:
+        """Whether it is healthy, or due for the trial that shows whether it is again."""
         return self.is_up and self.breaker.admits
 
     @property
@@ -95,6 +103,18 @@ class Backend:
         if not self.logins[login]:
             del self.logins[login]
 
+    def record_probe(self, health: Health, reason: str | None) -> bool:
+        """Record the result of a probe, and return whether its health has changed. None: it answered."""
+        if reason is not None:
+            self.record_failure(f"probe: {reason}")
+        has_changed = health.record_probe(answered=reason is None)
+        if reason is None:
+            if has_changed:
+                # A server that was down and is back: what clients met before is no longer true.
+                self.breaker.record_success()
+            self.breaker.record_probe_success()
+        return has_changed
+
     def record_failure(self, reason: str) -> None:
         """Record a failure, to be shown on the admin port."""
         self.failures += 1
@@ -105,8 +125,7 @@ class Backend:
         now = self._clock()
         return BackendView(
             name=self.member.name,
-            # Half-open counts as healthy: the trial connection will show whether it is.
-            healthy=self.takes_sessions and self.is_up and self.breaker.state is not BreakerState.OPEN,
+            healthy=self.takes_sessions and self.is_healthy,
             draining=not self.takes_sessions,
             probes="up" if self.is_up else "down",
             breaker=self.breaker.state.value,

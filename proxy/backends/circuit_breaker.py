@@ -65,6 +65,16 @@ class CircuitBreaker:
         self._open_s = OPEN_S
         self._open_until = None
 
+    def record_probe_success(self) -> None:
+        """Record that the backend answered a probe, which is the trial where one is due.
+
+        A login may fail where a probe does not, so the next failure opens the breaker again, for twice as long.
+        """
+        if self.state is BreakerState.HALF_OPEN:
+            self._failures = FAILURES_MAX - 1
+            self._open_s = min(2 * self._open_s, OPEN_S_MAX)
+            self._open_until = None
+
     def record_failure(self) -> None:
         """Record that the backend did not answer a client."""
         self._failures += 1

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 from proxy.backends.backend import Backend
 from proxy.backends.health import Health
 from proxy.backends.pool import BackendPool
-from proxy.config.address import Address
+from proxy.config.address import Address, why_unreachable
 from proxy.config.endpoints import UPSTREAM, Upstream
 from proxy.operations.query import Query, QueryFailed, QueryResult
 from proxy.upstream.client import BackendClient, Login
@@ -22,13 +22,15 @@ from proxy.wire.sasl import plain_response
 
 # One row of one column.
 _QUERY_BYTES_MAX: Final = 1024
+# A server without a free thread closes a connection as soon as it has accepted it, within a millisecond or two.
+_REJECTED_WITHIN_S: Final = 0.05
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class ProbeSettings:
-    """The probes' login and timeouts. Without a user, a probe can only open a connection."""
+    """The probes' login and timeouts. Without a user, a probe opens a connection and has it closed."""
 
     user: str = ""
     password: str = field(default="", repr=False)
@@ -50,7 +52,10 @@ class HealthProbe:
         self._dialer = Dialer(upstream.for_own_logins(), settings.timeout_s)
 
     async def check_login(self, address: Address) -> str | None:
-        """Connect and log in: shows that the server has a free thread and its login works. Uses no executor."""
+        """Connect, and log in if there is a user for that. It uses no executor.
+
+        It shows that the server has a free thread, and with a user that logins work.
+        """
         return await self._why_failed(self._settings.timeout_s, self._log_in(address))
 
     async def check_query(self, address: Address) -> str | None:
@@ -72,8 +77,7 @@ class HealthProbe:
     async def _log_in(self, address: Address) -> None:
         settings = self._settings
         if not settings.user:
-            _, writer = await self._dialer.open_streams(address)
-            writer.close()
+            await self._check_liveness(address)
             return
         link = link_to(address, self._dialer, settings.timeout_s)
         await link.open(plain_response(settings.user, settings.password), "the health user")
@@ -82,6 +86,27 @@ class HealthProbe:
                 await link.check_login()
         finally:
             link.close()
+
+    async def _check_liveness(self, address: Address) -> None:
+        """Connect, end our half, and wait until the server ends its own.
+
+        The kernel accepts connections for a server that is stopped, or has no thread for them; only a thread that
+        reads notices an end. Spark writes nothing into its log about it, while a SASL message without a login, or
+        a reset, costs it a stack trace.
+        """
+        reader, writer = await self._dialer.open_streams(address)
+        try:
+            # By TLS a thread of the server's has spoken already, in the handshake.
+            if not writer.can_write_eof():
+                return
+            if await _ends_within(reader, _REJECTED_WITHIN_S):
+                raise BackendError("it closes connections as it accepts them: all its threads may be taken")
+            writer.write_eof()
+            _ = await reader.read(1)
+        except OSError as error:
+            raise BackendError(why_unreachable(error)) from error
+        finally:
+            writer.close()
 
     async def _query(self, address: Address) -> None:
         settings = self._settings
@@ -96,6 +121,14 @@ class HealthProbe:
 
 def _select_one(seconds: float) -> Generator[Query, QueryResult, QueryResult]:
     return (yield Query("SELECT 1", rows_max=1, bytes_max=_QUERY_BYTES_MAX, deadline_s=seconds))
+
+
+async def _ends_within(reader: asyncio.StreamReader, seconds: float) -> bool:
+    try:
+        async with asyncio.timeout(seconds):
+            return not await reader.read(1)
+    except TimeoutError:
+        return False
 
 
 class HealthCheckRounds:
@@ -124,9 +157,7 @@ class HealthCheckRounds:
             return
         finally:
             lease.release()
-        if reason is not None:
-            backend.record_failure(f"probe: {reason}")
-        if self._health_of(backend).record_probe(answered=reason is None):
+        if backend.record_probe(self._health_of(backend), reason):
             _log_change(backend, reason)
 
 

@@ -24,15 +24,22 @@ class Maintenance:
     """Runs the periodic tasks from `start` to `close`."""
 
     def __init__(
-        self, names: DnsNames, periodic_tasks: Sequence[PeriodicTask], chance: Callable[[], float] = random.random
+        self,
+        names: DnsNames,
+        periodic_tasks: Sequence[PeriodicTask],
+        first: Callable[[], Awaitable[None]],
+        chance: Callable[[], float] = random.random,
     ) -> None:
+        """`first` is done once at the start."""
         self._names = names
         self.periodic_tasks = periodic_tasks
+        self._first = first
         self._chance = chance
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def start(self) -> None:
-        """Start the tasks."""
+    async def start(self) -> None:
+        """Do the first task, and start the periodic ones: nobody is told of backends that nobody has asked."""
+        await self._first()
         for act, seconds in self.periodic_tasks:
             self._begin(self._every(seconds, act))
 

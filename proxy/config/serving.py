@@ -245,16 +245,16 @@ class TracingSection(Section, frozen=True):
 
 
 class HealthSection(Section, frozen=True):
-    """Health checks of the backends. A single backend is checked only if there is a user for that."""
+    """Health checks of the backends: the choice, the pages, the metrics and /readyz go by them."""
 
     counts: ClassVar = Counts.AFTER_RESTART
 
-    # The login for health checks. Empty: a connection that opens has to do, though a server that hangs lets it
-    # open too.
+    # The login for health checks. Empty: a server has to take a connection and notice its end, which one that
+    # hangs does not, and which leaves no trace in its log. Whether it lets users in, only a login shows.
     user: str = ""
     password: str = ""
     # Expert. How often a login is tried, of which no executor hears, and how long it may take. Three that fail in
-    # a row take a backend out, two that work bring it back.
+    # a row take a backend out, at the start one; two that work bring it back.
     interval_s: Seconds = 5.0
     timeout_s: Seconds = 5.0
     # Expert. How often a session runs SELECT 1, rarer since it costs more; two that fail in a row take a backend

@@ -5,7 +5,6 @@ A store is used by one thread. Every method raises sqlite3.Error, or StoreError 
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -16,6 +15,7 @@ from typing import Final
 import msgspec
 
 from proxy.history.record import Record, ShadowRecord, add_verdict, counted, id_of_time, reasons_of, tables_of
+from proxy.kept_files import alone_in, put_aside
 
 FILE_NAME: Final = "history.sqlite"
 # The layout of the file, kept in its header. A file of a newer one is left alone.
@@ -69,7 +69,7 @@ class Store:
         """With `is_suspect` the whole file is looked through for damage, which takes seconds."""
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = directory / FILE_NAME
-        with _locked(directory):
+        with alone_in(directory):
             self._connection = _opened(path, is_suspect=is_suspect)
         self._path = path
         self._inode = path.stat().st_ino
@@ -207,10 +207,8 @@ def _opened(path: Path, *, is_suspect: bool) -> sqlite3.Connection:
     except sqlite3.OperationalError:
         # A disk that is full or cannot be written: nothing is wrong with the file.
         raise
-    except sqlite3.DatabaseError:
-        path.replace(path.with_suffix(".damaged"))
-        for behind in ("-wal", "-shm"):
-            path.with_name(path.name + behind).unlink(missing_ok=True)
+    except sqlite3.DatabaseError as error:
+        put_aside(path, str(error), *(path.with_name(path.name + behind) for behind in ("-wal", "-shm")))
         return _checked(path)
     return connection
 
@@ -251,17 +249,6 @@ def _expect_whole(connection: sqlite3.Connection) -> None:
     if found != ("ok",):
         connection.close()
         raise sqlite3.DatabaseError(str(found))
-
-
-@contextmanager
-def _locked(directory: Path) -> Iterator[None]:
-    """Alone among the processes that open the file: one of them makes it, or puts it aside."""
-    file = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(file)
 
 
 def _text(text: str) -> str:

@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 # Over HTTP nobody notices a client that left without closing its session. Past this many the least recently used
 # one is forgotten: its statements go on as originals from then on. The server keeps sessions for a week.
 SESSIONS_MAX: Final = 2_000
-# As many clients may have statuses remembered for them.
+# The clients whose statements' statuses are remembered at a time.
 MEMORIES_MAX: Final = 500
 
 _NAME: Final = "a call over HTTP"

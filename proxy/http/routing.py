@@ -38,7 +38,7 @@ class Routes:
     def anywhere(self, marks: frozenset[str] = frozenset()) -> Route:
         """The route of a call that any backend can answer."""
         marked = self._marked(marks)
-        takes_it = marked is not None and marked.takes_sessions and marked.is_healthy
+        takes_it = marked is not None and marked.takes_sessions and marked.is_eligible
         return Route(self._backends, marked if takes_it else None)
 
     def _home(self, named: NamedHandle) -> Backend | None:

@@ -68,7 +68,7 @@ class PendingCalls:
         # The call that the client waits for meanwhile.
         self._call_of_fallback: PendingCall | None = None
         self._to_decide_again: DecideAgain | None = None
-        # Beside each call that the follower waits for and that is the client's to have read.
+        # One for each call of the client whose reply the stream waits for.
         self._tracked_calls: deque[TrackedCall] = deque()
         # Beside each call of ours that the follower waits for: whether somebody waits for the reply.
         self._are_awaited: deque[bool] = deque()

@@ -288,10 +288,18 @@ class Metrics:
 _BACKEND_GAUGES: Final[tuple[tuple[str, str, Callable[[BackendView], float]], ...]] = (
     ("connections", "Connections that are open, those of the proxy itself included.", lambda v: v.connections),
     ("sessions", "Sessions over HTTP, which have no connection of their own.", lambda v: v.sessions),
-    ("healthy", "Whether a backend takes new sessions as a matter of course.", lambda v: v.healthy),
+    (
+        "healthy",
+        "Whether a backend takes new sessions, answers probes, and is not left alone.",
+        lambda v: v.healthy,
+    ),
     ("draining", "Whether a backend is given no new sessions.", lambda v: v.draining),
     ("probes_up", "Whether a backend answers probes.", lambda v: v.probes == "up"),
-    ("breaker_open", "Whether a backend is left alone because connections failed.", lambda v: v.breaker == "open"),
+    (
+        "breaker_open",
+        "Whether a backend is left alone, but for a trial, because connections failed.",
+        lambda v: v.breaker != "closed",
+    ),
 )
 
 

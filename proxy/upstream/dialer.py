@@ -79,6 +79,9 @@ class Dialer:
             raise UnreachableError(f"no TLS: {why_no_handshake(error)}") from error
         except OSError as error:
             raise UnreachableError(why_unreachable(error)) from error
+        except UnicodeError as error:
+            # Of a host that no name service could be asked for.
+            raise UnreachableError(str(error)) from error
 
 
 async def _first(address: Address, connect: Callable[[str], Awaitable[Connected]]) -> Connected:

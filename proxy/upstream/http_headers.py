@@ -154,8 +154,8 @@ def forwarded_headers(headers: Iterable[tuple[str, str]], *, to_backend: bool) -
 
     A backend reads parameters such as `doAs` from a body too, if its type is that of a form.
     """
-    is_local = _OF_A_CONNECTION | _NOT_ASKED_FOR if to_backend else _OF_A_CONNECTION
-    passing = ((name, value) for name, value in headers if name.lower() not in is_local)
+    left_out = _OF_A_CONNECTION | _NOT_ASKED_FOR if to_backend else _OF_A_CONNECTION
+    passing = ((name, value) for name, value in headers if name.lower() not in left_out)
     if not to_backend:
         return list(passing)
     return [(name, _THRIFT if name.lower() == "content-type" else value) for name, value in passing]

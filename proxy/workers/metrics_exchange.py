@@ -22,8 +22,11 @@ from proxy.workers.worker_slot import WorkerSlot
 _ANSWER_WITHIN_S: Final = 2.0
 # The counters of one worker take 20 KB, and 70 KB once everything has happened.
 _ANSWER_BYTES_MAX: Final = 4 * 1024 * 1024
-# Metrics to take the minimum of: the start of the first process, and the open files that each may have.
-_LEAST_OF: Final = ("_created", "process_start_time_seconds", "process_max_fds")
+# Metrics to take the minimum of: the start of the first process, the open files that each may have, and whether
+# every worker finds a backend healthy.
+_LEAST_OF: Final = ("_created", "process_start_time_seconds", "process_max_fds", "_healthy", "_probes_up")
+# Metrics to take the maximum of: whether any worker leaves a backend or HBase alone.
+_MOST_OF: Final = ("_draining", "_breaker_open", "_lists_away")
 
 log = logging.getLogger(__name__)
 
@@ -101,6 +104,8 @@ class _Summed(Collector):
                 values[key] = sample.value
             elif sample.name.endswith(_LEAST_OF):
                 values[key] = min(before, sample.value)
+            elif sample.name.endswith(_MOST_OF):
+                values[key] = max(before, sample.value)
             else:
                 values[key] = before + sample.value
 

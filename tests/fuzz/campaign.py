@@ -10,9 +10,8 @@ from pathlib import Path
 import atheris
 import click
 
-_TESTS = Path(__file__).parent.parent
-# As pytest finds them.
-sys.path[:0] = [str(_TESTS / folder) for folder in ("wire", "relay")]
+# As pytest finds `support`.
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
 with atheris.instrument_imports(include=["proxy"]):
     from fuzz_targets import TARGETS, seeds

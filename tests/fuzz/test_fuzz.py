@@ -4,6 +4,7 @@ STARPRUNER_DEEP=1 lets the coverage-guided fuzzer look for minutes; `campaign.py
 """
 
 import importlib.util
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -50,6 +51,22 @@ def test_what_clients_and_servers_send_holds_in_pieces_and_damaged(name: str) ->
 def test_what_the_fuzzer_has_found_stays_mended(path: Path) -> None:
     """The part of the file's name up to the first dot is the target's."""
     TARGETS[path.name.partition(".")[0]](bytes.fromhex(path.read_text()))
+
+
+def test_the_campaign_finds_its_targets_and_seeds_without_pytest(tmp_path: Path) -> None:
+    (tmp_path / "atheris.py").write_text(
+        "from contextlib import nullcontext\n"
+        "def instrument_imports(include): return nullcontext()\n"
+        "def Setup(arguments, target): print(target.__name__)\n"
+        "def Fuzz(): pass\n"
+    )
+    command = [sys.executable, str(HERE / "campaign.py"), "rows", "--dir", str(tmp_path)]
+    path = f"{tmp_path}{os.pathsep}{HERE.parent.parent}"
+    done = subprocess.run(
+        command, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout == "rows\n", done.stderr[-4_000:]
+    assert list((tmp_path / "rows").glob("seed-*"))
 
 
 @pytest.mark.skipif(not DEEP, reason="takes minutes; set STARPRUNER_DEEP=1")

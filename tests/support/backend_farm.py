@@ -25,6 +25,7 @@ class Mood(Enum):
 
     WORKS = "answers"
     HANGS = "accepts and says nothing"
+    FROZEN = "accepts, as the kernel does for a process that is stopped"
     CLOSES = "accepts and closes"
     HANGS_UP = "reads a login and closes"
     STALLS = "answers everything but statements"
@@ -43,6 +44,7 @@ class StandIn:
         self.met = 0
         self._server: asyncio.Server | None = None
         self._port = 0
+        self._died = asyncio.Event()
 
     @property
     def member(self) -> PoolMember:
@@ -53,6 +55,7 @@ class StandIn:
         return len(self.peers)
 
     async def listen(self) -> None:
+        self._died.clear()
         self._server = await asyncio.start_server(self._accept, HOST, self._port, ssl=self._tls)
         self._port = self._server.sockets[0].getsockname()[1]
 
@@ -60,6 +63,7 @@ class StandIn:
         """As its process would: nobody listens, and every connection is gone."""
         if self._server is not None:
             self._server.close()
+        self._died.set()
         for peer in list(self.peers):
             peer.writer.transport.abort()
         await eventually(lambda: not self.peers)
@@ -77,6 +81,9 @@ class StandIn:
 
     async def _meet(self, peer: Peer) -> None:
         if self.mood is Mood.CLOSES:
+            return
+        if self.mood is Mood.FROZEN:
+            await self._died.wait()
             return
         if self.mood is Mood.HANGS:
             await peer.reader.read()

@@ -67,9 +67,9 @@ class Exchange:
 
     def _receive(self, count: int) -> bytes:
         received = bytearray()
-        tracked_call = [self.server, self.client]
+        watched = [self.server, self.client]
         while len(received) < count:
-            ready = select.select(tracked_call, [], [])[0]
+            ready = select.select(watched, [], [])[0]
             if self.server in ready:
                 chunk = self.server.recv(min(count - len(received), _READ_BYTES))
                 if not chunk:
@@ -79,7 +79,7 @@ class Exchange:
                 raise CutError("the client left")
             else:
                 # Its next call waits; to look again would only turn in circles.
-                tracked_call.remove(self.client)
+                watched.remove(self.client)
         return bytes(received)
 
 

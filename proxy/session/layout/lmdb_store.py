@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from proxy.config.errors import ConfigError
 from proxy.config.rewriting import CatalogSection
 from proxy.session.layout.partition_store import ListKey, StoreWait
+from proxy.session.layout.store_check import check_store
 from rewriter.partitions.index import PartitionIndex, in_order
 from rewriter.partitions.key_encoding import PartitionKeys
 from rewriter.partitions.scan_plan import ScanPlan
@@ -320,10 +321,12 @@ def _header(encoded: bytes | None) -> _Header | None:
 def lmdb_store(settings: CatalogSection, clock: Callable[[], float] = time) -> Generator[LmdbPartitionStore]:
     """The store in the configured directory, or in one of its own that ends with it.
 
-    The clock is the time of day: processes share the store. Raises ConfigError where it cannot be opened.
+    The clock is the time of day: processes share the store. One that is damaged is put aside.
+    Raises ConfigError where it cannot be opened.
     """
     with _directory(settings.store_path) as directory:
         try:
+            check_store(directory)
             environment = lmdb.open(
                 str(directory),
                 map_size=settings.store_bytes_max,
@@ -335,8 +338,9 @@ def lmdb_store(settings: CatalogSection, clock: Callable[[], float] = time) -> G
                 # Nothing outlives a temporary directory.
                 sync=bool(settings.store_path),
             )
-        except lmdb.Error as error:
-            raise ConfigError(f"catalog.store_path: {directory} cannot be opened: {error}") from error
+        except (lmdb.Error, OSError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise ConfigError(f"catalog.store_path: {directory} cannot be opened: {reason}") from error
         try:
             # Readers of processes that were killed would hold their pages for ever.
             environment.reader_check()

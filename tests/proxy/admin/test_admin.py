@@ -62,6 +62,7 @@ def take_down(backends: BackendPool) -> None:
     for backend in backends.configured:
         for _ in range(FAILURES_MAX):
             backend.breaker.record_failure()
+        backend.record_failure("connection refused")
 
 
 async def test_the_backends_are_shown_with_load_state_and_last_failures(
@@ -126,7 +127,13 @@ async def test_the_proxy_is_ready_unless_no_backend_is_healthy_or_it_stops_and_a
     take_down(backends)
     answer = await admin.get("/readyz")
     assert answer.status == HTTPStatus.SERVICE_UNAVAILABLE
-    assert (await answer.json())["error"] == "No backend is healthy; GET /backends says why."
+    assert (await answer.json())["error"] == "No backend is healthy: [::1]:10000: connection refused."
+    backends.drain("[::1]:10000", on=True)
+    answer = await admin.get("/readyz")
+    assert (await answer.json())["error"] == (
+        "No backend takes sessions: it is being drained and takes no new sessions."
+    )
+    backends.drain("[::1]:10000", on=False)
     for backend in backends.configured:
         backend.breaker.record_success()
     assert (await admin.get("/readyz")).status == HTTPStatus.OK

@@ -16,14 +16,16 @@ TWO = 'proxy.backends=["127.0.0.1:1", "127.0.0.1:2 weight=3"]'
 @pytest.mark.parametrize(
     ("overrides", "periodic_tasks"),
     [
-        ((), 1),  # Names alone: there is no other backend that could be chosen.
+        ((), 2),
         ((TWO,), 2),
         ((TWO, "health.user=probe"), 3),
         (("health.user=probe",), 3),
         (("health.user=probe", "health.query_interval_s=0"), 2),
     ],
 )
-async def test_backends_are_probed_where_that_can_help(overrides: tuple[str, ...], periodic_tasks: int) -> None:
+async def test_every_backend_is_probed_and_asked_queries_where_there_is_a_user_for_that(
+    overrides: tuple[str, ...], periodic_tasks: int
+) -> None:
     config = load(None, overrides)
     backends, names = await resolved_backends(config)
     maintenance = backend_maintenance(config, backends, names)

@@ -8,6 +8,7 @@ import time
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
@@ -99,6 +100,30 @@ def test_a_backend_that_dies_is_drained_or_is_left_out_of_the_configuration_take
     log = proxy.child.log.read_text()
     assert f"the backend {home} counts as down" in log
     assert "'health'" not in log.replace("user 'health'", "")
+
+
+def test_a_server_that_is_stopped_is_found_without_a_login_and_its_log_says_nothing_of_probes(
+    spark: ThriftServer, tmp_path: Path
+) -> None:
+    options = ("--set", "health.interval_s=0.1", "--set", "health.timeout_s=1")
+    with proxy_process(spark.endpoint, tmp_path / "proxy", options=options) as proxy:
+        logged = spark.child.log.stat().st_size
+        # Some 30 probes.
+        time.sleep(3)
+        until(str(spark.endpoint), proxy, healthy=True, failures=0)
+        assert spark.child.log.stat().st_size == logged, spark.child.log_tail()
+        # Its kernel goes on accepting connections.
+        os.kill(spark.child.process.pid, signal.SIGSTOP)
+        try:
+            until(str(spark.endpoint), proxy, healthy=False, probes="down")
+            with pytest.raises(HTTPError, match="503"):
+                asked(proxy, "/readyz")
+        finally:
+            os.kill(spark.child.process.pid, signal.SIGCONT)
+        until(str(spark.endpoint), proxy, healthy=True)
+        assert asked(proxy, "/readyz") == {"status": "ok"}
+        with closing(connect(proxy.endpoint)) as connection:
+            assert select_one(connection)
 
 
 def test_beeline_finds_the_proxy_in_zookeeper(spark: ThriftServer, java: Java, tmp_path: Path) -> None:

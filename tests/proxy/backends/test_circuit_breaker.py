@@ -90,6 +90,26 @@ def test_a_trial_that_fails_opens_it_for_twice_as_long_up_to_a_limit() -> None:
     assert periods[-1] == OPEN_S_MAX
 
 
+def test_a_probe_is_the_trial_where_one_is_due_and_the_next_failure_opens_it_for_twice_as_long() -> None:
+    clock = Clock()
+    breaker = opened(clock)
+    breaker.record_probe_success()
+    assert state_of(breaker) is BreakerState.OPEN
+    for wait in (OPEN_S, 2 * OPEN_S, 4 * OPEN_S):
+        clock.now += wait - 0.01
+        breaker.record_probe_success()
+        assert state_of(breaker) is BreakerState.OPEN
+        clock.now += 0.01
+        breaker.record_probe_success()
+        assert state_of(breaker) is BreakerState.CLOSED
+        breaker.record_failure()
+        assert state_of(breaker) is BreakerState.OPEN
+    breaker.record_success()
+    breaker.record_probe_success()
+    breaker.record_failure()
+    assert state_of(breaker) is BreakerState.CLOSED, "a client has been answered"
+
+
 def test_failures_while_it_is_open_change_nothing() -> None:
     clock = Clock()
     breaker = opened(clock)
@@ -103,6 +123,7 @@ def test_failures_while_it_is_open_change_nothing() -> None:
 @pytest.mark.parametrize("failures", [0, 1, 2])
 def test_a_backend_that_misses_fewer_probes_than_the_threshold_stays_up(failures: int) -> None:
     health = Health(Thresholds(failures_to_down=3, successes_to_up=2))
+    assert not health.record_probe(answered=True)
     for _ in range(5):
         assert not any(health.record_probe(answered=False) for _ in range(failures))
         assert not health.record_probe(answered=True)
@@ -111,6 +132,7 @@ def test_a_backend_that_misses_fewer_probes_than_the_threshold_stays_up(failures
 
 def test_a_backend_goes_down_and_comes_up_after_as_many_probes_as_it_takes() -> None:
     health = Health(Thresholds(failures_to_down=3, successes_to_up=2))
+    assert not health.record_probe(answered=True)
     assert [health.record_probe(answered=False) for _ in range(4)] == [False, False, True, False]
     assert not health.is_up
     assert [health.record_probe(answered=answered) for answered in (True, False, True, True)] == [
@@ -118,3 +140,10 @@ def test_a_backend_goes_down_and_comes_up_after_as_many_probes_as_it_takes() -> 
         True,
     ]
     assert health.is_up
+
+
+def test_a_backend_that_has_never_answered_is_down_at_its_first_failure() -> None:
+    health = Health(Thresholds(failures_to_down=3, successes_to_up=2))
+    assert health.record_probe(answered=False)
+    assert [health.record_probe(answered=True) for _ in range(2)] == [False, True]
+    assert [health.record_probe(answered=False) for _ in range(3)] == [False, False, True]

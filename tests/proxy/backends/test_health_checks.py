@@ -13,7 +13,6 @@ from proxy.backends.dns import DnsNames
 from proxy.backends.health_checks import HealthCheckRounds, HealthProbe, ProbeSettings
 from proxy.backends.maintenance import Maintenance
 from proxy.backends.pool import BackendPool, PoolSettings
-from proxy.backends.readiness import Readiness
 from proxy.config.address import Address
 from proxy.config.backend_list import BackendEntry, PoolMember
 from proxy.config.endpoints import Transport, Upstream
@@ -41,6 +40,8 @@ async def server_in(mood: Mood) -> StandIn:
         (Mood.WORKS, HEALTH_USER, None),
         (Mood.WORKS, ProbeSettings(), None),
         (Mood.HANGS, ProbeSettings(), None),
+        (Mood.FROZEN, ProbeSettings(timeout_s=0.2), "no answer within 0.2 s"),
+        (Mood.CLOSES, ProbeSettings(), "closes connections as it accepts them"),
         (Mood.HANGS, ProbeSettings("health", "secret word", timeout_s=0.1), "no answer"),
         (Mood.CLOSES, HEALTH_USER, "closed the connection during the login"),
         (Mood.REFUSES_LOGINS, HEALTH_USER, "refused the login of the health user: wrong password"),
@@ -68,9 +69,6 @@ async def test_a_failed_login_of_our_own_counts_against_no_backend() -> None:
     for _ in range(10):
         await rounds.probe_all()
     assert backends.is_any_healthy
-    assert await Readiness(backends, probe=without_a_key).why_not_ready() == (
-        "No backend answers: spark-a:10000: the keytab cannot be read."
-    )
 
 
 async def test_a_query_that_is_not_answered_is_found_by_the_thorough_probe() -> None:
@@ -94,6 +92,7 @@ async def test_probes_take_a_backend_out_and_bring_it_back(caplog: pytest.LogCap
     caplog.set_level(logging.INFO, "proxy.backends")
     async with several(2, PoolSettings(login_together_max=0)) as on:
         rounds = asked(on.backends)
+        await rounds.probe_all()
         await on.servers[0].die()
         for _ in range(2):
             await rounds.probe_all()
@@ -232,8 +231,14 @@ async def test_maintenance_runs_its_tasks_until_it_is_closed_and_takes_a_new_con
         done.append(1)
 
     backends = BackendPool([PoolMember(Address(HOST, 1))], time.monotonic)
-    maintenance = Maintenance(DnsNames(backends, ()), ((task, 0.01),))
-    maintenance.start()
+
+    async def first() -> None:
+        assert not done
+        done.append(0)
+
+    maintenance = Maintenance(DnsNames(backends, ()), ((task, 0.01),), first)
+    await maintenance.start()
+    assert done == [0]
     await eventually(lambda: len(done) >= 3)
     maintenance.reload((BackendEntry(Address(HOST, 2)),))
     await eventually(lambda: named(backends) == {f"{HOST}:2"})

@@ -12,6 +12,7 @@ from proxy.backends.backend import Backend
 from proxy.backends.circuit_breaker import FAILURES_MAX, OPEN_S, OPEN_S_MAX
 from proxy.backends.health import Thresholds
 from proxy.backends.pool import TRIES_MAX, BackendPool, Lease, PoolSettings
+from proxy.backends.readiness import Readiness
 from proxy.config.address import Address
 from proxy.config.backend_list import MEMBERS_MAX, BackendEntry, PoolMember, distinct_members, split
 
@@ -379,12 +380,12 @@ class Operations(RuleBasedStateMachine):
 
     @rule(login=st.sampled_from(["ann", "bob", None]))
     def a_client_connects(self, login: str | None) -> None:
-        healthy = {one.member for one in self.backends.configured if one.is_healthy and self._has_room(one)}
+        eligible = {one.member for one in self.backends.configured if one.is_eligible and self._has_room(one)}
         any_room = any(self._has_room(one) for one in self.backends.configured)
         leased = self.backends.lease(login)
         assert (leased is not None) is any_room, "the least bad is tried"
         if leased is not None:
-            assert not healthy or leased.member in healthy
+            assert not eligible or leased.member in eligible
             self.leases.append(leased)
 
     @rule(data=st.data())
@@ -408,7 +409,7 @@ class Operations(RuleBasedStateMachine):
     def a_probe_ends(self, data: st.DataObject, *, answered: bool, times: int) -> None:
         backend = data.draw(st.sampled_from(self.backends.configured))
         for _ in range(times):
-            backend.login_health.record_probe(answered=answered)
+            backend.record_probe(backend.login_health, None if answered else "refused")
 
     @rule(member=st.sampled_from([A, B, C]), on=st.booleans())
     def somebody_drains(self, member: PoolMember, *, on: bool) -> None:
@@ -427,6 +428,13 @@ class Operations(RuleBasedStateMachine):
         counted = {view.name: view.connections for view in self.backends.views() if view.connections}
         assert counted == Counter(one.member.name for one in self.leases)
         assert all(count <= self.LIMIT for count in counted.values())
+
+    @invariant()
+    def what_is_told_is_what_the_choice_goes_by(self) -> None:
+        for view, backend in zip(self.backends.views(), self.backends._backends.values(), strict=True):  # noqa: SLF001
+            assert view.healthy is (backend.takes_sessions and backend.is_healthy)
+            assert backend.is_eligible or not backend.is_healthy
+        assert (Readiness(self.backends).why_not_ready() is None) is self.backends.is_any_healthy
 
     def teardown(self) -> None:
         """Whatever has happened, it passes: with everybody gone and enough time all three work again."""

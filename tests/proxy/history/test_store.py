@@ -247,13 +247,14 @@ def test_a_file_of_a_newer_version_is_left_as_it_is(tmp_path: Path) -> None:
         Store(tmp_path, bytes_max=ROOM)
 
 
-def test_a_file_that_is_no_history_is_put_aside(tmp_path: Path) -> None:
+def test_a_file_that_is_no_history_is_put_aside(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / FILE_NAME).write_bytes(b"this is no database" * 500)
     store = Store(tmp_path, bytes_max=ROOM)
     store.add([record()])
     store.close()
     assert len(texts(tmp_path)) == 1
     assert (tmp_path / "history.damaged").read_bytes().startswith(b"this is no")
+    assert "history.sqlite is damaged (file is not a database): it is kept as history.damaged" in caplog.text
 
 
 def test_a_damaged_file_is_put_aside_once_it_is_suspected(tmp_path: Path) -> None:

@@ -57,3 +57,11 @@ def test_of_a_name_s_addresses_the_first_that_works_is_connected(
 
     with asyncio.Runner(loop_factory=loop) as runner:
         runner.run(connected())
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_host_that_no_name_service_can_be_asked_for_is_unreachable(
+    loop: Callable[[], asyncio.AbstractEventLoop],
+) -> None:
+    with asyncio.Runner(loop_factory=loop) as runner, pytest.raises(UnreachableError, match="label"):
+        runner.run(Dialer().open_streams(Address("spark..internal", 10_000)))

@@ -84,9 +84,9 @@ def test_replies_are_forwarded_unchanged_and_watched_ones_also_read(client: str,
         follower.expect(PendingCall(handling, name, 0, copy_bytes_max=1000))
     events = [event for chunk in chunks(stream) for event in follower.feed(chunk)]
     assert b"".join(event.data for event in events if isinstance(event, Forward)) == stream
-    tracked_call = [event.raw for event in events if isinstance(event, ReplyEnd)]
-    assert len(tracked_call) == CALLS[client].count("ExecuteStatement")
-    assert all(raw is not None and frame(raw) in stream for raw in tracked_call)
+    replies = [event.raw for event in events if isinstance(event, ReplyEnd)]
+    assert len(replies) == CALLS[client].count("ExecuteStatement")
+    assert all(raw is not None and frame(raw) in stream for raw in replies)
     assert follower.pending_count == 0
 
 

@@ -15,7 +15,10 @@ import pytest
 
 from demo.hive import Endpoint
 from demo.proxy_process import ProxyError, ProxyProcess, proxy_process
+from proxy.backends.circuit_breaker import FAILURES_MAX
+from proxy.backends.pool import BackendPool
 from proxy.config.address import Address
+from proxy.config.backend_list import PoolMember
 from proxy.session.metrics import Metrics
 from proxy.wire.hs2.calls import encode_open_session
 from proxy.wire.sasl import SaslStatus, encode_sasl, plain_start
@@ -266,3 +269,18 @@ def test_what_processes_say_of_themselves_is_added_up() -> None:
     start = re.search(r"^process_start_time_seconds (\S+)$", one.exposition().decode(), re.MULTILINE)
     assert start is not None
     assert start[0] in said, "when the first one began"
+
+
+@pytest.mark.parametrize(("failures", "healthy", "left_alone"), [(0, "1.0", "0.0"), (FAILURES_MAX, "0.0", "1.0")])
+def test_a_backend_is_healthy_where_every_process_finds_it_so(
+    failures: int, healthy: str, left_alone: str
+) -> None:
+    one, other = Metrics(), Metrics()
+    for metrics, failed in ((one, 0), (other, failures)):
+        backends = BackendPool([PoolMember(Address("spark", 10_000))], time.monotonic)
+        for _ in range(failed):
+            backends.configured[0].breaker.record_failure()
+        metrics.watch_backends(backends.views)
+    said = summed([one.exposition(), other.exposition()]).decode()
+    assert f'\nstarpruner_backend_healthy{{backend="spark:10000"}} {healthy}\n' in said
+    assert f'\nstarpruner_backend_breaker_open{{backend="spark:10000"}} {left_alone}\n' in said
