@@ -108,6 +108,8 @@ class Decision:
     file_counts: Mapping[TableName, FileCounts] = field(default_factory=dict)
     # The ages of remembered keys, in seconds; for explain.
     key_ages: Mapping[KeyQuery, float] = field(default_factory=dict)
+    # Failures of key queries, in words; for explain.
+    key_errors: Mapping[KeyQuery, str] = field(default_factory=dict)
     # Its quarantined parts; for explain.
     quarantined: tuple[QuarantineEntry, ...] = ()
     # None where its keys were asked for.

@@ -111,6 +111,7 @@ class DecisionRun:
         # For explain alone.
         self._file_counts: Mapping[TableName, FileCounts] = {}
         self._key_ages: Mapping[KeyQuery, float] = {}
+        self._key_errors: Mapping[KeyQuery, str] = {}
         self._quarantined: tuple[QuarantineEntry, ...] = ()
 
     def decision(self) -> Queries[Decision]:
@@ -153,6 +154,7 @@ class DecisionRun:
             unpinned=self._unpinned,
             file_counts=self._file_counts,
             key_ages=self._key_ages,
+            key_errors=self._key_errors,
             quarantined=self._quarantined,
             unchecked=self._unchecked,
             beside=self._learning(),
@@ -340,6 +342,7 @@ class DecisionRun:
         self._unpinned = {**self._unpinned, **at_snapshots.unpinned}
         memory = self._terms.memory(only_reads=planned.statement.only_reads)
         key_queries = self._catalog.key_queries(memory, fence)
+        self._key_errors = key_queries.errors
         asks_later = key_queries.are_at_hand(planned)
         if not asks_later and not (yield from self._timed_lookup(self._is_as_planned(planned))):
             self._skip_for(SkipReason.TABLES_UNSETTLED)
