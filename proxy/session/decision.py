@@ -31,6 +31,8 @@ class DecisionTerms:
     settings: SessionSettings
     # Statements of one scope share the lessons of the cost gate and the quarantine.
     scope: str
+    # The user whom lessons count for (`owner_of`).
+    owner: str
     # The digest of the session's state, for metadata that sessions of one state share; None where it is like no
     # other.
     state: bytes | None = None

@@ -268,12 +268,12 @@ class DecisionRun:
         if self._terms.is_explained or not may_narrow(self._statement, self._shared.config, self._catalog):
             return None
         known = self._shared.known_texts.fingerprint(self._statement.text)
-        return None if known is None else StatementKey(self._terms.scope, known)
+        return None if known is None else StatementKey(self._terms.scope, known, self._terms.owner)
 
     def _key_of(self, statement: Statement) -> StatementKey:
         found = fingerprint(statement)
         self._shared.known_texts.parsed(self._statement.text, found)
-        return StatementKey(self._terms.scope, found)
+        return StatementKey(self._terms.scope, found, self._terms.owner)
 
     def _is_left(self, key: StatementKey) -> bool:
         """Leave a statement alone that is quarantined, or whose runs so far have shown that it is not worth it."""
@@ -558,9 +558,11 @@ class DecisionRun:
         return {question: start - at for question, at in asked_at.items() if at is not None and at < start}
 
     def _quarantined_of_statement(self) -> tuple[QuarantineEntry, ...]:
-        """Quarantined rules, and this statement's fingerprint: others are not for its user to see."""
+        """Quarantined rules, and this statement's fingerprint: those of others are not for its user to see."""
         own, current = self._key.name if self._key is not None else "", self._shared.quarantine.current()
-        return tuple(one for one in current if one.kind is QuarantineKind.RULE or one.name == own)
+        rules = (one for one in current if one.kind is QuarantineKind.RULE)
+        of_user = (one for one in rules if one.owner in {"", self._terms.owner})
+        return (*of_user, *(one for one in current if one.name == own))
 
 
 def may_narrow(statement: StatementClass, config: Config, catalog: SessionCatalog) -> bool:
@@ -614,9 +616,9 @@ def limits_of(shared: SharedState, terms: DecisionTerms, *, has_small_files: boo
         small_side_bytes_max=settings.small_side_bytes_max,
         tiny_side_bytes_max=settings.tiny_side_bytes_max,
         metastore=shared.metastore.consumer,
-        metastore_for=shared.metastore.lowered,
+        metastore_for=shared.metastore.lowered(terms.owner),
         predicate_chars_max=settings.predicate_chars_max,
-        rules_off=shared.quarantine.rules_off().union(settings.rules_off),
+        rules_off=shared.quarantine.rules_off(terms.owner).union(settings.rules_off),
         tables_off=frozenset(tables_off),
         strict=terms.settings.consistency == "strict",
         has_variables=terms.has_variables,
