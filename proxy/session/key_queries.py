@@ -144,12 +144,12 @@ class KeyQueries:
         settings, clock = self.shared.config.rewrite, self.shared.clock
         deadline = clock() + settings.key_query_deadline_s
         for sql in filter(None, (question.sql_with_repeats, question.sql)):
-            missed = self.known.without_keys.missed(sql)
-            if missed is not None and missed.error:
-                age_s, left_s = missed.age_s, missed.left_s
-                self.errors[question] = f"{missed.error} {age_s:.0f} s ago, and is asked again in {left_s:.0f} s"
+            failure = self.known.without_keys.recent_failure(sql)
+            if failure is not None and failure.error:
+                age_s, left_s = failure.age_s, failure.left_s
+                self.errors[question] = f"{failure.error} {age_s:.0f} s ago, and is asked again in {left_s:.0f} s"
                 return failure_of(question)
-            if missed is not None:
+            if failure is not None:
                 continue
             answer = yield Query(
                 sql,
@@ -171,10 +171,10 @@ class KeyQueries:
 
     def _failed(self, question: KeyQuery, sql: str, failed: QueryFailed) -> None:
         """Note the error of a key query. It is not asked again for a while if the error would come again."""
-        is_read, error = failed.kind is FailureKind.REJECTED, error_of(failed.message)
-        self.errors[question] = told = f"Spark said {error}" if is_read else "its answer could not be read"
+        is_told, error = failed.kind is FailureKind.REJECTED, error_of(failed.message)
+        self.errors[question] = told = f"Spark said {error}" if is_told else "its answer could not be read"
         _log.info("a key query of %s failed: %s", listed(sorted(map(str, question.tables))) or "no table", told)
-        if is_read and error.is_lasting and self.is_session_unchanged():
+        if is_told and error.is_lasting and self.is_session_unchanged():
             self.known.without_keys.add(sql, told)
 
 

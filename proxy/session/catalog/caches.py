@@ -78,7 +78,7 @@ class WeightedLru(Generic[K, W]):
                     self._under_way.discard(key)
 
 
-class Missed(NamedTuple):
+class RecentFailure(NamedTuple):
     """A query that failed recently: Spark's error if it is known, and the seconds since then and left."""
 
     error: str
@@ -111,16 +111,16 @@ class NegativeCache:
         with self._lock:
             self._failed.clear()
 
-    def missed(self, sql: str) -> Missed | None:
+    def recent_failure(self, sql: str) -> RecentFailure | None:
         """The recent failure of a query; None where it may be asked."""
         with self._lock:
             failed_at, error = self._failed.get(_digest(sql), (-inf, ""))
             age_s = self._clock() - failed_at
-        return Missed(error, age_s, self._believed_s - age_s) if age_s < self._believed_s else None
+        return RecentFailure(error, age_s, self._believed_s - age_s) if age_s < self._believed_s else None
 
     def holds(self, sql: str) -> bool:
         """Whether a query failed recently."""
-        return self.missed(sql) is not None
+        return self.recent_failure(sql) is not None
 
 
 def _digest(sql: str) -> bytes:
