@@ -148,7 +148,8 @@ def _spread(unordered: Sequence[float]) -> Mapping[str, float]:
 def left_alone(texts: Sequence[str], runs: int) -> Summary:
     """Milliseconds to decide that a statement is left alone for the cost gate's sake, without any query."""
     shared = SharedState.of(Config())
-    decider, terms = Decider(shared), DecisionTerms(SessionSettings.configured(shared.config, {}), "bench")
+    decider = Decider(shared)
+    terms = DecisionTerms(SessionSettings.configured(shared.config, {}), "bench", "bench")
     times: dict[str, list[float]] = {"same text": [], "other constants": []}
     for sql in texts:
         statement = parse(sql, chars_max=_STATEMENT_CHARS_MAX)

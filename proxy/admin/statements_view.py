@@ -64,7 +64,7 @@ class NowView(msgspec.Struct):
 
 
 class QuarantineView(msgspec.Struct):
-    """Sentences about what is quarantined. Fingerprints are for administrators alone."""
+    """Sentences about what is quarantined. Those of single users are for administrators alone."""
 
     rules: list[str]
     fingerprints: list[str]

@@ -73,7 +73,7 @@ class Advisor:
         self._shared = shared
         self._settings = settings
         self._progress = progress
-        terms = DecisionTerms(SessionSettings.configured(shared.config, {}), scope="")
+        terms = DecisionTerms(SessionSettings.configured(shared.config, {}), scope="", owner="")
         self._limits = limits_of(shared, terms)
         # Tables without partitions by their sizes, as Spark estimates them.
         self._sizes: dict[TableName, int | None] = {}

@@ -149,7 +149,7 @@ def ask_keys(
     while pending := planned.pending(known):
         for asked in pending:
             answer = yield Query(asked.sql, asked.answer_rows_max, bytes_max, deadline_s)
-            known[asked] = asked.read(answer.rows) if isinstance(answer, Rows) else failure_of(asked, answer)
+            known[asked] = asked.read(answer.rows) if isinstance(answer, Rows) else failure_of(asked, answer.kind)
 
 
 def needed_rows(

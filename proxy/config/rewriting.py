@@ -55,7 +55,7 @@ class RewriteSection(Section, frozen=True):
     # Expert. Keys remembered, all sessions together.
     key_cache_bytes_max: Annotated[Bytes, AFTER_RESTART] = 64 * 1024 * 1024
     # Expert. A fingerprint or a rule that caused a failure is quarantined for this long, and longer if it does so
-    # again.
+    # again: for that user, and for all once it has for two (docs/decisions/0053).
     quarantine_s: Seconds = 600.0
     # Rules, which are ways to narrow, that are switched off by their names: ["exists", "views"]
     # (rewriter/vocabulary/rule.py).

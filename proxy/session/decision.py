@@ -31,6 +31,8 @@ class DecisionTerms:
     settings: SessionSettings
     # Statements of one scope share the lessons of the cost gate and the quarantine.
     scope: str
+    # The user whom lessons count for (`owner_of`).
+    owner: str
     # Unlike that of any other session.
     session: str = ""
     # The digest of the session's state, for metadata that sessions of one state share; None where it is like no
@@ -111,6 +113,8 @@ class Decision:
     file_counts: Mapping[TableName, FileCounts] = field(default_factory=dict)
     # The ages of remembered keys, in seconds; for explain.
     key_ages: Mapping[KeyQuery, float] = field(default_factory=dict)
+    # Failures of key queries, in words; for explain.
+    key_errors: Mapping[KeyQuery, str] = field(default_factory=dict)
     # Its quarantined parts; for explain.
     quarantined: tuple[QuarantineEntry, ...] = ()
     # None where its keys were asked for.

@@ -111,6 +111,7 @@ class DecisionRun:
         # For explain alone.
         self._file_counts: Mapping[TableName, FileCounts] = {}
         self._key_ages: Mapping[KeyQuery, float] = {}
+        self._key_errors: Mapping[KeyQuery, str] = {}
         self._quarantined: tuple[QuarantineEntry, ...] = ()
 
     def decision(self) -> Queries[Decision]:
@@ -153,6 +154,7 @@ class DecisionRun:
             unpinned=self._unpinned,
             file_counts=self._file_counts,
             key_ages=self._key_ages,
+            key_errors=self._key_errors,
             quarantined=self._quarantined,
             unchecked=self._unchecked,
             beside=self._learning(),
@@ -266,12 +268,12 @@ class DecisionRun:
         if self._terms.is_explained or not may_narrow(self._statement, self._shared.config, self._catalog):
             return None
         known = self._shared.known_texts.fingerprint(self._statement.text)
-        return None if known is None else StatementKey(self._terms.scope, known)
+        return None if known is None else StatementKey(self._terms.scope, known, self._terms.owner)
 
     def _key_of(self, statement: Statement) -> StatementKey:
         found = fingerprint(statement)
         self._shared.known_texts.parsed(self._statement.text, found)
-        return StatementKey(self._terms.scope, found)
+        return StatementKey(self._terms.scope, found, self._terms.owner)
 
     def _is_left(self, key: StatementKey) -> bool:
         """Leave a statement alone that is quarantined, or whose runs so far have shown that it is not worth it."""
@@ -340,6 +342,7 @@ class DecisionRun:
         self._unpinned = {**self._unpinned, **at_snapshots.unpinned}
         memory = self._terms.memory(only_reads=planned.statement.only_reads)
         key_queries = self._catalog.key_queries(memory, fence)
+        self._key_errors = key_queries.errors
         asks_later = key_queries.are_at_hand(planned)
         if not asks_later and not (yield from self._timed_lookup(self._is_as_planned(planned))):
             self._skip_for(SkipReason.TABLES_UNSETTLED)
@@ -555,9 +558,11 @@ class DecisionRun:
         return {question: start - at for question, at in asked_at.items() if at is not None and at < start}
 
     def _quarantined_of_statement(self) -> tuple[QuarantineEntry, ...]:
-        """Quarantined rules, and this statement's fingerprint: others are not for its user to see."""
+        """Quarantined rules, and this statement's fingerprint: those of others are not for its user to see."""
         own, current = self._key.name if self._key is not None else "", self._shared.quarantine.current()
-        return tuple(one for one in current if one.kind is QuarantineKind.RULE or one.name == own)
+        rules = (one for one in current if one.kind is QuarantineKind.RULE)
+        of_user = (one for one in rules if one.owner in {"", self._terms.owner})
+        return (*of_user, *(one for one in current if one.name == own))
 
 
 def may_narrow(statement: StatementClass, config: Config, catalog: SessionCatalog) -> bool:
@@ -611,9 +616,9 @@ def limits_of(shared: SharedState, terms: DecisionTerms, *, has_small_files: boo
         small_side_bytes_max=settings.small_side_bytes_max,
         tiny_side_bytes_max=settings.tiny_side_bytes_max,
         metastore=shared.metastore.consumer,
-        metastore_for=shared.metastore.lowered,
+        metastore_for=shared.metastore.lowered(terms.owner),
         predicate_chars_max=settings.predicate_chars_max,
-        rules_off=shared.quarantine.rules_off().union(settings.rules_off),
+        rules_off=shared.quarantine.rules_off(terms.owner).union(settings.rules_off),
         tables_off=frozenset(tables_off),
         strict=terms.settings.consistency == "strict",
         has_variables=terms.has_variables,

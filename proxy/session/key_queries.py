@@ -7,6 +7,7 @@ they are asked for again while the statement runs (`proxy.operations.key_check`)
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from math import inf
@@ -17,9 +18,13 @@ from proxy.operations.key_check import CheckVerdict
 from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult
 from proxy.session.catalog.metadata_cache import SessionMetadata
 from proxy.session.consistency.write_fence import Fence
+from proxy.session.feedback.spark_errors import error_of
 from proxy.session.shared_state import SharedState
 from rewriter import KeyQuery, Keys, Plan, SkipReason
 from rewriter.domains.keys import are_among
+from rewriter.vocabulary.cited import listed
+
+_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 _Asking: TypeAlias = Generator[Query, QueryResult, T]
@@ -62,6 +67,8 @@ class KeyQueries:
     is_session_unchanged: Callable[[], bool] = always
     # The remembered keys that were used so far and are to be checked.
     to_check: dict[KeyQuery, Keys] = field(default_factory=dict)
+    # Failures in the place of answers, in words for explain.
+    errors: dict[KeyQuery, str] = field(default_factory=dict)
 
     def are_at_hand(self, planned: Plan) -> bool:
         """True if the statement's first questions all have remembered answers that are to be checked."""
@@ -142,11 +149,16 @@ class KeyQueries:
         return keys
 
     def _answer(self, question: KeyQuery) -> _Asking[Keys | SkipReason]:
-        """The keys, asked for in the cheapest form whose answer is not known to be too long."""
-        settings, too_long, clock = self.shared.config.rewrite, self.known.too_long, self.shared.clock
+        """The keys, asked for in the cheapest form whose answer is not known to be too long or an error."""
+        settings, clock = self.shared.config.rewrite, self.shared.clock
         deadline = clock() + settings.key_query_deadline_s
         for sql in filter(None, (question.sql_with_repeats, question.sql)):
-            if too_long.holds(sql):
+            failure = self.known.without_keys.recent_failure(sql)
+            if failure is not None and failure.error:
+                age_s, left_s = failure.age_s, failure.left_s
+                self.errors[question] = f"{failure.error} {age_s:.0f} s ago, and is asked again in {left_s:.0f} s"
+                return failure_of(question)
+            if failure is not None:
                 continue
             answer = yield Query(
                 sql,
@@ -159,20 +171,31 @@ class KeyQueries:
             )
             self.shared.metrics.key_query_answered(answer)
             keys = _keys(question, answer)
-            if keys is not SkipReason.TOO_MANY_KEYS:
-                return keys
-            too_long.add(sql)
+            if keys is SkipReason.TOO_MANY_KEYS:
+                self.known.without_keys.add(sql)
+                continue
+            if isinstance(answer, QueryFailed) and answer.kind not in _FAILURES:
+                self._failed(question, sql, answer)
+            return keys
         return SkipReason.TOO_MANY_KEYS
+
+    def _failed(self, question: KeyQuery, sql: str, failed: QueryFailed) -> None:
+        """Note the error of a key query. It is not asked again for a while if the error would come again."""
+        is_told, error = failed.kind is FailureKind.REJECTED, error_of(failed.message)
+        self.errors[question] = told = f"Spark said {error}" if is_told else "its answer could not be read"
+        _log.info("a key query of %s failed: %s", listed(sorted(map(str, question.tables))) or "no table", told)
+        if is_told and error.is_lasting and self.is_session_unchanged():
+            self.known.without_keys.add(sql, told)
 
 
 def _keys(question: KeyQuery, answer: QueryResult) -> Keys | SkipReason:
     """The keys in an answer, or why there are none that can be used."""
     if isinstance(answer, QueryFailed):
-        return failure_of(question, answer)
+        return failure_of(question, answer.kind)
     return question.read(answer.rows)
 
 
-def failure_of(question: KeyQuery, failed: QueryFailed) -> SkipReason:
+def failure_of(question: KeyQuery, kind: FailureKind = FailureKind.REJECTED) -> SkipReason:
     """The reason for which a question that failed has no keys."""
     error = SkipReason.SCALAR_SUBQUERY_ROWS if question.may_fail else SkipReason.KEY_QUERY_FAILED
-    return _FAILURES.get(failed.kind, error)
+    return _FAILURES.get(kind, error)

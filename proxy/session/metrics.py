@@ -224,7 +224,7 @@ class Metrics:
     def watch_metastore(self, metastore: Callable[[], MetastoreLimits]) -> None:
         """From now on, the metastore tells of how many tables it is sent less; a reload may replace it."""
         text = "Tables of which the metastore is sent less now, because it refused a filter."
-        self._watch("starpruner_metastore_tables_lowered", text, lambda: len(metastore().lowered))
+        self._watch("starpruner_metastore_tables_lowered", text, lambda: metastore().lowered_count)
 
     def watch_history(self, history: StatementCounts) -> None:
         """From now on, the history tells how many statements and sessions there are."""

@@ -29,7 +29,7 @@ from proxy.session.consistency.session_state import SessionState
 from proxy.session.consistency.session_writes import SessionWrites
 from proxy.session.decider import Decider
 from proxy.session.decision import Decision, DecisionTerms
-from proxy.session.feedback.cost_gate import PRIVATE_SCOPE
+from proxy.session.feedback.cost_gate import PRIVATE_SCOPE, owner_of
 from proxy.session.feedback.metastore_limits import FILTER_REFUSED
 from proxy.session.feedback.own_faults import is_own_fault
 from proxy.session.feedback.quarantine import Suspects, learn
@@ -74,6 +74,7 @@ class Session:
         self._shared = shared
         self._log = (log or NoStatementLog()).session_opened(opened)
         self._decider = Decider(shared, KnownState(b"", opened).list_owner if is_own else ())
+        self._owner = owner_of(opened.owner)
         self._state = SessionState(opened, shared.clock)
         self._writes = SessionWrites(shared.writes)
         # Rewritten statements that write, until their ends have been told.
@@ -219,6 +220,7 @@ class Session:
         return DecisionTerms(
             settings,
             self._scope,
+            self._owner,
             self._private_scope,
             state.digest,
             has_search_path=state.has_search_path,
@@ -363,7 +365,7 @@ class Session:
             is_refused = comparison.verdict is ShadowVerdict.REFUSED
             if is_refused and rewrite.tables_sent_to_metastore:
                 # As with a statement that is sent rewritten: nothing else is to blame.
-                shared.metastore.refused(rewrite.tables_sent_to_metastore)
+                shared.metastore.refused(rewrite.tables_sent_to_metastore, self._owner)
             elif is_refused or comparison.blames_us:
                 cause = Cause.DIFFERENT if comparison.verdict is ShadowVerdict.DIFFERENT else Cause.FAILED
                 is_wrong = cause is Cause.DIFFERENT

@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from rewriter.catalog.prunable import known_columns
 from rewriter.catalog.table_facts import TableFacts, TableKind
+from rewriter.domains.literals import is_key_type
 from rewriter.scopes.blocks import Block, Operand, Scope, own_parts
 from rewriter.scopes.join_rules import CONDITION_HOLDS
 from rewriter.scopes.join_tree import Join, Leaf
@@ -23,13 +24,14 @@ from rewriter.semijoins.outer_filters import OuterFilterFinder
 from rewriter.semijoins.side_filters import BlockFilters
 from rewriter.semijoins.small_sides import columns_from_outside, correlated_subquery_refusal
 from rewriter.sql.conditions import Conjunct
+from rewriter.sql.statement import is_plain_name
 from rewriter.vocabulary.cited import cited, listed
 from rewriter.vocabulary.skip_reason import Refusal, SkipReason
 
 # FROM items that read the query of a fact. A CTE may have many, and the first ones tell enough.
 _READERS_MAX = 10
 
-_TESTED_EARLIER = "an outer join may put nulls in place of the other table before it is tested"
+_NO_EQUALITY = "it is no equality of the column alone"
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +84,7 @@ class UnusedConditions:
             return SkipReason.OWN_FILTERS_ALONE.because(self._cited(terms[0]))
         others = [other.alias or "(..)" for other in block.tree.leaves if other is not leaf]
         beside = f"compares it with {listed(others)}" if others else "is on it"
-        return SkipReason.NO_EQUALITY.because(f"no condition of its SELECT {beside}")
+        return SkipReason.NO_EQUALITY.because(self._merged(scope, leaf) or f"no condition of its SELECT {beside}")
 
     def _of_shared(self, scope: Scope, terms: Sequence[_Term], leaf: Leaf, facts: TableFacts) -> Refusal | None:
         """The refusal of conditions that read the fact and something else; those on partition columns first."""
@@ -100,7 +102,8 @@ class UnusedConditions:
         causes = BlockCauses(self._scopes, self._filter_finder, scope)
         if term.at.side_of(leaf) not in CONDITION_HOLDS[term.at.kind]:
             return SkipReason.OUTER_JOIN.because(causes.kept(term.at, leaf))
-        lack = self._lack_of_text(scope, term, leaf) or self._lack_of_lists(term, leaf, facts) or _TESTED_EARLIER
+        lack = self._lack_of_text(scope, term, leaf) or self._lack_of_lists(term, leaf, facts)
+        lack = lack or _lack_of_names(term, leaf) or "Spark is not asked about partitions by it"
         return SkipReason.NO_EQUALITY.because(f"{self._cited(term)} cannot be used: {lack}")
 
     def _lack_of_text(self, scope: Scope, term: _Term, leaf: Leaf) -> str | None:
@@ -130,12 +133,30 @@ class UnusedConditions:
     def _lack_of_lists(self, term: _Term, leaf: Leaf, facts: TableFacts) -> str | None:
         """The reason why nothing but equalities narrows a fact."""
         if not self._asks_lists:
-            return "it is no equality that every row must satisfy, and the rule partition_list is off"
+            return f"{_NO_EQUALITY} that every row must satisfy, and the rule partition_list is off"
         if facts.kind is TableKind.VIEW:
-            return "it is no equality, and nothing else narrows a view"
-        columns = [facts.column(name) for name in term.columns_of(leaf)]
-        if any(column is not None and facts.is_data_column(column) for column in columns):
-            return "it is no equality, and nothing else narrows a table by columns of its files"
+            return f"{_NO_EQUALITY}, and nothing else narrows a view"
+        columns = [column for name in term.columns_of(leaf) if (column := facts.column(name)) is not None]
+        if any(map(facts.is_data_column, columns)):
+            return f"{_NO_EQUALITY}, and nothing else narrows a table by columns of its files"
+        unlisted = next((column for column in columns if not is_key_type(column.type_name)), None)
+        if unlisted is not None:
+            return f"{unlisted.name} is of type {unlisted.type_name}, whose values Spark is not asked about"
+        return None
+
+    def _merged(self, scope: Scope, leaf: Leaf) -> str | None:
+        """The USING or NATURAL JOIN that compares the fact with several tables at once."""
+        own = {column.name.lower() for column in self._scopes.columns_of(leaf) or ()}
+        for join in scope.block.tree.joins:
+            side = join.side_of(leaf)
+            beside = [one for one in scope.block.tree.leaves if join.side_of(one) not in {side, None}]
+            named = [{column.name.lower() for column in self._scopes.columns_of(one) or ()} for one in beside]
+            using = {name.lower() for name in join.using} if join.using else own
+            shared = sorted(own & using & set[str]().union(*named))
+            if side is not None and (join.using or join.natural) and shared:
+                word = f"USING ({listed(join.using)})" if join.using else "NATURAL JOIN"
+                tables = listed(one.alias or "(..)" for one in beside)
+                return f"{cited(word)} compares its {listed(shared)} with what joins before it make of {tables}"
         return None
 
     def _of_readers(self, block: Block, leaf: Leaf) -> Refusal | None:
@@ -180,6 +201,20 @@ class UnusedConditions:
 
     def _cited(self, term: _Term) -> str:
         return cited(term.conjunct.text(self._scopes.statement))
+
+
+def _lack_of_names(term: _Term, leaf: Leaf) -> str | None:
+    """The reason why a list of partitions cannot stand in the fact's place, or beside the other table."""
+    if leaf.reference is not None and leaf.reference.is_named_by_database:
+        return "the statement names the table's columns by database, which a list of its partitions would hide"
+    if not leaf.alias:
+        return "the derived table has no name that a list of partitions could have"
+    if not all(map(is_plain_name, term.columns_of(leaf))):
+        return "the name of a column may be a pattern for several in a query that shows it"
+    padded = next((other for other in term.others(leaf) if other.is_padded_below(term.at)), None)
+    return (
+        f"an outer join may put nulls in place of {padded.alias or '(..)'} before it is tested" if padded else None
+    )
 
 
 def _useless_columns(term: _Term, leaf: Leaf, facts: TableFacts) -> list[str]:

@@ -24,6 +24,7 @@ from rewriter.semijoins.key_query import (
     assumed_columns,
     read_assumptions,
     session_functions,
+    where_clause,
 )
 from rewriter.semijoins.range_query import KeyRangesQuery
 from rewriter.sql.deterministic_functions import SESSION_FUNCTIONS
@@ -80,7 +81,7 @@ def days_query(  # noqa: PLR0913 - the parts of a query
     >>> sql[:108]
     'SELECT (greatest(least(unix_date(key), 2932898), -25204) + 0L) * 86400000000L AS begins, typeof(key) AS type'
     """
-    where = f" WHERE {' AND '.join(f'({text})' for text in filters)}" if filters else ""
+    where = where_clause(filters)
     asked = f"SELECT DISTINCT {key} AS key FROM {source}{where}"
     is_instant = column.type_name == INSTANT
     called = {*session_functions(asked), *([_ZONE] if is_instant else [])}

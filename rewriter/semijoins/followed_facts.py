@@ -21,6 +21,7 @@ from rewriter.semijoins.equalities import (
     by_partner,
 )
 from rewriter.semijoins.filtered_sides import FilteredSides
+from rewriter.semijoins.key_query import where_clause
 from rewriter.semijoins.outer_filters import REDUCED_KEY
 from rewriter.semijoins.small_sides import SmallSide, is_within, small_side_of_query
 from rewriter.vocabulary.identifiers import quoted
@@ -57,7 +58,7 @@ class FollowedSide:
             plain = [replace(match, key=self.keys[c].key, key_type=self.keys[c].key_type) for match, c in named]
             return self.small_side, self.filters, plain
         shown = ", ".join(f"{match.key} AS {quoted(match.column)}" for match in self.keys.values())
-        where = f" WHERE {' AND '.join(f'({text})' for text in self.filters)}" if self.filters else ""
+        where = where_clause(self.filters)
         alias = self.leaf.alias_text(scopes.statement)
         item = replace(self.small_side, sql=f"(SELECT {shown} FROM {self.small_side.sql}{where}) AS {alias}")
         return item, (), known

@@ -28,6 +28,7 @@ from rewriter.vocabulary.skip_reason import SkipReason
 # A row of an answer: for each key column its value and its type, then the values of the assumptions.
 Row: TypeAlias = Sequence[object]
 
+_NAME_ALONE = re.compile(r"\w+|`[^`]+`")
 _SESSION_WORD = re.compile(rf"\b(?:{'|'.join(SESSION_FUNCTIONS)})\b", re.IGNORECASE)
 
 
@@ -148,7 +149,7 @@ def key_set_query(  # noqa: PLR0913 - the parts of a query
     'SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.y = 2026) LIMIT 10'
     """
     rows_max = 1 if is_scalar else rows_max
-    where = f" WHERE {' AND '.join(f'({text})' for text in filters)}" if filters else ""
+    where = where_clause(filters)
     all_keys_sql = all_keys_query(source, keys, where)
     assumes = session_functions(all_keys_sql)
     assumed = assumed_columns(assumes)
@@ -173,6 +174,19 @@ def key_set_query(  # noqa: PLR0913 - the parts of a query
         sql_with_repeats=sql_with_repeats,
         is_scalar=is_scalar,
     )
+
+
+def where_clause(filters: Sequence[str]) -> str:
+    """The WHERE behind a FROM. A name alone stands without parentheses.
+
+    Spark would read `FROM cal WHERE (holiday)` as `cal AS WHERE(holiday)`, a table with names for its columns.
+
+    >>> where_clause(["d.y = 2026", "holiday"]), where_clause(["holiday"])
+    (' WHERE (d.y = 2026) AND (holiday)', ' WHERE holiday')
+    """
+    if len(filters) == 1 and _NAME_ALONE.fullmatch(filters[0]):
+        return f" WHERE {filters[0]}"
+    return f" WHERE {' AND '.join(f'({text})' for text in filters)}" if filters else ""
 
 
 def _shown(keys: Sequence[str], columns: Sequence[KeyColumn]) -> list[str]:

@@ -25,6 +25,7 @@ from rewriter.scopes.lineage import ColumnTypes, column_of_output, shows_rows_ap
 from rewriter.scopes.readers import Readers, ReadingItem
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.exact_values import ExactValues
+from rewriter.semijoins.key_query import where_clause
 from rewriter.semijoins.side_filters import BlockFilters, EqualColumns, SideFilter, condition_holds
 from rewriter.sql.conditions import located_output
 from rewriter.sql.statement import is_plain_name
@@ -99,12 +100,12 @@ class OuterFilters:
 
     def small_side_sql(self, inner_source: str, key: str, small_alias: str, filters: tuple[str, ...]) -> str:
         """The small side as the outer items would show it, so that the client's own words can filter it."""
-        inner = inner_source + _where(filters)
+        inner = inner_source + where_clause(filters)
         items = [_last_item(path, inner, key, small_alias) for path in self.paths]
         if len(items) == 1:
             return items[0]
         pairs = zip(self.paths, items, strict=True)
-        selects = [f"SELECT {REDUCED_KEY} FROM {item}{_where(path[-1].texts)}" for path, item in pairs]
+        selects = [f"SELECT {REDUCED_KEY} FROM {item}{where_clause(path[-1].texts)}" for path, item in pairs]
         return f"({' UNION ALL '.join(selects)}) AS readers"
 
 
@@ -114,7 +115,7 @@ def _last_item(path: FilterPath, source: str, key: str, small_alias: str) -> str
     shown = {column: column.text(small_alias) for column in columns}
     passed_on = _passed_on(path)
     for filtered in path[:-1]:
-        source = filtered.in_from(source, key, shown, passed_on) + _where(filtered.texts)
+        source = filtered.in_from(source, key, shown, passed_on) + where_clause(filtered.texts)
         key, shown = REDUCED_KEY, {column: quoted(name) for column, name in passed_on.items()}
     return path[-1].in_from(source, key, shown, passed_on={})
 
@@ -126,10 +127,6 @@ def _passed_on(path: FilterPath) -> dict[ShownColumn, str]:
         column: f"{_RESERVED}_{number}" if column.expression else _RESERVED + column.name
         for number, column in enumerate(columns)
     }
-
-
-def _where(texts: tuple[str, ...]) -> str:
-    return f" WHERE {' AND '.join(f'({text})' for text in texts)}" if texts else ""
 
 
 @dataclass(frozen=True, eq=False)

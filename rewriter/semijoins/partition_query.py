@@ -9,7 +9,7 @@ through. The answer is never longer than the list.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rewriter.domains.keys import Keys
 from rewriter.domains.keyset import KeySet
@@ -24,8 +24,8 @@ from rewriter.vocabulary.skip_reason import SkipReason
 class PartitionsQuery(KeySetQuery):
     """A query for the partitions of a list that can match; its rows are those of a KeySetQuery.
 
-    The values that are asked for have null among them: it stands for the default partition, and for a row that an
-    outer join padded.
+    The values that are asked for have null among them where it is in the list, as the default partition is, or
+    where it may stand for a row that an outer join padded.
     """
 
     asked: frozenset[PartitionRow] = field(default=frozenset(), compare=False)
@@ -56,6 +56,7 @@ class PartitionList:
     alias: str
     # The fact's names for the columns in its block, and their types.
     columns: tuple[tuple[str, str], ...]
+    # The values that are asked for.
     values: frozenset[PartitionRow]
 
     @property
@@ -63,18 +64,20 @@ class PartitionList:
         """The columns as a key query selects them."""
         return [f"{self.alias}.{quoted(name)}" for name, _ in self.columns]
 
-    @property
-    def asked(self) -> frozenset[PartitionRow]:
-        """The values that are asked for."""
-        return self.values | {_padding(self.columns)}
+    def with_padding(self) -> PartitionList:
+        """The list with the nulls of a row that an outer join padded.
+
+        Without need they are not asked about: `to_date(concat_ws('-', f.year, f.month))` of nulls is an error.
+        """
+        return replace(self, values=self.values | {_padding(self.columns)})
 
     def source(self) -> str:
         """The list for a FROM. Raises UnreadableKeyError for a value without a certain literal.
 
         >>> PartitionList("f", (("ds", "string"),), frozenset({("a",)})).source()
-        "(VALUES (CAST(NULL AS string)), ('a')) AS f(`ds`)"
+        "(VALUES ('a')) AS f(`ds`)"
         """
-        rows = sorted(self.asked, key=lambda row: [(value is not None, value) for value in row])
+        rows = sorted(self.values, key=lambda row: [(value is not None, value) for value in row])
         by_column = [
             [_typed(type_name, text) for text in literals(type_name, (row[index] for row in rows))]
             for index, (_, type_name) in enumerate(self.columns)
@@ -104,7 +107,7 @@ def partitions_query(  # noqa: PLR0913 - the parts of a query
     """Compose a query for the partitions that match. `outline` is the source without the list's values."""
     # A null that matches is a match.
     columns = [KeyColumn(type_name, null_safe=True) for _, type_name in listed.columns]
-    rows_max = len(listed.asked)
+    rows_max = len(listed.values)
     query, shown = (
         key_set_query(source=text, keys=keys, columns=columns, filters=filters, rows_max=rows_max, tables=tables)
         for text in (source, outline)
@@ -118,7 +121,7 @@ def partitions_query(  # noqa: PLR0913 - the parts of a query
         all_keys_sql=query.all_keys_sql,
         sql_with_repeats=query.sql_with_repeats,
         may_fail=may_fail,
-        asked=listed.asked,
+        asked=listed.values,
         may_be_padding=may_be_padding,
         outline=shown.sql_with_repeats,
     )

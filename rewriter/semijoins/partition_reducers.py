@@ -73,6 +73,8 @@ class PartitionReducerPlanner:
         listed = self._listed(first, named)
         if isinstance(listed, Refusal):
             return listed
+        if any(condition.may_be_padding for condition in conditions):
+            listed = listed.with_padding()
         try:
             asking = self._asking(listed, conditions, side)
         except UnreadableKeyError:

@@ -22,6 +22,7 @@ from rewriter.semijoins.key_query import (
     assumed_columns,
     read_assumptions,
     session_functions,
+    where_clause,
 )
 from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.skip_reason import SkipReason
@@ -103,7 +104,7 @@ def key_ranges_query(  # noqa: PLR0913 - the parts of a query
     The inner queries number the distinct keys: by the gap in front of each, the widest first, and by their own
     order, in which the ranges are counted up at each of the widest gaps.
     """
-    where = f" WHERE {' AND '.join(f'({text})' for text in filters)}" if filters else ""
+    where = where_clause(filters)
     asked = f"SELECT DISTINCT {key} AS key FROM {source}{where}"
     distance = _DISTANCES.get(column.type_name, _NUMBERS_APART)
     assumes = session_functions(asked)

@@ -1,54 +1,78 @@
 """Names that may stand in a key query: functions that always answer the same for the same input.
 
-Source: `deterministic` of the expressions registered in Spark 4.x's FunctionRegistry.scala. A name that is not
-listed is unknown, and no key query uses it. These are left out on purpose: rand, randn, uuid, shuffle,
-monotonically_increasing_id, input_file_name, the clock (now, current_timestamp, ..), first, last, any_value, and
-user functions. Functions that the session fixes (current_date, current_user, ..) have a table of their own.
+Source: `deterministic` of the expressions registered in Spark's FunctionRegistry.scala. A test compares the list
+with what Spark 4.3 says, and has the reasons for which functions are left out that Spark calls deterministic: the
+clock, encryption with a random start, errors, lambdas. A name that is not listed is unknown, and no key query uses
+it: rand, uuid, input_file_name, first, any_value, and user functions. Functions that the session fixes
+(current_date, current_user, ..) have a table of their own.
 
 Functions that read the session's time zone, such as to_timestamp, are listed: a key query runs in the session of
-the statement. Functions that Spark 3.5 lacks, such as try_to_date, are left out, but for dayname and monthname: a
-user's own may have the name.
+the statement. So are functions that older servers lack, such as try_to_date: there a user's own of the same name
+is taken to be deterministic, too.
 """
 
 from __future__ import annotations
 
 _STRING = """
-    ascii base64 bin bit_length btrim char char_length character_length chr concat concat_ws contains
-    elt endswith find_in_set format_number format_string hex initcap instr lcase left len length levenshtein
-    locate lower lpad ltrim md5 octet_length overlay position regexp regexp_count regexp_extract
-    regexp_extract_all regexp_instr regexp_like regexp_replace regexp_substr repeat replace reverse right rpad
-    rtrim sha sha1 sha2 soundex space split split_part startswith string substr substring substring_index to_char
-    to_number to_varchar translate trim try_to_number ucase unbase64 unhex upper
+    aes_decrypt ascii base64 bin bit_length btrim char char_length character_length chr collation concat
+    concat_ws contains crc32 elt encode endswith find_in_set format_number format_string from_base32 hash hex
+    hmac initcap instr is_valid_utf8 jaro_winkler_similarity lcase left len length levenshtein locate lower
+    lpad ltrim luhn_check make_valid_utf8 mask md5 octet_length overlay parse_url position printf quote regexp
+    regexp_count regexp_extract regexp_extract_all regexp_instr regexp_like regexp_replace regexp_substr
+    repeat replace reverse right rpad rtrim sentences sha sha1 sha2 soundex space split split_part startswith
+    string substr substring substring_index to_base32 to_binary to_char to_number to_varchar translate trim
+    try_aes_decrypt try_parse_url try_to_binary try_to_number try_url_decode try_validate_utf8 ucase unbase64
+    unhex upper url_decode url_encode validate_utf8 xxhash64
 """
 _NUMBER = """
-    abs bigint bround cbrt ceil ceiling decimal double exp factorial float floor greatest int least ln log log10
-    log2 mod negative pmod positive pow power rint round sign signum smallint sqrt tinyint try_add try_divide
-    try_multiply try_subtract width_bucket
+    abs acos acosh asin asinh atan atan2 atanh bigint bit_count bit_get bitmap_bit_position
+    bitmap_bucket_number bitmap_count bround cbrt ceil ceiling conv cos cosh cot csc decimal degrees double e
+    exp expm1 factorial float floor getbit greatest hypot int isnan least ln log log10 log1p log2 mod negative
+    nullifzero pi pmod positive pow power radians rint round sec shiftleft shiftright shiftrightunsigned sign
+    signum sin sinh smallint sqrt tan tanh tinyint try_add try_divide try_mod try_multiply try_subtract
+    vector_cosine_similarity vector_inner_product vector_l2_distance vector_norm vector_normalize width_bucket
+    zeroifnull
 """
 _DATE = """
-    add_months date date_add date_diff date_format date_from_unix_date date_part date_sub date_trunc
-    dateadd datediff datepart day dayname dayofmonth dayofweek dayofyear extract hour last_day make_date minute
-    month monthname months_between next_day quarter second to_date trunc unix_date weekday weekofyear year
+    add_months date date_add date_diff date_format date_from_unix_date date_part date_sub date_trunc dateadd
+    datediff datepart day dayname dayofmonth dayofweek dayofyear extract hour last_day make_date minute month
+    monthname months_between next_day quarter second to_date trunc try_to_date unix_date weekday weekofyear
+    year
 """
 # unix_timestamp is the clock without arguments: see `WITH_ARGUMENTS`.
 _TIMESTAMP = """
     convert_timezone from_unixtime from_utc_timestamp make_dt_interval make_interval make_timestamp
     make_timestamp_ltz make_timestamp_ntz make_ym_interval timestamp timestamp_micros timestamp_millis
-    timestamp_seconds timestampadd timestampdiff to_timestamp to_timestamp_ltz to_timestamp_ntz to_unix_timestamp
-    to_utc_timestamp try_to_timestamp unix_micros unix_millis unix_seconds unix_timestamp
+    timestamp_nanos timestamp_seconds timestampadd timestampdiff to_timestamp to_timestamp_ltz
+    to_timestamp_ntz to_unix_timestamp time_bucket to_utc_timestamp try_make_interval try_make_timestamp
+    try_make_timestamp_ltz try_make_timestamp_ntz try_to_timestamp unix_micros unix_millis unix_seconds
+    unix_timestamp
 """
 _CONDITIONAL = """
-    boolean cast coalesce decode equal_null if ifnull isnotnull isnull nanvl nullif nvl nvl2 try_cast
+    boolean cast coalesce decode equal_null if ifnull isnotnull isnull nanvl nullif nvl nvl2 try_cast typeof
+    version
 """
 # Sets keep the order of their first elements, and maps that of their entries.
 _NESTED = """
-    array array_contains array_distinct array_except array_intersect array_join array_max array_min array_position
-    array_remove array_size array_union arrays_overlap cardinality element_at get get_json_object
-    json_array_length map map_contains_key map_keys map_values named_struct sequence size slice sort_array
-    str_to_map struct try_element_at
+    array array_append array_compact array_contains array_distinct array_except array_insert array_intersect
+    array_join array_max array_min array_position array_prepend array_remove array_repeat array_size
+    array_union arrays_overlap arrays_zip cardinality element_at flatten get map map_concat map_contains_key
+    map_entries map_from_arrays map_from_entries map_keys map_values named_struct sequence size slice
+    sort_array str_to_map struct try_element_at
+"""
+# JSON, CSV, XML, variants and geometries.
+_FORMATS = """
+    from_csv from_json from_xml get_json_object is_valid_variant is_variant_null json_array_length
+    json_object_keys parse_json schema_of_csv schema_of_json schema_of_variant schema_of_xml st_asbinary
+    st_geogfromwkb st_geomfromwkb st_setsrid st_srid to_csv to_json to_variant_object to_xml try_parse_json
+    try_variant_array_append try_variant_get try_variant_insert try_variant_set variant_array_append
+    variant_delete variant_get variant_insert variant_set variant_strip_nulls xpath xpath_boolean xpath_double
+    xpath_float xpath_int xpath_long xpath_number xpath_short xpath_string
 """
 
-DETERMINISTIC_FUNCTIONS = frozenset((_STRING + _NUMBER + _DATE + _TIMESTAMP + _CONDITIONAL + _NESTED).split())
+DETERMINISTIC_FUNCTIONS = frozenset(
+    (_STRING + _NUMBER + _DATE + _TIMESTAMP + _CONDITIONAL + _NESTED + _FORMATS).split()
+)
 
 # Functions that read the clock where they are called without arguments.
 WITH_ARGUMENTS = frozenset({"unix_timestamp"})
@@ -73,10 +97,14 @@ _GRAMMAR = """
 
 FILTER_WORDS = frozenset(_GRAMMAR.split())
 
+# Words that are no functions behind some others: `LIKE ANY ('a%', 'b%')`, `UNION ALL (SELECT ..)`.
+_LIKES = frozenset({"like", "ilike"})
+QUANTIFIERS = {"any": _LIKES, "some": _LIKES, "all": _LIKES | {"union", "intersect", "except", "minus"}}
+
 # Words behind which a parenthesis may open although they are no function.
 WORDS_BEFORE_PARENTHESIS = frozenset(
-    "and or not in is between like rlike case when then else decimal dec numeric on where having from join by as"
-    " using union all select distinct exists over".split()
+    "and or not in is between like ilike rlike case when then else decimal dec numeric on where having from join"
+    " by as using union select distinct exists over".split()
 )
 
 # Words of a whole query that may stand in a small side's text, if its clauses choose the same rows in the next run
@@ -91,7 +119,7 @@ QUERY_WORDS = FILTER_WORDS | frozenset(
 
 # Window functions that are the same for all rows that are equal in their order.
 RANKS = frozenset({"rank", "dense_rank"})
-DETERMINISTIC_AGGREGATES = frozenset({"max", "min", "count", "count_if", "bool_and", "bool_or", "every"})
+DETERMINISTIC_AGGREGATES = frozenset("any bool_and bool_or count count_if every max min some".split())
 
 # Functions that make several rows of one.
 GENERATORS = frozenset({"explode", "explode_outer", "posexplode", "posexplode_outer"})
@@ -127,10 +155,16 @@ LITERAL_FUNCTIONS = frozenset(
 # Functions that make a text which their literals do not show. Functions that change the case are not among them.
 TEXT_MAKERS = frozenset(
     """
-    array_join base64 btrim char chr concat concat_ws date_format dayname format_string from_unixtime
-    get_json_object hex left lpad ltrim md5 monthname overlay regexp_extract regexp_extract_all regexp_replace
-    regexp_substr repeat replace reverse right rpad rtrim sha sha1 sha2 soundex split split_part str_to_map substr
-    substring substring_index to_char to_varchar translate trim unbase64 unhex
+    aes_decrypt array_join base64 btrim char chr collation concat concat_ws conv date_format dayname encode
+    format_string from_base32 from_csv from_json from_unixtime from_xml get_json_object hex hmac json_object_keys
+    left lpad ltrim make_valid_utf8 mask md5 monthname overlay parse_json parse_url printf quote regexp_extract
+    regexp_extract_all regexp_replace regexp_substr repeat replace reverse right rpad rtrim schema_of_csv
+    schema_of_json schema_of_variant schema_of_xml sentences sha sha1 sha2 soundex split split_part st_asbinary
+    str_to_map substr substring substring_index to_base32 to_binary to_char to_csv to_json to_varchar
+    to_variant_object to_xml translate trim try_aes_decrypt try_parse_json try_parse_url try_to_binary
+    try_url_decode try_validate_utf8 try_variant_array_append try_variant_get try_variant_insert try_variant_set
+    typeof unbase64 unhex url_decode url_encode validate_utf8 variant_array_append variant_delete variant_get
+    variant_insert variant_set variant_strip_nulls version xpath xpath_string
     """.split()
 )
 

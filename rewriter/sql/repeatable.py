@@ -19,6 +19,7 @@ from rewriter.sql.deterministic_functions import (
     FILTER_WORDS,
     KEEPS_LETTERS,
     LITERAL_FUNCTIONS,
+    QUANTIFIERS,
     QUERY_FUNCTIONS,
     QUERY_WORDS,
     TEXT_MAKERS,
@@ -72,10 +73,11 @@ def uncertain_word(statement: Statement, conjunct: Conjunct, bare_functions: Abs
     """
     tokens = statement.tokens[conjunct.first : conjunct.last + 1]
     tree = conjunct.tree
-    named: type[exp.Expr] = exp.Column
+    # Columns, and fields of structs: in `struct(d.ds)` one identifier is that of both.
+    named: tuple[type[exp.Expr], ...] = (exp.Column, exp.PropertyEQ)
     words, functions = FILTER_WORDS | bare_functions, FILTER_FUNCTIONS
     if tree.find(exp.Query) is not None:
-        named = exp.Expr
+        named = (exp.Expr,)
         words, functions = QUERY_WORDS | bare_functions, QUERY_FUNCTIONS
     identifiers = tree.find_all(exp.Identifier)
     names = {i.meta["start"] for i in identifiers if "start" in i.meta and isinstance(i.parent, named)}
@@ -97,6 +99,8 @@ def _first_uncertain(
     for index, (token, after) in enumerate(zip(tokens, followed, strict=True)):
         called = after is not None and after.token_type is TokenType.L_PAREN
         if token.start in names and not called:
+            continue
+        if called and _is_quantifier(tokens, index):
             continue
         if called and (_is_behind_dot(tokens, index) or not _has_its_arguments(tokens, index)):
             return _uncertain_call(tokens, index)
@@ -130,6 +134,12 @@ def _uncertain_name(tokens: Sequence[Token], index: int) -> str:
 def _is_behind_dot(tokens: Sequence[Token], index: int) -> bool:
     """True if a word stands behind a dot, as the name of a user's own function does behind its database."""
     return index > 0 and tokens[index - 1].token_type is TokenType.DOT
+
+
+def _is_quantifier(tokens: Sequence[Token], index: int) -> bool:
+    """True for `any` in `LIKE ANY (..)`, and for `all` behind UNION; by themselves they may be functions."""
+    before = tokens[index - 1].text.lower() if index else ""
+    return before in QUANTIFIERS.get(tokens[index].text.lower(), ())
 
 
 def _has_its_arguments(tokens: Sequence[Token], called: int) -> bool:

@@ -71,7 +71,7 @@ _KNOWN = (QUERY_FUNCTIONS | WORDS_BEFORE_PARENTHESIS).union(
     approx_count_distinct avg bit_and bit_or bit_xor bool_and bool_or corr count_if covar_pop covar_samp
     current_timestamp every filter grouping grouping_id kurtosis max mean median min now percentile skewness some
     std stddev stddev_pop stddev_samp sum try_avg try_sum var_pop var_samp variance
-    cube except intersect minus rollup sets values varchar
+    all cube except intersect minus rollup sets values varchar
     """.split(),
     # One token.
     {"grouping sets"},

@@ -85,7 +85,7 @@ REMEDIES: Final[dict[SkipReason, str]] = {
     SkipReason.SCALAR_SUBQUERY_ROWS: "nothing: Spark reports the error",
     SkipReason.TOO_MANY_KEYS: "raise it, if thousands of keys leave out much",
     SkipReason.KEY_QUERY_DEADLINE: "raise it, or make the small side faster to read",
-    SkipReason.KEY_QUERY_FAILED: "look into the log; run the key query that `explain` shows",
+    SkipReason.KEY_QUERY_FAILED: "run the key query that `explain` shows; the log names Spark's error",
     SkipReason.KEY_TYPE_CHANGED: "give both columns one type",
     SkipReason.PARTITIONS_NOT_LISTED: "look whether the user may list the partitions",
     SkipReason.TOO_MANY_PARTITIONS: "filter the table by a literal too, or raise it",

@@ -7,6 +7,7 @@ from pyhive import hive
 
 from demo.hive import connect, run
 from demo.thrift_server import ThriftServer
+from proxy.session.feedback.spark_errors import error_of
 
 DATABASE = "own_errors"
 PRUNED = "spark.sql.optimizer.dynamicPartitionPruning.enabled"
@@ -71,3 +72,41 @@ def test_an_error_in_rows_that_no_key_matches_is_for_spark_to_find_or_not(
     # Pruned while it is planned, the statement never divides by it.
     run(proxied, f"SET {PRUNED}=false")
     assert sorted(run(proxied, DIVIDES)) == [(1,), (2,)]
+
+
+# The dimension has a text that is no day, so that its key query fails under ANSI each time.
+NO_DAY = "SELECT f.v FROM f JOIN texts d ON f.k = day(to_date(d.day)) WHERE d.g = 1"
+
+
+def test_a_key_query_that_fails_by_its_text_is_asked_once_and_explained_by_spark_s_class(
+    direct: hive.Connection, proxied: hive.Connection
+) -> None:
+    run(direct, f"USE {DATABASE}")
+    run(direct, "CREATE TABLE texts (day STRING, g INT) USING parquet")
+    run(direct, "INSERT INTO texts VALUES ('2026-01-02', 1), ('a secret', 1)")
+    run(proxied, f"USE {DATABASE}")
+    told = ["\n".join(str(line) for (line,) in run(proxied, f"EXPLAIN REWRITE {NO_DAY}")) for _ in range(2)]
+    assert all("Spark said CAST_INVALID_INPUT (SQLSTATE 22018)" in lines for lines in told)
+    assert ["asked again in" in lines for lines in told] == [False, True]
+    assert not any("secret" in lines for lines in told)
+
+
+@pytest.mark.parametrize(
+    ("sql", "error"),
+    [
+        ("SELECT 1 / (id - id) FROM range(3)", "DIVIDE_BY_ZERO (SQLSTATE 22012)"),
+        ("SELECT CAST(id || 'x' AS INT) FROM range(0, 10, 1, 2)", "CAST_INVALID_INPUT (SQLSTATE 22018)"),
+        ("SELECT '[SECRET]' FROM nowhere", "TABLE_OR_VIEW_NOT_FOUND (SQLSTATE 42P01)"),
+        ("SELEC '[SECRET]'", "PARSE_SYNTAX_ERROR (SQLSTATE 42601)"),
+        ("SELECT raise_error('[SECRET] SQLSTATE: 12345')", "USER_RAISED_EXCEPTION (SQLSTATE P0001)"),
+    ],
+)
+def test_an_error_that_comes_again_is_known_by_its_class_and_state(
+    sql: str, error: str, direct: hive.Connection
+) -> None:
+    with pytest.raises(hive.Error) as caught:
+        run(direct, sql)
+    (response,) = caught.value.args
+    # As `proxy.operations.run_query` has it.
+    found = error_of(f"{response.status.errorMessage} (SQLSTATE {response.status.sqlState})")
+    assert (str(found), found.is_lasting) == (error, True)

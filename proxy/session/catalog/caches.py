@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from hashlib import blake2b
 from math import inf
 from threading import Lock, RLock
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 # Of the sessions of one state. Dashboards have some dozens of key queries, and these read some dozens of tables.
 QUERIES_MAX: Final = 1_000
@@ -84,6 +84,14 @@ class WeightedLru(Generic[K, W]):
                     self._under_way.discard(key)
 
 
+class RecentFailure(NamedTuple):
+    """A query that failed recently: Spark's error if it is known, and the seconds since then and left."""
+
+    error: str
+    age_s: float
+    left_s: float
+
+
 class NegativeCache:
     """Negative cache: queries that failed recently are not repeated until a deadline. Used by several threads."""
 
@@ -92,26 +100,33 @@ class NegativeCache:
         self._believed_s = believed_s
         self._queries_max = queries_max
         self._lock = Lock()
-        self._until: OrderedDict[bytes, float] = OrderedDict()
+        # When each failed, and Spark's error.
+        self._failed: OrderedDict[bytes, tuple[float, str]] = OrderedDict()
 
-    def add(self, sql: str) -> None:
+    def add(self, sql: str, error: str = "") -> None:
         """Remember that a query has just failed."""
         with self._lock:
             digest = _digest(sql)
-            self._until[digest] = self._clock() + self._believed_s
-            self._until.move_to_end(digest)
-            if len(self._until) > self._queries_max:
-                _ = self._until.popitem(last=False)
+            self._failed[digest] = self._clock(), error
+            self._failed.move_to_end(digest)
+            if len(self._failed) > self._queries_max:
+                _ = self._failed.popitem(last=False)
 
     def clear(self) -> None:
         """Forget all queries."""
         with self._lock:
-            self._until.clear()
+            self._failed.clear()
+
+    def recent_failure(self, sql: str) -> RecentFailure | None:
+        """The recent failure of a query; None where it may be asked."""
+        with self._lock:
+            failed_at, error = self._failed.get(_digest(sql), (-inf, ""))
+            age_s = self._clock() - failed_at
+        return RecentFailure(error, age_s, self._believed_s - age_s) if age_s < self._believed_s else None
 
     def holds(self, sql: str) -> bool:
         """Whether a query failed recently."""
-        with self._lock:
-            return self._until.get(_digest(sql), -inf) > self._clock()
+        return self.recent_failure(sql) is not None
 
 
 def _digest(sql: str) -> bytes:

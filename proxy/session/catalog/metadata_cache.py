@@ -35,7 +35,7 @@ STATES_MAX: Final = 200
 # Names of tables that sessions of one state read without a join.
 _TABLE_NAMES_MAX: Final = 2_000
 
-# Time until a key query with too long an answer, or a table without a size, is tried again: tables change.
+# Time until a key query that gave no keys, or a table without a size, is tried again: tables change.
 _LONG_S: Final = 600.0
 
 
@@ -52,8 +52,8 @@ class SessionMetadata:
     """Metadata of the sessions of one state. Used by several threads at once: each field is set as a whole."""
 
     facts: FactsCache
-    # Key queries whose answers were longer than they may be.
-    too_long: NegativeCache
+    # Key queries whose answers were longer than they may be, or an error that comes again.
+    without_keys: NegativeCache
     # Questions about sizes that Spark does not know.
     unsized: NegativeCache
     # Questions about snapshots, and about the session, that got no answer.
@@ -98,6 +98,7 @@ class SessionMetadata:
         self.default_quoting = None
         self.server_settings = None
         self.table_names = frozenset()
+        self.without_keys.clear()
         self.ungrouped.clear()
         self.iceberg_sizes, self._iceberg_words = {}, {}
 
@@ -140,8 +141,9 @@ class SessionMetadata:
         """Forget these tables, which may differ from here on; names and settings mean what they meant."""
         self.facts.forget_written(tables)
         if tables.may_change_columns:
-            # A replaced table may have another format.
+            # A replaced table may have another format, and columns that a key query lacked.
             self.packings.forget()
+            self.without_keys.clear()
 
 
 def _words_of(sizes: Mapping[TableName, bool | None], answer: bool | None) -> frozenset[str]:  # noqa: FBT001
@@ -175,7 +177,7 @@ class MetadataCache:
         late = LateNames(clock, settings.query_deadline_s, settings.facts_ttl_s)
         return SessionMetadata(
             facts,
-            too_long=NegativeCache(clock, _LONG_S),
+            without_keys=NegativeCache(clock, _LONG_S),
             unsized=NegativeCache(clock, _LONG_S),
             unanswered=NegativeCache(clock, UNANSWERED_S),
             late=late,

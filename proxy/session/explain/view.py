@@ -169,7 +169,7 @@ def _snapshots(decision: Decision) -> list[SnapshotView]:
 def _scan(outcome: ScanOutcome, decision: Decision) -> ScanView:
     reference, found = outcome.scan.reference, _narrowing(outcome, decision)
     is_left = outcome.is_changed and not decision.is_narrowed
-    skip, cause = (decision.skip, decision.cause) if is_left else (outcome.skip, outcome.cause)
+    skip, cause = (decision.skip, decision.cause) if is_left else (outcome.skip, _cause(outcome, decision))
     return ScanView(
         table=str(reference.name),
         alias=outcome.scan.alias,
@@ -185,6 +185,17 @@ def _scan(outcome: ScanOutcome, decision: Decision) -> ScanView:
         is_fact=outcome.skip not in _NO_FACTS,
     )
 
+
+def _cause(outcome: ScanOutcome, decision: Decision) -> str | None:
+    """The cause of a scan's reason, with the errors of its key queries, if those are the reason."""
+    errors = (decision.key_errors.get(reducer.key_query) for reducer, _ in outcome.reducers)
+    said = "; ".join(dict.fromkeys(filter(None, errors)))
+    if outcome.skip not in _BY_ERROR or not said:
+        return outcome.cause
+    return said if outcome.cause is None else f"{outcome.cause}: {said}"
+
+
+_BY_ERROR = frozenset({SkipReason.KEY_QUERY_FAILED, SkipReason.SCALAR_SUBQUERY_ROWS})
 
 # The name of a CTE, whose tables have scans of their own, and a dimension.
 _NO_FACTS = frozenset({SkipReason.NOT_A_TABLE, SkipReason.NOT_PARTITIONED})

@@ -11,7 +11,7 @@ moment one may go unrecorded, and nothing worse. Only the steps by which a recor
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from hashlib import blake2b
@@ -23,6 +23,7 @@ from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.session.feedback.cost_model import GateVerdict, Moment, Record
 from proxy.session.feedback.spark_listings import Listing, SessionListings
 
+K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 
 # Fingerprints that are remembered, of all sessions: dashboards have some thousands. A record takes about 1 KB.
@@ -55,11 +56,20 @@ _RUNS_BEFORE_TELLING = 2
 _NAME_BYTES = 12
 
 
+def owner_of(user: str) -> str:
+    """The name by which lessons of a user are kept: nobody reads the user's own name in logs or rows."""
+    return blake2b(user.encode(errors="surrogatepass"), digest_size=_NAME_BYTES).hexdigest()
+
+
 class StatementKey(NamedTuple):
-    """The key of a statement: its scope and its fingerprint. One user's runs say nothing about another's."""
+    """The key of a statement: its scope, its fingerprint and its user (`owner_of`).
+
+    One user's runs say nothing about another's. The owner is empty where an earlier version did not tell.
+    """
 
     scope: str
     fingerprint: str
+    owner: str = ""
 
     @property
     def is_private(self) -> bool:
@@ -172,7 +182,8 @@ class CostGate:
         self.retry_s = retry_s
         self._records: OrderedDict[StatementKey, Record] = OrderedDict()
         self._written_at: OrderedDict[str, float] = OrderedDict()
-        self._asking_s = _ASKING_S
+        # The usual time of asking, by user: nobody's slow keys make those of others look slow.
+        self._asking_s: OrderedDict[str, float] = OrderedDict()
         # Records of other replicas, by name; and statements of whose runs the others were not told, None where
         # nobody has asked for them so far: a proxy that shares nothing keeps none.
         self._learned: dict[str, Record] = {}
@@ -204,7 +215,8 @@ class CostGate:
         """See Gate."""
         record = self._record(subject)
         listing, lost_s = self._listing(record, listings), listings.lost_s(record.facts, self._written_at)
-        choice = record.choice(Moment(self._clock(), listing, lost_s, self._asking_s, self.retry_s))
+        asking_s = self._asking_s.get(subject.owner, _ASKING_S)
+        choice = record.choice(Moment(self._clock(), listing, lost_s, asking_s, self.retry_s))
         return GateReport(choice.verdict, choice.why, record, choice.is_trial)
 
     def decide(self, subject: StatementKey, listings: SessionListings) -> GateReport:
@@ -224,9 +236,10 @@ class CostGate:
     def estimate(self, subject: StatementKey, facts: Iterable[Fact]) -> GateReport:
         """See Gate."""
         record = _about(self._record(subject), tuple(facts))
-        verdict = GateVerdict.ORIGINAL if record.is_small(self._asking_s) else GateVerdict.REWRITE
+        asking_s = self._asking_s.get(subject.owner, _ASKING_S)
+        verdict = GateVerdict.ORIGINAL if record.is_small(asking_s) else GateVerdict.REWRITE
         most_s = record.listing_s + record.reading_s
-        why = f"to ask for keys takes about {self._asking_s:.2f} s, and at most {most_s:.2f} s can be saved"
+        why = f"to ask for keys takes about {asking_s:.2f} s, and at most {most_s:.2f} s can be saved"
         return GateReport(verdict, why, record)
 
     def ended(self, run: Run, outcome: Outcome) -> None:
@@ -248,8 +261,10 @@ class CostGate:
     def _learn_rewritten(self, run: Run, run_s: float) -> None:
         """Learn from a run for which keys were asked; `run_s` is infinite where they were of no use."""
         record = self._about(run)
-        asking_s = self._asking_s + (run.overhead_s - self._asking_s) * _ASKING_WEIGHT
-        self._asking_s = max(asking_s, _ASKING_MIN_S)
+        asking_s = self._asking_s.get(run.subject.owner, _ASKING_S)
+        asking_s += (run.overhead_s - asking_s) * _ASKING_WEIGHT
+        with self._keeping:
+            _keep_newest(self._asking_s, run.subject.owner, max(asking_s, _ASKING_MIN_S))
         after = record.after_rewritten(run.overhead_s, run_s, self._clock())
         if self._listing(record, run.listings) is not Listing.LISTED:
             lost_s = (
@@ -294,10 +309,10 @@ class CostGate:
                 _keep_newest(self._untold, subject, None)
 
 
-def _keep_newest(kept: OrderedDict[StatementKey, T], subject: StatementKey, value: T) -> None:
+def _keep_newest(kept: OrderedDict[K, T], key: K, value: T) -> None:
     """Keep it as the newest; the oldest goes where there are too many."""
-    _ = kept.pop(subject, None)
-    kept[subject] = value
+    _ = kept.pop(key, None)
+    kept[key] = value
     if len(kept) > RECORDS_MAX:
         _ = kept.popitem(last=False)
 

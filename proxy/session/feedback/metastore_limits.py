@@ -3,7 +3,9 @@
 A refusal does not say what was wrong: a filter that is too long for the metastore's database, a value of a
 partition that this cannot cast, a name that the grammar of a newer Hive takes for a keyword. All but the first
 belong to one table. So the metastore is sent half as much of a table of which it refused a filter, and after
-another refusal nothing: its partitions are then left out by Spark's planner alone.
+another refusal nothing: its partitions are then left out by Spark's planner alone. A refusal is known by words in
+an error, which a user can make a statement fail with: it counts for that user's statements, and for those of all
+once another user has seen the same.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from threading import Lock
-from typing import Final
+from typing import Final, NamedTuple
 
 from rewriter import TableName
 from rewriter.domains.consumers import ACCEPTS_NOTHING, METASTORES, halved
@@ -28,8 +30,18 @@ FILTER_REFUSED = "INTERNAL_ERROR_HIVE_METASTORE_PARTITION_FILTER"
 # A limit that fails each time it comes back is still tried once a day: by then it may have been mended.
 PERIOD_MAX_S: Final = 86_400.0
 
+# Users whose filters of a table were refused before limits come down for all.
+_OWNERS: Final = 2
+
 # Tables that are remembered, some 300 bytes each. The oldest goes, and then has to be refused again.
 _TABLES_MAX: Final = 10_000
+
+
+class _UsersTable(NamedTuple):
+    """A table as it stands in the statements of one user, or of all if the owner is empty."""
+
+    name: TableName
+    owner: str = ""
 
 
 @dataclass
@@ -58,8 +70,9 @@ class MetastoreLimits:
         self._clock = clock
         self._lock = Lock()
         self._levels = (METASTORES[database], halved(METASTORES[database]), ACCEPTS_NOTHING)
-        self._tables: dict[TableName, _Table] = {}
-        self._lowered: Mapping[TableName, Consumer] = {}
+        self._tables: dict[_UsersTable, _Table] = {}
+        # By owner.
+        self._lowered: dict[str, dict[TableName, int]] = {}
         self._next_step_at = math.inf
 
     @property
@@ -67,23 +80,40 @@ class MetastoreLimits:
         """The limits of a table without a recent refusal."""
         return self._levels[0]
 
-    @property
-    def lowered(self) -> Mapping[TableName, Consumer]:
-        """The limits of the other tables at present."""
+    def lowered(self, owner: str = "") -> Mapping[TableName, Consumer]:
+        """The limits of the other tables at present, in statements of a user (`cost_gate.owner_of`)."""
         with self._lock:
             self._grow()
-            return self._lowered
+            levels = dict(self._lowered.get("", {}))
+            for name, level in self._lowered.get(owner, {}).items():
+                levels[name] = max(level, levels.get(name, 0))
+            return {name: self._levels[level] for name, level in levels.items()}
 
-    def refused(self, tables: frozenset[TableName]) -> None:
+    @property
+    def lowered_count(self) -> int:
+        """The number of tables of which somebody's statements send less at present."""
+        with self._lock:
+            self._grow()
+            return len({name for levels in self._lowered.values() for name in levels})
+
+    def refused(self, tables: frozenset[TableName], owner: str = "") -> None:
         """Lower the limits: the metastore refused a filter of one of these tables, part of it inserted by us."""
         with self._lock:
             self._grow()
             now = self._clock()
             for name in tables:
-                self._lower(name, now)
+                self._lower(_UsersTable(name, owner), now)
+                self._lower_for_all(name, now)
             self._note()
 
-    def _lower(self, name: TableName, now: float) -> None:
+    def _lower_for_all(self, name: TableName, now: float) -> None:
+        """Lower the limits of a table for all as far as two users have seen its filters refused."""
+        for_all = self._tables.get(_UsersTable(name))
+        seen = sorted((table.level for item, table in self._tables.items() if item.name == name and item.owner))
+        if len(seen) >= _OWNERS and seen[-_OWNERS] > (for_all.level if for_all is not None else 0):
+            self._lower(_UsersTable(name), now)
+
+    def _lower(self, name: _UsersTable, now: float) -> None:
         table = self._tables.pop(name, None) or _Table(self.period_s)
         if table.has_grown:
             table.period_s = min(2 * table.period_s, PERIOD_MAX_S)
@@ -98,7 +128,7 @@ class MetastoreLimits:
             _log.warning(
                 "the metastore refused a partition filter; for %g s it is sent %d points or %d ranges at most of"
                 " the table %s (rewrite.metastore says which database is behind it)",
-                *(table.period_s, limits.points_max, limits.ranges_max, name),
+                *(table.period_s, limits.points_max, limits.ranges_max, _shown(name)),
             )
 
     def _grow(self) -> None:
@@ -117,11 +147,17 @@ class MetastoreLimits:
                 _log.info(
                     "no partition filter of the table %s was refused for %g s; the metastore is sent %d points"
                     " or %d ranges at most of it again",
-                    *(name, table.period_s, limits.points_max, limits.ranges_max),
+                    *(_shown(name), table.period_s, limits.points_max, limits.ranges_max),
                 )
         self._note()
 
     def _note(self) -> None:
-        levels = {name: table.level for name, table in self._tables.items() if table.level}
-        self._lowered = {name: self._levels[level] for name, level in levels.items()}
+        self._lowered = {}
+        for (name, owner), table in self._tables.items():
+            if table.level:
+                self._lowered.setdefault(owner, {})[name] = table.level
         self._next_step_at = min((table.next_step_at for table in self._tables.values()), default=math.inf)
+
+
+def _shown(item: _UsersTable) -> str:
+    return f"{item.name} in statements of one user" if item.owner else str(item.name)

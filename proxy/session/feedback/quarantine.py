@@ -1,10 +1,13 @@
 """Rewrites that did harm are quarantined for a while: statements of a fingerprint, or a rule for all statements.
 
 A rewritten statement that failed and whose original worked shows that something was wrong with the rewrite, but
-not what. Its user's statements of its fingerprint are left alone at once. A rule is left out of all statements
-when statements of several fingerprints have failed with it within minutes. Example: three different queries fail
-with the rule `exists` in ten minutes, so `exists` is quarantined, and queries without it are rewritten as before.
-An answer that differs leaves no time to find out: all rules of the statement go, until the proxy is restarted.
+not what. Its user's statements of its fingerprint are left alone at once. A rule is left out of all statements of
+a user when statements of several fingerprints have failed with it within minutes. Example: three different queries
+of ann's fail with the rule `exists` in ten minutes, so `exists` is quarantined for ann, and her queries without it
+are rewritten as before. Anybody can write statements that fail at times, so no user's failures decide about
+others: a rule is left out of all statements once it is left out of those of two users.
+An answer that differs leaves no time to find out: all rules of the statement go, for all users, until the proxy is
+restarted (docs/decisions/0053).
 
 Everything else is released by itself, and is quarantined for twice as long where it does harm again soon after. An
 administrator may release anything. Replicas that share a store tell one another (docs/decisions/0044).
@@ -15,6 +18,7 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from threading import Lock
@@ -30,6 +34,7 @@ from proxy.session.feedback.quarantine_list import (
     QuarantineKind,
     QuarantineList,
     SharedEntry,
+    UsersRule,
 )
 from rewriter import Rewrite, Rule, TableName
 
@@ -38,6 +43,8 @@ _log = logging.getLogger(__name__)
 # Different fingerprints that fail with a rule before it is quarantined: one or two may fail for reasons
 # of their own, and by then they are quarantined themselves.
 RULE_FINGERPRINTS: Final = 3
+# Users whose statements have failed so before a rule is quarantined for all.
+RULE_OWNERS: Final = 2
 # They fail within this time. A rule that is wrong shows within minutes on a server that is in use; failures that
 # are hours apart rarely have one cause.
 RULE_WINDOW_S: Final = 600.0
@@ -45,6 +52,8 @@ RULE_WINDOW_S: Final = 600.0
 _RELEASED_EVERY_S: Final = 1.0
 # Entries of other replicas that are learned in one piece, some milliseconds: statements wait for it.
 _LEARNED_AT_ONCE_MAX: Final = 500
+# Rules of users of which failures are remembered. The oldest goes, and then has to fail anew.
+_FAILURES_MAX: Final = 10_000
 
 
 class Quarantine:
@@ -59,12 +68,13 @@ class Quarantine:
         self._clock = clock
         self._time_of_day = time_of_day
         self._lock = Lock()
-        self._rules = QuarantineList[Rule](QuarantineKind.RULE, lambda rule: rule.value)
+        self._rules = QuarantineList[UsersRule](QuarantineKind.RULE, lambda item: item.name)
         self._fingerprints = QuarantineList[str](QuarantineKind.FINGERPRINT, str)
         self._lists = (self._rules, self._fingerprints)
-        # Fingerprints that failed with each rule lately, and when; fewer than RULE_FINGERPRINTS of each rule.
-        self._failures: dict[Rule, dict[str, float]] = {}
-        self._rules_off: frozenset[Rule] = frozenset()
+        # Fingerprints that failed with each rule of a user lately, and when; fewer than RULE_FINGERPRINTS of each.
+        self._failures: OrderedDict[UsersRule, dict[str, float]] = OrderedDict()
+        # The rules that are left out of statements, by user.
+        self._rules_off: dict[str, frozenset[Rule]] = {}
         self._look_at = math.inf
         # The last exchange, and the last one of which the others know the answer.
         self._asked_at = self._told_until = -math.inf
@@ -75,17 +85,21 @@ class Quarantine:
             now, at = self._released_until(), self._time_of_day()
             is_wrong = cause is Cause.DIFFERENT
             period_s = math.inf if is_wrong else self.period_s
-            self._fingerprints.quarantine(key.name, cause, now, period_s, at, Blamed(rules, key.fingerprint))
+            blamed = Blamed(rules, key.fingerprint, key.owner)
+            self._fingerprints.quarantine(key.name, cause, now, period_s, at, blamed)
             for rule in rules:
-                if is_wrong or self._failed_widely_at(rule, key.fingerprint, now, now) is not None:
-                    self._rules.quarantine(rule, cause, now, period_s, at)
+                item = UsersRule(rule, key.owner)
+                if is_wrong:
+                    self._rules.quarantine(UsersRule(rule), cause, now, period_s, at)
+                elif self._failed_widely_at(item, key.fingerprint, now, now) is not None:
+                    self._quarantine(item, now, at)
             self._update()
 
-    def rules_off(self) -> frozenset[Rule]:
-        """The rules that no statement is to be rewritten by now."""
+    def rules_off(self, owner: str = "") -> frozenset[Rule]:
+        """The rules that no statement of a user is to be rewritten by now."""
         with self._lock:
             self._released_until()
-            return self._rules_off
+            return self._rules_off.get("", frozenset()) | self._rules_off.get(owner, frozenset())
 
     def has_statement(self, key: StatementKey) -> bool:
         """Whether statements of the fingerprint are to be left alone now."""
@@ -100,10 +114,13 @@ class Quarantine:
             return (*self._rules.current(now), *self._fingerprints.current(now))
 
     def sentences(self) -> tuple[list[str], list[str]]:
-        """All that is quarantined now, as users read it: rules, and fingerprints."""
-        current = self.current()
-        rules = [one.sentence for one in current if one.kind is QuarantineKind.RULE]
-        return rules, [one.sentence for one in current if one.kind is QuarantineKind.FINGERPRINT]
+        """All that is quarantined now, as users read it: rules, and what is of single users."""
+        for_all: list[str] = []
+        of_users: list[str] = []
+        for one in self.current():
+            is_for_all = one.kind is QuarantineKind.RULE and not one.owner
+            (for_all if is_for_all else of_users).append(one.sentence)
+        return for_all, of_users
 
     def count(self, kind: QuarantineKind) -> int:
         """The number of things of a kind that are quarantined now."""
@@ -119,10 +136,8 @@ class Quarantine:
             if kind is QuarantineKind.FINGERPRINT:
                 is_found = self._fingerprints.free(name, at)
             else:
-                rule = _rule(name)
-                is_found = rule is not None and self._rules.free(rule, at)
-                if rule is not None:
-                    _ = self._failures.pop(rule, None)
+                freed = [self._free_rule(item, at) for item in self._named(name)]
+                is_found = any(freed)
             self._update()
             return is_found
 
@@ -154,9 +169,9 @@ class Quarantine:
         now = self._released_until()
         since = now - max(0.0, self._time_of_day() - entry.at)
         if entry.kind is QuarantineKind.RULE:
-            rule = _rule(entry.name)
+            item = UsersRule.of_name(entry.name)
             # A rule of another version is passed by.
-            return rule is not None and self._is_rule_learned(rule, entry, now, since)
+            return item is not None and self._is_rule_learned(item, entry, now, since)
         if entry.is_release:
             return self._fingerprints.learn_release(entry.name, entry, self._told_until)
         is_news = self._fingerprints.learn(entry.name, entry, now, since)
@@ -164,32 +179,60 @@ class Quarantine:
             self._count_failure(entry, now, since)
         return is_news
 
-    def _is_rule_learned(self, rule: Rule, entry: SharedEntry, now: float, since: float) -> bool:
+    def _is_rule_learned(self, item: UsersRule, entry: SharedEntry, now: float, since: float) -> bool:
         if not entry.is_release:
-            return self._rules.learn(rule, entry, now, since)
-        is_news = self._rules.learn_release(rule, entry, self._told_until)
+            is_news = self._rules.learn(item, entry, now, since)
+            if is_news and item.owner:
+                self._quarantine_for_all(item.rule, since, entry.at)
+            return is_news
+        is_news = self._rules.learn_release(item, entry, self._told_until)
         if is_news:
-            failed = self._failures.get(rule, {})
-            self._failures[rule] = {one: at for one, at in failed.items() if since < at}
+            failed = self._failures.get(item, {})
+            self._failures[item] = {one: at for one, at in failed.items() if since < at}
         return is_news
 
     def _count_failure(self, entry: SharedEntry, now: float, since: float) -> None:
         for rule in entry.blamed.rules:
-            if entry.at <= self._rules.freed_at(rule):
+            item = UsersRule(rule, entry.blamed.owner)
+            if entry.at <= self._rules.freed_at(item):
                 continue
-            failed_at = self._failed_widely_at(rule, entry.blamed.fingerprint, since, now)
+            failed_at = self._failed_widely_at(item, entry.blamed.fingerprint, since, now)
             if failed_at is not None:
                 # As the replica that saw the last of the failures: a release of after it counts.
-                at = self._time_of_day() - (now - failed_at)
-                self._rules.quarantine(rule, Cause.FAILED, failed_at, self.period_s, at)
+                self._quarantine(item, failed_at, self._time_of_day() - (now - failed_at))
 
-    def _failed_widely_at(self, rule: Rule, fingerprint: str, failed_at: float, now: float) -> float | None:
+    def _failed_widely_at(self, item: UsersRule, fingerprint: str, failed_at: float, now: float) -> float | None:
         """The time of the last of the failures that show a rule to be wrong; None while they are too few."""
-        before = self._failures.get(rule, {})
+        before = self._failures.pop(item, {})
         failed = {one: at for one, at in before.items() if now - at < RULE_WINDOW_S} | {fingerprint: failed_at}
         is_wide = len(failed) >= RULE_FINGERPRINTS
-        self._failures[rule] = {} if is_wide else failed
+        self._failures[item] = {} if is_wide else failed
+        if len(self._failures) > _FAILURES_MAX:
+            _ = self._failures.popitem(last=False)
         return max(failed.values()) if is_wide else None
+
+    def _quarantine(self, item: UsersRule, now: float, at: float) -> None:
+        """Quarantine a rule that failed widely for its user, and for all where it has for others too."""
+        self._rules.quarantine(item, Cause.FAILED, now, self.period_s, at)
+        if item.owner:
+            self._quarantine_for_all(item.rule, now, at)
+
+    def _quarantine_for_all(self, rule: Rule, now: float, at: float) -> None:
+        owners = {item.owner for item in self._rules.quarantined if item.rule is rule} - {""}
+        if len(owners) >= RULE_OWNERS:
+            self._rules.quarantine(UsersRule(rule), Cause.FAILED, now, self.period_s, at)
+
+    def _named(self, name: str) -> list[UsersRule]:
+        """What a release of a name is about: a rule for all is released for each of its users, too."""
+        named = UsersRule.of_name(name)
+        if named is None:
+            return []
+        known = self._rules.quarantined | self._failures.keys()
+        return [named] if named.owner else [item for item in known if item.rule is named.rule]
+
+    def _free_rule(self, item: UsersRule, at: float) -> bool:
+        _ = self._failures.pop(item, None)
+        return self._rules.free(item, at)
 
     def _released_until(self) -> float:
         """The time now, at which everything has been released whose time is over."""
@@ -201,7 +244,10 @@ class Quarantine:
         return now
 
     def _update(self, not_before: float = -math.inf) -> None:
-        self._rules_off = self._rules.quarantined
+        off: dict[str, frozenset[Rule]] = {}
+        for item in self._rules.quarantined:
+            off[item.owner] = off.get(item.owner, frozenset()) | {item.rule}
+        self._rules_off = off
         self._look_at = max(min(each.due for each in self._lists), not_before)
 
 
@@ -214,10 +260,6 @@ def _log_learned(news: list[SharedEntry]) -> None:
         # There may be thousands.
         words = (len(fingerprints), fingerprints[0])
         _log.warning("%d fingerprints are quarantined, as other replicas say, the first one %s", *words)
-
-
-def _rule(name: str) -> Rule | None:
-    return next((rule for rule in Rule if rule.value == name), None)
 
 
 @dataclass(frozen=True)
@@ -249,6 +291,6 @@ def learn(
         and suspects.sent
         and outcome.kind in {OutcomeKind.RECOVERED, OutcomeKind.FAILED}
     ):
-        metastore.refused(suspects.sent)
+        metastore.refused(suspects.sent, suspects.key.owner)
     elif outcome.kind is OutcomeKind.RECOVERED:
         quarantine.blame(suspects.rules, suspects.key)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import chain
 from math import inf
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from proxy.session.feedback.metastore_limits import PERIOD_MAX_S
 from rewriter import Rule
@@ -35,6 +35,8 @@ LEASE_S: Final = PERIOD_MAX_S
 _EVEN_S: Final = 1.0
 # A moment later than a release, also where the own clock is behind that of another replica.
 _LATER_S: Final = 0.001
+# Between a rule and the user of whose statements it is left out.
+_OF: Final = "@"
 
 
 class Cause(Enum):
@@ -51,6 +53,24 @@ class QuarantineKind(Enum):
     FINGERPRINT = "fingerprint"
 
 
+class UsersRule(NamedTuple):
+    """A rule as it is left out of one user's statements (`owner_of`), or of all if the owner is empty."""
+
+    rule: Rule
+    owner: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name in logs, on pages and in rows that replicas share."""
+        return f"{self.rule.value}{_OF}{self.owner}" if self.owner else self.rule.value
+
+    @classmethod
+    def of_name(cls, name: str) -> UsersRule | None:
+        """The rule of a name; None for a rule of another version."""
+        named, _, owner = name.partition(_OF)
+        return next((cls(rule, owner) for rule in Rule if rule.value == named), None)
+
+
 @dataclass(frozen=True)
 class QuarantineEntry:
     """Something that is quarantined now. `left_s` is infinite for what only a restart releases."""
@@ -65,15 +85,22 @@ class QuarantineEntry:
     def sentence(self) -> str:
         """The entry as users read it."""
         left = "until a restart" if math.isinf(self.left_s) else f"for another {self.left_s:.0f} s"
-        return f"The {self.kind.value} {self.name} is quarantined {left}: {self.cause.value}."
+        whose = " for statements of one user" if self.owner else ""
+        return f"The {self.kind.value} {self.name} is quarantined{whose} {left}: {self.cause.value}."
+
+    @property
+    def owner(self) -> str:
+        """The user of whose statements alone a rule is left out; empty for all."""
+        return self.name.partition(_OF)[2]
 
 
 @dataclass(frozen=True)
 class Blamed:
-    """The rules that rewrote a statement, and its fingerprint without its user: rules that fail widely go too."""
+    """The rules that rewrote a statement, its fingerprint and its user: rules that fail widely go too."""
 
     rules: frozenset[Rule] = frozenset()
     fingerprint: str = ""
+    owner: str = ""
 
 
 @dataclass(frozen=True)

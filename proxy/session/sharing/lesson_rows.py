@@ -41,7 +41,8 @@ _RUN_MAX_S: Final = 86_400.0
 # A record has some hundred bytes and the names of its facts.
 _VALUE_BYTES_MAX: Final = 65_536
 _NAME_CHARS_MAX: Final = 200
-_NAME: Final = re.compile(r"[0-9A-Za-z_]+")
+_OWNER: Final = re.compile(r"[0-9a-f]*")
+_NAME: Final = re.compile(r"[0-9A-Za-z_]+(?:@[0-9a-f]+)?")
 # Clocks of replicas differ. An entry of one whose clock is ahead by more is not believed, but for a wrong answer.
 _CLOCK_SKEW_S: Final = 60.0
 
@@ -61,6 +62,8 @@ class _Quarantined(msgspec.Struct, frozen=True):
     period_s: float
     rules: tuple[str, ...]
     fingerprint: str
+    # Earlier versions tell none.
+    owner: str = ""
 
 
 class _Runs(msgspec.Struct, frozen=True):
@@ -112,6 +115,7 @@ def quarantine_value(entry: SharedEntry, now: float, offset_s: float) -> bytes:
             period_s=0.0 if math.isinf(entry.period_s) else entry.period_s,
             rules=tuple(sorted(rule.value for rule in entry.blamed.rules)),
             fingerprint=entry.blamed.fingerprint,
+            owner=entry.blamed.owner,
         )
     )
 
@@ -126,6 +130,8 @@ def read_quarantine(row: bytes, value: bytes, now: float, offset_s: float) -> Sh
     told = _decoded(value, _Quarantined)
     # Names come into logs and pages.
     if told is None or len(told.name) > _NAME_CHARS_MAX or _NAME.fullmatch(told.name) is None:
+        return None
+    if len(told.owner) > _NAME_CHARS_MAX or _OWNER.fullmatch(told.owner) is None:
         return None
     cause, at = _CAUSES.get(told.cause), told.at
     if cause is None or not (math.isfinite(at) and math.isfinite(told.until)):
@@ -143,7 +149,7 @@ def read_quarantine(row: bytes, value: bytes, now: float, offset_s: float) -> Sh
         at=at,
         until=told.until - offset_s,
         period_s=max(0.0, told.period_s),
-        blamed=Blamed(rules, told.fingerprint),
+        blamed=Blamed(rules, told.fingerprint, told.owner),
         is_release=told.is_release,
     )
     return entry if quarantine_row(entry) == row else None

@@ -11,12 +11,12 @@ SQL = "SELECT f.id FROM f JOIN d ON lower(f.ds) = d.ds WHERE d.g = 1"
 TWO = (LISTED[0], rows(("ds=a",), ("ds=b",)))
 ASKED = (
     "SELECT f.`ds` AS key, typeof(f.`ds`) AS type"
-    " FROM (VALUES (CAST(NULL AS string)), ('a'), ('b')) AS f(`ds`), d"
-    " WHERE (d.g = 1) AND (lower(f.ds) = d.ds) LIMIT 4"
+    " FROM (VALUES ('a'), ('b')) AS f(`ds`), d"
+    " WHERE (d.g = 1) AND (lower(f.ds) = d.ds) LIMIT 3"
 )
 WITHOUT_A = SQL.replace(
     "FROM f",
-    "FROM (SELECT * FROM f WHERE (array_contains(array(TRUE), (`ds` < 'a' OR `ds` > 'a'))"
+    "FROM (SELECT * FROM f WHERE (array_contains(array(TRUE), (`ds` < 'a' OR `ds` > 'a' OR `ds` IS NULL))"
     " OR typeof(`ds`) <> 'string')) AS f",
 )
 MATCH = rows(("b", "string"))

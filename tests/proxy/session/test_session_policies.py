@@ -767,6 +767,25 @@ def test_a_statement_that_was_rescued_is_left_alone_for_a_while(stage: Stage) ->
     bob = stage.session("bob")
     assert sent(bob.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
     assert view(played(bob.explain(SQL, run_key_queries=False), [UNLISTED])).quarantined == []
+
+
+def test_a_rule_that_fails_for_one_user_is_left_out_of_that_user_s_statements_alone(stage: Stage) -> None:
+    failed_at_times = Outcome(OutcomeKind.RECOVERED, 1.0, "[USER_RAISED_EXCEPTION] 'rand() < 0.5' is not true!")
+    for shape, described in (("f.id", DESCRIBE), ("f.id + 1", []), ("f.id + 1 + 1", [])):
+        sql = SQL.replace("f.id", shape, 1)
+        played(stage.session().rewrite(sql), [*described, KEYS]).on_outcome(failed_at_times)
+    other = SQL.replace("f.id", "f.id * 2", 1)
+    assert sent(stage.session().rewrite(other), []) == other
+    found = view(played(stage.session().explain(other, run_key_queries=False), []))
+    assert "is quarantined for statements of one user for another 600 s" in found.quarantined[0]
+    bob = stage.session("bob")
+    assert sent(bob.rewrite(other), [*DESCRIBE, KEYS]) == NARROWED.replace("f.id", "f.id * 2", 1)
+    assert view(played(bob.explain(other, run_key_queries=False), [UNLISTED])).quarantined == []
+
+
+def test_a_quarantine_ends(stage: Stage) -> None:
+    one = stage.session()
+    played(one.rewrite(SQL), [*DESCRIBE, KEYS]).on_outcome(Outcome(OutcomeKind.RECOVERED, 1.0, "no such column"))
     stage.now = 601.0
     played(one.rewrite("SET starpruner.cost_gate=false"), []).on_outcome(FINISHED)
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
@@ -830,7 +849,7 @@ def test_a_shadow_whose_filter_the_metastore_refuses_makes_filters_shorter_and_p
         while True:
             is_rewritten = "`ds` IN ('a')" in query.sql
             query = steps.send(told.get(query.sql, refused if is_rewritten else checksum))
-    assert len(stage.shared.metastore.lowered) == 1
+    assert stage.shared.metastore.lowered_count == 1
     assert stage.shared.quarantine.current() == ()
 
 

@@ -13,7 +13,7 @@ from support.gate_worlds import SUBJECT, World, simulated
 
 from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.session.feedback import cost_gate as gate_module
-from proxy.session.feedback.cost_gate import CostGate, Fact, GateReport, Run, StatementKey, Way
+from proxy.session.feedback.cost_gate import CostGate, Fact, GateReport, Run, StatementKey, Way, owner_of
 from proxy.session.feedback.cost_model import GateVerdict
 from proxy.session.feedback.spark_listings import SessionListings
 
@@ -656,3 +656,14 @@ def test_whatever_the_truth_the_gate_takes_at_most_about_twice_the_better_way(wo
 def test_the_verdict_does_not_flap_between_even_ways() -> None:
     # Where every difference counts, it changes 390 times.
     assert simulated(WORLDS["even"], 2_000).changes < 200
+
+
+def test_keys_that_take_long_for_one_user_change_nothing_for_others() -> None:
+    gate, listings, fact = CostGate(lambda: 0.0), SessionListings(lambda: 0.0), Fact("sales", 1_000, 10**7)
+    slow, other = (StatementKey(f"a session of {user}", "a", owner_of(user)) for user in ("ann", "bob"))
+    before = gate.estimate(other, [fact])
+    for _ in range(50):
+        gate.ended(Run(slow, Way.REWRITTEN, listings, 60.0, (fact,)), Outcome(OutcomeKind.FINISHED, 1.0))
+    assert before.verdict is GateVerdict.REWRITE
+    assert gate.estimate(other, [fact]).why == before.why
+    assert gate.estimate(slow._replace(fingerprint="b"), [fact]).verdict is GateVerdict.ORIGINAL

@@ -30,7 +30,7 @@ class Refusing:
     def after(self, seconds: float, table: TableName = SALES) -> object:
         """The limits of a table after so much more time."""
         self.now += seconds
-        return self.metastore.lowered.get(table, self.metastore.consumer)
+        return self.metastore.lowered().get(table, self.metastore.consumer)
 
 
 @pytest.fixture
@@ -57,7 +57,25 @@ def test_a_table_whose_filters_are_refused_changes_nothing_for_the_others(refusi
 
 def test_all_tables_of_the_statement_are_sent_less(refusing: Refusing) -> None:
     refusing.refuses(SALES, RETURNS)
-    assert dict(refusing.metastore.lowered) == {SALES: HALF, RETURNS: HALF}
+    assert dict(refusing.metastore.lowered()) == {SALES: HALF, RETURNS: HALF}
+
+
+def test_no_user_s_refusals_change_what_is_sent_for_others(refusing: Refusing) -> None:
+    """`raise_error('INTERNAL_ERROR_HIVE_METASTORE_PARTITION_FILTER')` looks like a refusal, too."""
+    for _ in range(9):
+        refusing.metastore.refused(frozenset({SALES}), "ann")
+    assert refusing.metastore.lowered("ann") == {SALES: ACCEPTS_NOTHING}
+    assert refusing.metastore.lowered("bob") == refusing.metastore.lowered() == {}
+    assert refusing.metastore.lowered_count == 1
+
+
+def test_limits_come_down_for_all_as_far_as_two_users_have_seen_it(refusing: Refusing) -> None:
+    for user in ("ann", "ann", "bob"):
+        refusing.metastore.refused(frozenset({SALES}), user)
+    assert refusing.metastore.lowered("eve") == {SALES: HALF}
+    assert refusing.metastore.lowered("ann") == {SALES: ACCEPTS_NOTHING}
+    refusing.metastore.refused(frozenset({SALES}), "bob")
+    assert refusing.metastore.lowered("eve") == {SALES: ACCEPTS_NOTHING}
 
 
 def test_the_limits_grow_back_step_by_step_and_no_further_than_configured(refusing: Refusing) -> None:
@@ -67,7 +85,7 @@ def test_the_limits_grow_back_step_by_step_and_no_further_than_configured(refusi
     assert refusing.after(1) == HALF
     assert refusing.after(PERIOD_S) == FULL
     assert refusing.after(100 * PERIOD_S) == FULL
-    assert not refusing.metastore.lowered
+    assert not refusing.metastore.lowered()
 
 
 def test_the_steps_are_taken_although_nobody_asked_in_between(refusing: Refusing) -> None:
@@ -117,7 +135,7 @@ def test_only_so_many_tables_are_remembered(refusing: Refusing, monkeypatch: pyt
     names = [TableName((str(number),)) for number in range(5)]
     for name in names:
         refusing.refuses(name)
-    assert set(refusing.metastore.lowered) == set(names[2:])
+    assert set(refusing.metastore.lowered()) == set(names[2:])
 
 
 def test_the_log_names_the_table_and_what_is_sent_of_it(
@@ -126,6 +144,8 @@ def test_the_log_names_the_table_and_what_is_sent_of_it(
     caplog.set_level(logging.INFO)
     refusing.refuses()
     refusing.after(PERIOD_S)
-    down, up = (record.getMessage() for record in caplog.records)
+    refusing.metastore.refused(frozenset({RETURNS}), "ann")
+    down, up, of_user = (record.getMessage() for record in caplog.records)
+    assert "of the table main.shop.returns in statements of one user (" in of_user
     assert "50 points or 20 ranges at most of the table main.shop.sales" in down
     assert "100 points or 40 ranges at most of it again" in up

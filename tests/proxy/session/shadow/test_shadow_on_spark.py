@@ -66,7 +66,7 @@ def asking(sql: str) -> Queries[QueryResult]:
 
 
 async def rewritten(client: BackendClient, sql: str) -> Pair:
-    terms = DecisionTerms(SessionSettings.configured(PATIENT, {}), scope="")
+    terms = DecisionTerms(SessionSettings.configured(PATIENT, {}), scope="", owner="")
     decision = await client.drive(Decider(SharedState.of(PATIENT)).decide(StatementClass(sql), terms))
     assert decision.rewrite is not None
     pair = Pair.of(sql, decision.rewrite)

@@ -22,7 +22,7 @@ from proxy.hbase.errors import HBaseError
 from proxy.hbase.table import HBaseTable
 from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.session.feedback import quarantine_list
-from proxy.session.feedback.cost_gate import PRIVATE_SCOPE, CostGate, Fact, Run, StatementKey, Way
+from proxy.session.feedback.cost_gate import PRIVATE_SCOPE, CostGate, Fact, Run, StatementKey, Way, owner_of
 from proxy.session.feedback.cost_model import Record
 from proxy.session.feedback.quarantine import Quarantine
 from proxy.session.feedback.quarantine_list import LEASE_S, Blamed, Cause, QuarantineKind, SharedEntry
@@ -176,6 +176,26 @@ def test_failures_of_one_rule_at_several_replicas_count_together(shared: Shared)
         replica.failed(fingerprint)
     exchange(*replicas, *replicas)
     assert all(replica.quarantine.rules_off() == {INNER} for replica in replicas)
+
+
+def test_a_user_s_failures_at_several_replicas_count_for_that_user_alone_until_another_has_seen_the_same(
+    shared: Shared,
+) -> None:
+    replicas = [shared.replica() for _ in range(3)]
+    ann, bob, eve = map(owner_of, ("ann", "bob", "eve"))
+    for replica, fingerprint in zip(replicas, "abc", strict=True):
+        replica.quarantine.blame(frozenset({INNER}), StatementKey(f"session {fingerprint}", fingerprint, ann))
+    exchange(*replicas, *replicas)
+    for replica in replicas:
+        assert replica.quarantine.rules_off(ann) == {INNER}
+        assert not replica.quarantine.rules_off(bob)
+    for fingerprint in "abc":
+        replicas[0].quarantine.blame(frozenset({INNER}), StatementKey("another", fingerprint, bob))
+    exchange(*replicas, *replicas)
+    assert all(replica.quarantine.rules_off(eve) == {INNER} for replica in replicas)
+    assert replicas[1].quarantine.release(QuarantineKind.RULE, INNER.value)
+    shared.after(1.0, *replicas, *replicas)
+    assert not any(replica.quarantine.rules_off(owner) for replica in replicas for owner in (ann, bob, eve))
 
 
 def test_failures_of_one_fingerprint_by_several_users_are_still_one(shared: Shared) -> None:
