@@ -184,7 +184,7 @@ class Session:
 
     def _look_up_written(self, statement: StatementClass) -> Queries[None]:
         """Ask about the target of a write, for other sessions, also where this one is to be left alone."""
-        if self._shared.config.rewrite.enabled and not self._state.has_search_path:
+        if self._shared.config.rewrite.enabled and self._state.hidden_names is None:
             yield from self._decider.look_up_written(statement, self._state.digest)
 
     def _catch_up(self) -> None:
@@ -215,7 +215,7 @@ class Session:
             settings,
             self._scope,
             state.digest,
-            has_search_path=state.has_search_path,
+            hidden_names=state.hidden_names,
             has_variables=state.has_variables,
             keys=keys,
             is_session_unchanged=is_session_unchanged,
@@ -228,7 +228,8 @@ class Session:
 
     def _is_table(self, name: TableName) -> bool:
         """Whether a name is known to be that of a table, and of no view."""
-        return not self._state.is_changing and self._decider.is_table(name, self._state.digest)
+        is_certain = not self._state.is_changing and self._state.hidden_names is None
+        return is_certain and self._decider.is_table(name, self._state.digest)
 
     def _dispatch(
         self,
