@@ -85,7 +85,8 @@ $(SPARK_3_5): | $(READY)
 # Deselected: Spark 3.5 does not tell the text of a temporary view, which is then left alone.
 test-spark-3.5: setup $(SPARK_3_5)
 	STARPRUNER_SPARK_HOME=$(SPARK_3_5)/pyspark $(BIN)/pytest tests/e2e/test_explain.py tests/e2e/test_rewrite.py \
-	  tests/e2e/test_reruns_on_spark.py tests/clients/test_odbc_sequences.py tests/clients/test_shared_handles.py \
+	  tests/e2e/test_reruns_on_spark.py tests/e2e/test_bent_sessions_and_typos.py \
+	  tests/clients/test_odbc_sequences.py tests/clients/test_shared_handles.py \
 	  tests/clients/test_pyhive_cursors.py --deselect \
 	  tests/e2e/test_rewrite.py::test_temporary_views_of_fact_and_dimension_list_only_the_partitions_of_the_keys
 

@@ -218,7 +218,7 @@ def plan(
     refusal = _refusal(statement, followed)
     if refusal is not None:
         return Plan(statement, refused(scopes, refusal))
-    if limits.strict and statement.target is not None:
+    if limits.strict and not statement.only_reads:
         return Plan(statement, refused(scopes, SkipReason.STRICT_WRITES))
     tiny = TinySides(scopes.catalog, limits.tiny_side_bytes_max)
     found = scans(scopes, limits, partitions, tiny)

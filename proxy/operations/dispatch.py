@@ -43,6 +43,13 @@ class Outcome:
     original_instead: bool = False
     # From the end of the first run until the end of the original, of a statement that fell back and was followed.
     fallback_s: float | None = None
+    # Spark's parser refused the whole text.
+    is_unread: bool = False
+
+    @property
+    def did_nothing(self) -> bool:
+        """Whether no part of the statement has certainly run: it has written nothing, and changed no session."""
+        return self.is_unread or self.kind is OutcomeKind.NOT_SENT
 
 
 def ignore_operation(_: str) -> None:
@@ -55,6 +62,11 @@ def ignore_outcome(_: Outcome) -> None:
 
 def never_own_fault(_: str) -> bool:
     """A test of failures by which each may come from the rewrite."""
+    return False
+
+
+def never_unread(_: str) -> bool:
+    """A test of failures by which a part of the statement may have run before each."""
     return False
 
 
@@ -103,6 +115,8 @@ class Dispatch:
     premises: Premises = Premises()
     # True for messages of failures that the original has too: the statement does not fall back, or run twice.
     is_own_fault: Callable[[str], bool] = never_own_fault
+    # True for messages of failures by which Spark's parser refused the text: no part of it has run.
+    is_unread: Callable[[str], bool] = never_unread
     # The check of the remembered keys in `text`: until it has ended, the client is not told of the operation.
     check: KeyCheck | None = None
     # Set if `text` writes and is not the original.

@@ -274,7 +274,8 @@ class TrackedStatement:
             first = _FirstRun(seconds, message[:MESSAGE_CHARS_MAX])
         elif seconds > first.seconds:
             fallback_s = seconds - first.seconds
-        outcome = Outcome(kind, first.seconds, first.message or "", self.original_instead, fallback_s)
+        is_unread = kind is OutcomeKind.FAILED and self.dispatch.is_unread(message)
+        outcome = Outcome(kind, first.seconds, first.message or "", self.original_instead, fallback_s, is_unread)
         return [StatementEnded(self.dispatch, outcome)]
 
     def _enter(self, state: StatementState) -> None:

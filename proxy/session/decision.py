@@ -38,8 +38,9 @@ class DecisionTerms:
     # The digest of the session's state, for metadata that sessions of one state share; None where it is like no
     # other.
     state: bytes | None = None
-    # Whether names may mean other tables than the described ones (`SessionState.has_search_path`).
-    has_search_path: bool = False
+    # The reason why names may mean others than the described tables or Spark's functions, if there is one
+    # (`SessionState.hidden_names`).
+    hidden_names: SkipReason | None = None
     # Whether it may have variables (`SessionState.has_variables`).
     has_variables: bool = False
     run_key_queries: bool = True

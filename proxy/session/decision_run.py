@@ -229,6 +229,10 @@ class DecisionRun:
         """Parse the statement, if it is of a class that may be rewritten."""
         statement, config = self._statement, self._shared.config
         may_be_narrowed = may_narrow(statement, config, self._catalog)
+        if may_be_narrowed and self._terms.hidden_names is not None:
+            # Before anything is asked: in such a session an answer is the client's.
+            self._skip_for(self._terms.hidden_names)
+            return None
         if may_be_narrowed and config.files.index and not statement.may_have_a_join:
             # Without a join only the file index helps. With its tables known, the next look is an exact one.
             _ = yield from self._timed_lookup(self._catalog.indexed())
@@ -253,7 +257,7 @@ class DecisionRun:
             has_views=has_views,
             has_small_files=has_small_files,
         )
-        refused = parsed if isinstance(parsed, SkipReason) else _refusal(statement, self._terms)
+        refused = parsed if isinstance(parsed, SkipReason) else _refusal(statement)
         self._skip_for(refused)
         self._parsed = None if refused is not None or isinstance(parsed, SkipReason) else parsed
         return self._parsed
@@ -648,10 +652,8 @@ def _hindrance(planned: Plan, answers: KeyAnswers, result: Rewrite) -> SkipReaso
     return SkipReason.DESCRIPTION_LATE if planned.late else None
 
 
-def _refusal(statement: StatementClass, terms: DecisionTerms) -> SkipReason | None:
-    """The reason to leave a statement alone on these terms, whatever it says."""
-    if terms.has_search_path:
-        return SkipReason.SEARCH_PATH
+def _refusal(statement: StatementClass) -> SkipReason | None:
+    """The reason to leave a statement alone, whatever it says."""
     # Its call is kept until its answer is there, to be made again if that is out of date.
     call_bytes = len(statement.text.encode(errors="surrogatepass")) + _CALL_BYTES
     return SkipReason.TOO_LARGE_TO_REPEAT if call_bytes > KEPT_CALL_BYTES_MAX else None

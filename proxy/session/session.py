@@ -21,6 +21,7 @@ from proxy.operations.dispatch import (
     Premises,
     WriteUnderWay,
     never_own_fault,
+    never_unread,
 )
 from proxy.operations.key_check import ASK_FIRST, KeyCheck, KeyTerms
 from proxy.operations.session_port import KnownState, SessionOpening
@@ -44,8 +45,10 @@ from proxy.session.shadow.compare import Comparison, Pair, ShadowLimits, ShadowV
 from proxy.session.shadow.mismatches import watch
 from proxy.session.shared_state import SharedState
 from proxy.session.statement_log import LoggedStatement, NoStatementLog, StatementEntry, StatementLog
+from proxy.statements.parse_failures import parse_failure_of
 from proxy.statements.skewed_by import skew_statement
 from proxy.statements.statement_class import StatementClass
+from proxy.statements.written_tables import WriteTargets
 from rewriter import SkipReason, TableName
 from rewriter.domains.literals import literal
 from rewriter.predicates.strict_check import KEYS_CHANGED
@@ -126,6 +129,7 @@ class Session:
         dispatch = self._dispatch(decision, settings, premises, self._begin(statement, entry), entry.id)
         return replace(
             dispatch,
+            is_unread=_parse_failure(statement) if dispatch.text == statement.text else never_unread,
             beside=decision.beside,
             on_operation=entry.operation_opened,
             statement_id=entry.id,
@@ -183,6 +187,7 @@ class Session:
     def _original(self, statement: StatementClass, entry: StatementEntry) -> Dispatch:
         return Dispatch(
             statement.text,
+            is_unread=_parse_failure(statement),
             on_outcome=_Listeners(self._begin(statement, entry)),
             on_operation=entry.operation_opened,
             statement_id=entry.id,
@@ -190,7 +195,7 @@ class Session:
 
     def _look_up_written(self, statement: StatementClass) -> Queries[None]:
         """Ask about the target of a write, for other sessions, also where this one is to be left alone."""
-        if self._shared.config.rewrite.enabled and not self._state.has_search_path:
+        if self._shared.config.rewrite.enabled and self._state.hidden_names is None:
             yield from self._decider.look_up_written(statement, self._state.digest)
 
     def _catch_up(self) -> None:
@@ -223,7 +228,7 @@ class Session:
             self._owner,
             self._private_scope,
             state.digest,
-            has_search_path=state.has_search_path,
+            hidden_names=state.hidden_names,
             has_variables=state.has_variables,
             keys=keys,
             is_session_unchanged=is_session_unchanged,
@@ -236,7 +241,8 @@ class Session:
 
     def _is_table(self, name: TableName) -> bool:
         """Whether a name is known to be that of a table, and of no view."""
-        return not self._state.is_changing and self._decider.is_table(name, self._state.digest)
+        is_certain = not self._state.is_changing and self._state.hidden_names is None
+        return is_certain and self._decider.is_table(name, self._state.digest)
 
     def _dispatch(
         self,
@@ -282,11 +288,14 @@ class Session:
         """The dispatch of a rewritten statement that writes: changes of the session wait for its end."""
         write = WriteUnderWay()
         facts = ", ".join(sorted(map(str, decision.rewrite.tables))) if decision.rewrite is not None else ""
+        # Else it may write any table by a path, and its premises would see its own write.
+        names_target = isinstance(StatementClass(decision.original).written, WriteTargets)
 
         def over(outcome: Outcome) -> None:
             write.is_over = True
             self._rewritten_writes.discard(write)
-            if outcome.kind is OutcomeKind.FINISHED and not premises.are_tables_unchanged():
+            is_finished = outcome.kind is OutcomeKind.FINISHED
+            if is_finished and names_target and not premises.are_tables_unchanged():
                 self._shared.metrics.write_overtaken()
                 _log.warning(_WRITE_OVERTAKEN, statement_id, facts)
 
@@ -427,6 +436,12 @@ class _Listeners:
     def __call__(self, outcome: Outcome) -> None:
         for listener in self.listeners:
             listener(outcome)
+
+
+def _parse_failure(statement: StatementClass) -> Callable[[str], bool]:
+    """The test by which it is known that a statement has neither written nor changed the session."""
+    does_nothing = statement.written is None and statement.leaves_session_unchanged
+    return never_unread if does_nothing else parse_failure_of(statement.text)
 
 
 def _suspects(decision: Decision) -> Suspects | None:

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Final
 
 from proxy.statements.written_tables import WrittenTables, begins_clearly, tables_written
-from rewriter import may_be_rewritten, may_have_a_join, names_read
+from rewriter import SkipReason, may_be_rewritten, may_have_a_join, names_read
 from rewriter.sql.classify import depends_on_quoting, first_word
 
 # First words of statements that read, and leave the meaning of names and settings as it was.
@@ -29,19 +29,24 @@ _SESSION_UNCHANGED: Final = frozenset(
 _DROPS_VIEWS: Final = frozenset({"drop", "alter"})
 # First words of statements whose text says all that they do to a session of a known state.
 _SESSION_COMMANDS: Final = frozenset({"set", "use", "reset"})
+_SETTING: Final = frozenset({"set", "reset"})
 # Words of a temporary view or a variable, which a session has under a name of its own; and text that Spark
 # replaces before it reads it.
 _SESSION_OBJECT: Final = re.compile(r"\b(?:temp|temporary|var|variable)\b|\$\{", re.IGNORECASE)
-# Statements that set the path along which names without a database are searched, from Spark 4.2 on, or put a
-# session's own functions before Spark's, from 4.3 on. Any statement may that is not known to do something else: a
-# script, EXECUTE IMMEDIATE, the declaration of a variable that it executes.
+# Words of statements that set the path along which names without a database are searched, from Spark 4.2 on, or
+# put a session's own functions before Spark's, from 4.3 on.
 _SEARCH_PATH: Final = re.compile(
     r"(?<![\w.])path\b(?!\.)|\bspark\.sql\.(?:path|defaultpath|functionresolution)\b", re.IGNORECASE
 )
-_NO_SEARCH_PATH: Final = frozenset("use create add call cache uncache refresh clear".split())
-# First words of statements that declare no variable, beside those that leave the session as it was. Any other may:
-# DECLARE, a script, EXECUTE IMMEDIATE.
-_NO_VARIABLES: Final = _NO_SEARCH_PATH | {"set", "reset"}
+# A word of CREATE TEMPORARY FUNCTION. Up to Spark 4.1 OR REPLACE lets one hide any function of Spark's, until the
+# session ends, also those behind BETWEEN and extract(.. FROM ..); from 4.3 on where a setting or the path says so.
+_OWN_FUNCTION: Final = re.compile(r"\bfunction\b|\$\{", re.IGNORECASE)
+# First words of statements that set no path and make no function, beside those that leave the session as it was;
+# CREATE by its text. Any other may do both: a script, EXECUTE IMMEDIATE, text that Spark replaces, a command of an
+# extension.
+_NOTHING_HIDDEN: Final = frozenset(
+    "use create add call optimize vacuum cache uncache refresh clear declare".split()
+)
 # Text that is searched for these words, which takes milliseconds in which the whole process waits. A longer text
 # counts as if it had them.
 _CHARS_MAX: Final = 250_000
@@ -126,14 +131,23 @@ class StatementClass:
         return self.first_word in _SESSION_COMMANDS and self.begins_clearly and not self._names_session_object
 
     @property
-    def may_set_search_path(self) -> bool:
-        """Whether a bare name may afterwards denote another table than the one that DESCRIBE tells of."""
-        return self.first_word not in _NO_SEARCH_PATH and _may_hold(_SEARCH_PATH, self.text)
+    def hidden_names(self) -> SkipReason | None:
+        """The reason why a name may afterwards denote another table or function than Spark's catalog has by it.
+
+        Without a reason, it denotes what it did before.
+        """
+        word = self.first_word
+        if word not in _NOTHING_HIDDEN and _may_hold(_SEARCH_PATH, self.text):
+            return SkipReason.SEARCH_PATH
+        may_be_anything = word not in _NOTHING_HIDDEN | _SETTING or not self.begins_clearly
+        is_replaced = word in _SETTING and "${" in self.text
+        makes_function = word == "create" and _may_hold(_OWN_FUNCTION, self.text)
+        return SkipReason.OWN_FUNCTIONS if may_be_anything or is_replaced or makes_function else None
 
     @property
     def may_declare_variables(self) -> bool:
-        """Whether the session may have a variable afterwards."""
-        return self.first_word not in _NO_VARIABLES or not self.begins_clearly
+        """Whether the session may have a variable afterwards, if it does not have `hidden_names`."""
+        return self.first_word == "declare"
 
     @cached_property
     def _names_session_object(self) -> bool:

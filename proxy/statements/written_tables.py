@@ -31,6 +31,8 @@ COLUMN_WORDS: Final = frozenset("drop replace column columns change rename view 
 # Words of statements that change tables without naming them: DROP DATABASE .. CASCADE, INSERT OVERWRITE DIRECTORY,
 # IDENTIFIER(..).
 _UNNAMED: Final = frozenset("database databases schema schemas directory identifier execute".split())
+# It makes a place for tables, and changes none. Some tools begin each of their runs by it, IF NOT EXISTS.
+_MAKES_DATABASE: Final = re.compile(r"create\s++(?:database|schema|namespace)\s", re.IGNORECASE)
 _WRITING: Final = re.compile(r"\b(?:insert|update|delete|merge)\b|\$\{", re.IGNORECASE)
 # One of these stands in whatever the pattern finds, and is found a hundred times as fast.
 _IN_WRITING: Final = ("insert", "update", "delete", "merge", "${")
@@ -128,18 +130,21 @@ def tables_written(sql: str) -> WrittenTables | None:
         return _written_behind(sql)
     if word not in _NAMING:
         return AnyTable()
-    return _targets(sql, [len(before_first_word(sql))]) or _named(sql, whole=word != "insert")
+    start = len(before_first_word(sql))
+    if _MAKES_DATABASE.match(sql, start) is not None and "${" not in sql:
+        return None
+    return _targets(sql, [start]) or _named(sql, whole=word != "insert")
 
 
 def begins_clearly(sql: str) -> bool:
     """Whether a statement certainly does what its first word says.
 
-    Comments before the word may end elsewhere for Spark: it nests them, `first_word` does not. And a statement
-    that is explained may be executed for that.
+    Comments before the word may end elsewhere for Spark: it nests them, `first_word` does not, and replaces text
+    within them. And a statement that is explained may be executed for that.
     """
     before = before_first_word(sql)
     is_executed = first_word(sql) == "explain" and _EXECUTING.search(sql) is not None
-    has_odd_comments = before.count("/*") > 1 or "\\\n" in before or "\\\r" in before
+    has_odd_comments = before.count("/*") > 1 or any(odd in before for odd in ("\\\n", "\\\r", "${"))
     return not (is_executed or has_odd_comments)
 
 

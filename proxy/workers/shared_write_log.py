@@ -84,6 +84,18 @@ class SharedWriteLog:
         if place is not None:
             self._end([place])
 
+    def withdraw(self, write: Write) -> None:
+        """Forget a write that has changed nothing: no fence that is looked at from now on sees it."""
+        place = self._places.pop(write, None)
+        if place is None:
+            return
+        try:
+            with self._environment.begin(write=True) as transaction:
+                transaction.delete(place, db=self._running)
+        except lmdb.Error as error:
+            # It counts as running forever.
+            self._ledger.mark_failed(error)
+
     def lose(self, write: Write) -> None:
         """Note a write whose end will not be seen: it counts as running for LOST_S."""
         self._lost_here.add(write)

@@ -44,6 +44,8 @@ _UNPARSED = (SqlglotError, RecursionError, ValueError, LookupError, TypeError, A
 # begins a query, in parentheses, behind a WITH or in a UNION, or an argument of a function.
 _BEFORE_TABLE = frozenset({"create", "replace", "external", "into", "overwrite", "."})
 
+_OVERWRITING = (TokenType.INSERT, TokenType.OVERWRITE)
+
 # Set operations, and the quantifiers that may stand behind them.
 _SET_OPERATIONS = frozenset({TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT})
 _SET_QUANTIFIERS = frozenset({TokenType.ALL, TokenType.DISTINCT})
@@ -111,13 +113,13 @@ class Statement:
     @cached_property
     def target(self) -> str | None:
         """The last part of the name of the table that the statement writes, in lower case."""
-        table = None if isinstance(self.tree, exp.Query) else self.tree.find(exp.Table)
-        return table.name.lower() if table is not None else None
+        target = _target(self.tree)
+        return target.name.lower() if isinstance(target, exp.Table) else None
 
     def may_write(self, parts: Sequence[str]) -> bool:
         """True if the table that the statement writes may have the name, whose parts stand outermost first."""
-        target = None if isinstance(self.tree, exp.Query) else self.tree.find(exp.Table)
-        return target is not None and _may_be_one(_parts(target), parts)
+        target = _target(self.tree)
+        return isinstance(target, exp.Table) and _may_be_one(_parts(target), parts)
 
     @cached_property
     def only_reads(self) -> bool:
@@ -207,7 +209,7 @@ def parse_any(text: str) -> Statement | None:
     """The statement that a text holds, of whatever kind; None for any other text."""
     try:
         tokens = tokenize(text)
-        trees = _SPARK.parser().parse(tokens, text)
+        trees = _trees(tokens, text)
     except _UNPARSED:
         return None
     tree = trees[0] if len(trees) == 1 else None
@@ -219,7 +221,7 @@ def _parse(text: str) -> Statement | SkipReason:
         tokens = tokenize(text)
         if _holds_unusual_words(tokens):
             return SkipReason.UNUSUAL_TEXT
-        trees = _SPARK.parser().parse(tokens, text)
+        trees = _trees(tokens, text)
     except _UNPARSED:
         return SkipReason.DOES_NOT_PARSE
     if len(trees) != 1:
@@ -228,6 +230,30 @@ def _parse(text: str) -> Statement | SkipReason:
     if tree is None:
         return SkipReason.NOT_A_QUERY
     return _refusal(tree) or Statement(text, tree, tuple(tokens))
+
+
+def _trees(tokens: list[Token], text: str) -> list[exp.Expr | None]:
+    """Parse the tokens of a text. Raises what sqlglot raises (`_UNPARSED`)."""
+    start, stop = _format_of_directory(tokens)
+    return _SPARK.parser().parse(tokens[:start] + tokens[stop:], text)
+
+
+def _format_of_directory(tokens: Sequence[Token]) -> tuple[int, int]:
+    """The bounds of `USING .. OPTIONS (..)` in INSERT OVERWRITE DIRECTORY '..', which sqlglot does not read."""
+    pairs = pairwise(token.token_type for token in tokens)
+    at = next((index for index, pair in enumerate(pairs, 2) if pair == _OVERWRITING), len(tokens))
+    is_local = [token.text.upper() for token in tokens[at : at + 1]] == ["LOCAL"]
+    start = at + is_local + 2
+    kinds = [token.token_type for token in tokens[start - 1 : start + 3]]
+    if kinds[:2] != [TokenType.STRING, TokenType.USING] or TokenType.L_PAREN in kinds[2:3]:
+        return 0, 0
+    stop = start + 2
+    while tokens[stop].token_type is TokenType.DOT:
+        stop += 2
+    if tokens[stop].text.upper() == "OPTIONS":
+        types = (token.token_type for token in tokens[stop:])
+        stop += next(index for index, kind in enumerate(types, 1) if kind is TokenType.R_PAREN)
+    return start, stop
 
 
 def _holds_unusual_words(tokens: list[Token]) -> bool:
@@ -295,13 +321,27 @@ def _refusal(tree: exp.Expr) -> SkipReason | None:
         return None
     # A statement that stores its text, such as CREATE VIEW, would store the literals.
     is_ctas = isinstance(tree, exp.Create) and tree.kind == "TABLE"
-    query, target = tree.args.get("expression"), tree.find(exp.Table)
+    query, target = tree.args.get("expression"), _target(tree)
     if not (isinstance(tree, exp.Insert) or is_ctas) or not isinstance(query, exp.Query) or target is None:
         return SkipReason.NOT_A_QUERY
+    if isinstance(target, exp.Directory):
+        # It may be that of a table that is read, or lie within. That loses files before the query reads it, and
+        # gets others once it has run: it never has a row for it that it did not have when keys were read.
+        return None
     written, readers = _parts(target), (query, tree.args.get("with_"))
     tables = (table for reader in readers if reader for table in reader.find_all(exp.Table))
     reads_target = any(_may_be_one(written, _parts(table)) and not _is_surely_cte(table) for table in tables)
     return SkipReason.WRITES_WHAT_IT_READS if reads_target else None
+
+
+def _target(tree: exp.Expr) -> exp.Table | exp.Directory | None:
+    """The table that a statement writes, or the directory that it names by a path."""
+    found = tree.this if isinstance(tree, exp.Insert | exp.Create) else None
+    found = found.this if isinstance(found, exp.Schema) else found
+    if isinstance(found, exp.Directory):
+        # Without a path it is a table named so, or one stands in the OPTIONS.
+        return found if isinstance(found.this, exp.Literal) else None
+    return found if isinstance(found, exp.Table) else None
 
 
 def _parts(table: exp.Table) -> list[str]:

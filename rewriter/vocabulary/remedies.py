@@ -27,6 +27,7 @@ REMEDIES: Final[dict[SkipReason, str]] = {
     SkipReason.SEARCH_PATH: (
         "reset `spark.sql.defaultPath`, `SET PATH`, `spark.sql.functionResolution.sessionOrder`"
     ),
+    SkipReason.OWN_FUNCTIONS: "a session without it, or a function of a database (`CREATE FUNCTION`)",
     SkipReason.SHARED_SESSION: "set it to false in Spark",
     SkipReason.SETTINGS_UNKNOWN: "wait a minute; look into Spark's log",
     SkipReason.NUMBERED_BY_TASK: "nothing",

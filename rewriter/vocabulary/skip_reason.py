@@ -37,6 +37,11 @@ class SkipReason(Enum):
         "The session searches names along a path (SET PATH), which DESCRIBE does not, or its own functions before"
         " Spark's: another table may be described than is read, and another function called than is named."
     )
+    OWN_FUNCTIONS = (
+        "The session has a function of its own (CREATE TEMPORARY FUNCTION), or may have made one by a statement"
+        " that does not say all that it does (EXECUTE IMMEDIATE, a script, ${..}): it may hide one of Spark's, by"
+        " which keys are asked for."
+    )
     SHARED_SESSION = (
         "The server has one session for all clients (spark.sql.hive.thriftServer.singleSession): what names and"
         " settings mean may be changed by another one at any moment."

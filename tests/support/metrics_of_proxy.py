@@ -7,9 +7,6 @@ from urllib.request import urlopen
 from demo.proxy_process import ProxyProcess
 
 _REWRITTEN = re.compile(r'^starpruner_statements_total\{outcome="rewritten"\} (\S+)$', re.MULTILINE)
-_RECOVERED = re.compile(
-    r'^starpruner_statement_seconds_count\{outcome="recovered",sent="rewritten"\} (\S+)$', re.MULTILINE
-)
 _KEY_CHECKS = re.compile(r'^starpruner_key_checks_total\{verdict="(\w+)"\} (\S+)$', re.MULTILINE)
 ANSWER_SECONDS_MAX = 60
 
@@ -21,7 +18,13 @@ def rewritten_count(proxy: ProxyProcess) -> float:
 
 def recovered_count(proxy: ProxyProcess) -> float:
     """How many rewritten statements have failed so far, and fell back to the original."""
-    return _counted(proxy, _RECOVERED)
+    return ended_count(proxy, "recovered")
+
+
+def ended_count(proxy: ProxyProcess, outcome: str) -> float:
+    """How many rewritten statements have had this outcome so far."""
+    series = rf'^starpruner_statement_seconds_count\{{outcome="{outcome}",sent="rewritten"\}} (\S+)$'
+    return _counted(proxy, re.compile(series, re.MULTILINE))
 
 
 def key_checks(proxy: ProxyProcess) -> Counter[str]:

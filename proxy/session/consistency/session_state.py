@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from math import inf
 from typing import Final
@@ -12,6 +13,7 @@ from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.operations.session_port import KnownState, SessionOpening, folded
 from proxy.session.consistency.write_fence import CLOSING_S
 from proxy.statements.statement_class import StatementClass, is_search_path_setting
+from rewriter import SkipReason
 
 # A session of the proxy's own is brought into a state by so many statements and characters at most. Clients that
 # change more settings than that ask for themselves.
@@ -20,6 +22,22 @@ _STATEMENT_CHARS_MAX: Final = 2_000
 
 # The statement may be changing the session yet.
 _UNSEEN: Final = frozenset({OutcomeKind.UNKNOWN, OutcomeKind.LOST})
+
+
+@dataclass(frozen=True, eq=False)
+class _Change:
+    """A statement that may change a session, from before it goes to the backend until its end."""
+
+    sql: str
+    has_known_effect: bool
+    hidden_names: SkipReason | None
+    may_declare_variables: bool
+
+    @classmethod
+    def by(cls, statement: StatementClass) -> _Change:
+        """The change that a statement may make, looked up before it goes: its end is told on the event loop."""
+        known, hidden = statement.has_known_effect, statement.hidden_names
+        return cls(statement.text, known, hidden, statement.may_declare_variables)
 
 
 class SessionState:
@@ -38,10 +56,11 @@ class SessionState:
         self._statements: tuple[str, ...] | None = ()
         # Set by any thread, and never unset.
         self._is_private = False
-        self._has_search_path = any(map(is_search_path_setting, configuration))
+        has_search_path = any(map(is_search_path_setting, configuration))
+        self._hidden_names = SkipReason.SEARCH_PATH if has_search_path else None
         self._has_variables = False
         # The statements that are changing the state now, and until when one may be whose end was not seen.
-        self._changing: set[object] = set()
+        self._changing: set[_Change] = set()
         self._unseen_until = -inf
         # How many statements so far may have changed it.
         self.changes = 0
@@ -65,13 +84,13 @@ class SessionState:
         return bool(self._changing) or self._clock() < self._unseen_until
 
     @property
-    def has_search_path(self) -> bool:
-        """Whether a bare name may denote another table than the one that DESCRIBE shows.
+    def hidden_names(self) -> SkipReason | None:
+        """The reason why a bare name may denote another table than DESCRIBE shows, or no function of Spark's.
 
-        To Spark 4.3, DESCRIBE d is about the current database's d, whichever one a query reads by the path. A name
-        of one of Spark's functions may denote another function in the same way.
+        To Spark 4.3, DESCRIBE d is about the current database's d, whichever one a query reads by the path. A
+        function that has once hidden one of Spark's is not given up: DROP is refused for a name of Spark's.
         """
-        return self._has_search_path
+        return self._hidden_names
 
     @property
     def has_variables(self) -> bool:
@@ -87,23 +106,29 @@ class SessionState:
         if statement.leaves_session_unchanged:
             self.changes += self._is_private and statement.may_drop_views
             return None
-        self._has_search_path |= statement.may_set_search_path
-        self._has_variables |= statement.may_declare_variables
         self.changes += 1
         # Of two that change the state at once, nobody knows which came first.
-        self._is_private |= not statement.has_known_effect or self.is_changing
-        change = object()
+        self._is_private |= self.is_changing
+        change = _Change.by(statement)
         self._changing.add(change)
-        return partial(self._ended, change, statement.text)
+        return partial(self._ended, change)
 
-    def _ended(self, change: object, sql: str, outcome: Outcome) -> None:
-        """Fold in a statement: a failed one may have done a part of it, one without a seen end may do it yet."""
-        self._is_private |= outcome.kind is not OutcomeKind.FINISHED
+    def _ended(self, change: _Change, outcome: Outcome) -> None:
+        """Fold in a statement: a failed one may have done a part of it, one without a seen end may do it yet.
+
+        Until here the session decides about no statement.
+        """
+        if not outcome.did_nothing:
+            self._is_private |= outcome.kind is not OutcomeKind.FINISHED or not change.has_known_effect
+            self._hidden_names = self._hidden_names or change.hidden_names
+            self._has_variables |= change.may_declare_variables
+            self._fold(change.sql)
         if outcome.kind in _UNSEEN:
             self._unseen_until = self._clock() + CLOSING_S
-        self._digest = folded(self._digest, sql)
-        is_repeatable = self._statements is not None and len(sql) <= _STATEMENT_CHARS_MAX
-        self._statements = (*(self._statements or ()), sql) if is_repeatable else None
-        if self._statements is not None and len(self._statements) > _STATEMENTS_MAX:
-            self._statements = None
         self._changing.discard(change)
+
+    def _fold(self, sql: str) -> None:
+        self._digest = folded(self._digest, sql)
+        before = self._statements
+        is_kept = before is not None and len(before) < _STATEMENTS_MAX and len(sql) <= _STATEMENT_CHARS_MAX
+        self._statements = (*before, sql) if before is not None and is_kept else None

@@ -64,7 +64,9 @@ class SessionWrites:
     def _ended(self, write: Write, outcome: Outcome) -> None:
         if outcome.kind is OutcomeKind.UNKNOWN:
             return
-        if outcome.kind is OutcomeKind.LOST:
+        if outcome.did_nothing:
+            self._writes.withdraw(write)
+        elif outcome.kind is OutcomeKind.LOST:
             self._writes.lose(write)
         else:
             self._writes.end(write)

@@ -74,6 +74,10 @@ class WriteLog(Protocol):
         """A write has ended, one way or the other. To say so again changes nothing."""
         ...
 
+    def withdraw(self, write: Write) -> None:
+        """A write has changed nothing: no fence that is looked at from now on sees it."""
+        ...
+
     def lose(self, write: Write) -> None:
         """The end of a write will not be seen: it counts as running for LOST_S."""
         ...
@@ -146,6 +150,11 @@ class LocalWriteLog:
                 self._running.remove(write)
                 self._ended_count += 1
                 self._ended.append((self._ended_count, write.tables))
+
+    def withdraw(self, write: Write) -> None:
+        """A write has changed nothing: no fence that is looked at from now on sees it."""
+        with self._lock:
+            self._running.discard(write)
 
     def lose(self, write: Write) -> None:
         """Of the end of a write nothing will be heard: it counts as running for LOST_S."""

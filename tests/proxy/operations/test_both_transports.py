@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.parser_errors import parser_error
 from support.relay_dialogue import (
     AGAIN,
     OPERATION,
@@ -38,6 +39,7 @@ from proxy.operations.operation_aliases import LocalOperationAliases
 from proxy.operations.query import Query, QueryResult
 from proxy.operations.tracked_statements import TrackedStatements
 from proxy.relay.commands import AwaitCheck, Command, StartCheck, StatementHeld
+from proxy.statements.parse_failures import parse_failure_of
 from proxy.wire.hs2.calls import OperationHandle, OperationState, encode_failure
 from proxy.wire.thrift.frames import frame
 from proxy.wire.thrift.messages import FramedMessageReader, Message
@@ -51,6 +53,7 @@ REQUEST_BYTES_MAX = 10_000
 WITHIN_S = 60.0
 FIRST_ROWS, SECOND_ROWS = b"rows of the rewritten text", b"rows of the original"
 CHECK_FAILED = "the keys have changed"
+TYPO = "SELEC 1"
 
 
 def iter_nothing() -> Generator[Query, QueryResult, CheckVerdict]:
@@ -65,6 +68,8 @@ class World:
     replies: Iterator[Reply]
     aliases_max: int = 10
     now: float = 10.0
+    # What is sent for the statement.
+    text: str = "SELECT 2"
     is_session_unchanged: bool = True
     are_tables_unchanged: bool = True
     # The end of the check of the statement's keys, where it has one; and whether it ends before the reply.
@@ -83,7 +88,7 @@ class World:
     def dispatch(self) -> Dispatch:
         """As it is decided at first: by remembered keys where these are to be checked."""
         check = None if self.verdict is None else KeyCheck(iter_nothing(), 0.0, 5.0)
-        return replace(self.decided_again, text="SELECT 2", check=check)
+        return replace(self.decided_again, text=self.text, is_unread=parse_failure_of(self.text), check=check)
 
     @property
     def decided_again(self) -> Dispatch:
@@ -373,6 +378,33 @@ def test_a_script_comes_to_the_same_over_both_transports(name: str) -> None:
     assert not any(FIRST_ROWS in got for got in seen.replies)
     if kind is not OutcomeKind.FAILED:
         assert not any(b"ours" in got or CHECK_FAILED.encode() in got for got in seen.replies)
+
+
+@pytest.mark.parametrize(
+    ("message", "did_nothing"), [(parser_error(TYPO), True), (parser_error("SELEC 2"), False)]
+)
+@pytest.mark.parametrize(
+    ("call", "replies"),
+    [
+        (execute, lambda message: [gives(OPERATION), state(OperationState.ERROR, message)]),
+        (execute_and_wait, lambda message: [refuses("ExecuteStatement", message)]),
+    ],
+    ids=["in the background", "within its call"],
+)
+def test_a_statement_that_the_parser_refused_is_known_to_have_done_nothing_over_both(
+    call: Callable[[str, int], bytes], replies: Callable[[str], list[Reply]], message: str, *, did_nothing: bool
+) -> None:
+    answers = replies(message)
+    steps: list[Step] = [call(TYPO, 2), get_status(3)]
+    seen = play_both(steps[: len(answers)], answers, text=TYPO)
+    assert [outcome.did_nothing for outcome in seen.outcomes] == [did_nothing]
+
+
+def test_what_the_parser_says_of_a_rewritten_text_is_not_said_of_the_original() -> None:
+    refused = [gives(OPERATION), state(OperationState.ERROR, parser_error("SELECT 2"))]
+    theirs = [*FALLS_BACK, state(OperationState.ERROR, parser_error("SELECT 1"))]
+    seen = play_both([ASYNC, get_status(3)], [*refused, *theirs])
+    assert [(one.kind, one.did_nothing) for one in seen.outcomes] == [(OutcomeKind.FAILED_TWICE, False)]
 
 
 def test_without_room_for_an_alias_nothing_falls_back_over_either() -> None:

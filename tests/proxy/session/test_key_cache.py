@@ -214,9 +214,26 @@ def test_what_may_make_a_session_unlike_any_other_makes_it_so(sql: str) -> None:
     assert after(sql, "SET a=1").digest is None
 
 
-@pytest.mark.parametrize("end", [end for end in OutcomeKind if end is not OutcomeKind.FINISHED])
+@pytest.mark.parametrize("end", set(OutcomeKind) - {OutcomeKind.FINISHED, OutcomeKind.NOT_SENT})
 def test_a_setting_that_may_have_failed_leaves_an_unknown_state(end: OutcomeKind) -> None:
     assert after("USE db", end=end).digest is None
+
+
+@pytest.mark.parametrize(
+    "end", [Outcome(OutcomeKind.NOT_SENT, 0.0), Outcome(OutcomeKind.FAILED, 0.0, is_unread=True)]
+)
+@pytest.mark.parametrize(
+    "sql", ["USE db", "SELEC 1", "CREATE TEMPORARY FUNCTION f AS", "BEGIN SET PATH = db; SELEC 1"]
+)
+def test_a_statement_of_which_nothing_has_run_leaves_the_state_as_it_was(sql: str, end: Outcome) -> None:
+    state = after()
+    tell = state.begin(StatementClass(sql))
+    assert tell is not None
+    tell(end)
+    assert state.digest == after().digest
+    assert not state.is_changing
+    assert state.hidden_names is None
+    assert not state.has_variables
 
 
 def test_two_settings_at_once_leave_an_unknown_state() -> None:

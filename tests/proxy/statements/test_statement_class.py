@@ -1,6 +1,7 @@
 import pytest
 
 from proxy.statements.statement_class import StatementClass
+from rewriter import SkipReason
 
 
 @pytest.mark.parametrize(
@@ -29,6 +30,7 @@ def test_a_statement_that_reads_keeps_the_meanings_of_names_and_settings(sql: st
         "CREATE TABLE t (a INT)",
         "EXPLAIN EXECUTE IMMEDIATE 'DROP TABLE t'",
         "/* a /* nested */ comment */ SELECT 1",
+        "/* ${text} */ SELECT 1",
         "BEGIN DROP TABLE t; END",
     ],
 )
@@ -70,10 +72,54 @@ def test_the_effect_of_a_session_command_is_known_by_its_text(sql: str, is_known
     assert StatementClass(sql).has_known_effect is is_known
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE OR REPLACE TEMPORARY FUNCTION unix_date AS 'a.Class'",
+        "create temp\nfunction current_user() returns string return 'second'",
+        "CREATE ${what} typeof AS 'a.Class'",
+        "CREATE /* TEMPORARY */ TEMPORARY /* */ FUNCTION length AS 'a.Class'",
+        "SET spark.sql.${v}.sessionOrder=first",
+        "RESET ${v}",
+        "EXECUTE IMMEDIATE made",
+        "EXPLAIN EXECUTE IMMEDIATE made",
+        "BEGIN SELECT 1; END",
+        "/*${text}*/ SELECT 1",
+        "-- ${text}\nUSE db",
+        "/* /* */ SELECT */ USE db",
+        "${text}",
+        "AN EXTENSION OF SPARK",
+        "",
+    ],
+)
+def test_a_session_may_have_functions_of_its_own_after_a_statement_that_may_make_them(sql: str) -> None:
+    assert StatementClass(sql).hidden_names is SkipReason.OWN_FUNCTIONS
+    assert not StatementClass(sql).leaves_session_unchanged, "else nobody asks"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "USE ${db}",
+        "SET spark.sql.ansi.enabled=true",
+        "RESET",
+        "CREATE TEMPORARY VIEW v AS SELECT typeof(a) FROM t",
+        "CREATE OR REPLACE TEMP VIEW v AS SELECT 1",
+        "DECLARE VARIABLE x INT",
+        "ADD JAR '/a.jar'",
+        "CACHE TABLE t",
+        "CALL system.rewrite_data_files('db.t')",
+        "OPTIMIZE t",
+    ],
+)
+def test_what_certainly_makes_no_function_keeps_names_as_they_are(sql: str) -> None:
+    assert StatementClass(sql).hidden_names is None
+
+
 def test_search_paths_and_variables_are_seen_in_the_statements_that_may_make_them() -> None:
-    assert StatementClass("SET PATH = db").may_set_search_path
-    assert StatementClass("SET spark.sql.defaultPath=db").may_set_search_path
-    assert not StatementClass("USE path").may_set_search_path
+    assert StatementClass("SET PATH = db").hidden_names is SkipReason.SEARCH_PATH
+    assert StatementClass("SET spark.sql.defaultPath=db").hidden_names is SkipReason.SEARCH_PATH
+    assert StatementClass("USE path").hidden_names is None
     assert StatementClass("DECLARE VARIABLE x INT").may_declare_variables
     assert not StatementClass("SET a = 1").may_declare_variables
 
@@ -86,7 +132,7 @@ def test_drops_may_take_a_temporary_view_away() -> None:
 def test_a_text_too_long_to_be_searched_counts_as_one_that_names_everything() -> None:
     long = StatementClass("SET a = '" + "x" * 250_001 + "'")
     assert not long.has_known_effect
-    assert long.may_set_search_path
+    assert long.hidden_names is SkipReason.SEARCH_PATH
 
 
 def test_a_filter_alone_may_be_narrowed_where_files_are_indexed() -> None:

@@ -50,6 +50,9 @@ def may_write(sql: str, table: TableName = D) -> bool:
         "EXPLAIN SELECT * FROM d",
         "SET spark.sql.ansi.enabled=true",
         "USE d",
+        "CREATE DATABASE IF NOT EXISTS d LOCATION '/x'",
+        "/* a tool */ create schema\nd",
+        "CREATE NAMESPACE d",
         f"SELECT * FROM d WHERE (a, b) IN ({LONG})",
     ],
 )
@@ -96,6 +99,9 @@ def test_a_statement_that_writes_says_so_of_what_it_names_and_not_of_others(sql:
         "CLEAR CACHE",
         "ADD JAR '/a.jar'",
         "DROP DATABASE db CASCADE",
+        "CREATE /* */ DATABASE db",
+        "CREATE DATABASE ${rest}",
+        "/*${rest}*/ SELECT 1",
         "DROP SCHEMA db CASCADE",
         "INSERT OVERWRITE DIRECTORY '/warehouse/x' SELECT 1",
         "INSERT INTO IDENTIFIER('a' || 'b') VALUES (1)",
@@ -211,6 +217,49 @@ def test_a_write_that_was_running_as_the_fence_was_opened_counts(writes: WriteLo
     tell(ended(OutcomeKind.FAILED))
     assert not fence.holds([D])
     assert writes.open().holds([D])
+
+
+@pytest.mark.parametrize("sql", ["SELEC 1", "INSERT INTO d VALUES (1)", "DROP DATABASE db CASCADE"])
+@pytest.mark.parametrize("end", [Outcome(OutcomeKind.FAILED, 1.0, is_unread=True), ended(OutcomeKind.NOT_SENT)])
+def test_a_statement_of_which_nothing_has_run_has_written_nothing(
+    writes: WriteLog, sql: str, end: Outcome
+) -> None:
+    before = writes.open()
+    tell = SessionWrites(writes).begin(StatementClass(sql))
+    assert tell is not None
+    beside = writes.open()
+    assert not before.holds([D])
+    assert not beside.holds([D])
+    tell(end)
+    assert before.holds([D]), "nothing was written since"
+    assert beside.holds([D])
+    assert before.is_quiet()
+    assert not before.changed_columns([D])
+    tell(end)
+    assert writes.open().holds([D])
+
+
+@pytest.mark.parametrize(
+    "sql", ["NO SUCH STATEMENT", "INSERT INTO d SELECT x", "BEGIN DELETE FROM d; SELEC 1; END"]
+)
+@pytest.mark.parametrize("kind", [OutcomeKind.FAILED, OutcomeKind.FAILED_TWICE])
+def test_a_statement_that_failed_later_may_have_written_a_part(
+    writes: WriteLog, sql: str, kind: OutcomeKind
+) -> None:
+    fence = writes.open()
+    tell = SessionWrites(writes).begin(StatementClass(sql))
+    assert tell is not None
+    tell(Outcome(kind, 1.0, "it failed midway"))
+    assert not fence.holds([D])
+
+
+def test_a_write_beside_one_that_did_nothing_counts(writes: WriteLog) -> None:
+    fence, session = writes.open(), SessionWrites(writes)
+    tells = [session.begin(StatementClass(sql)) for sql in ("INSERT INTO d VALUES (1)", "SELEC 1")]
+    for tell, is_unread in zip(tells, (False, True), strict=True):
+        assert tell is not None
+        tell(Outcome(OutcomeKind.FAILED, 1.0, is_unread=is_unread))
+    assert fence.written([D, name("e")]) == {D}
 
 
 def test_a_table_that_a_writing_statement_reads_is_none_that_it_writes(writes: WriteLog) -> None:
@@ -394,6 +443,30 @@ def test_no_write_is_lost_between_threads(writes: WriteLog) -> None:
 
 
 # --- several processes
+
+
+def test_a_statement_of_which_nothing_has_run_is_forgotten_by_all_workers() -> None:
+    with ledger(0) as opened:
+        here, there = SharedWriteLog(opened, DIGESTS), SharedWriteLog(Beside(opened, 1), DIGESTS)
+        fence = here.open()
+        tell = SessionWrites(there).begin(StatementClass("SELEC 1"))
+        assert tell is not None
+        assert not fence.holds([D])
+        tell(Outcome(OutcomeKind.FAILED, 1.0, is_unread=True))
+        assert fence.holds([D])
+        assert fence.is_quiet()
+
+
+def test_what_did_nothing_and_cannot_be_told_to_the_others_lets_no_fence_hold_any_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with ledger() as opened:
+        writes = SharedWriteLog(opened, DIGESTS)
+        write = writes.begin(WrittenTables(["e"]))
+        with monkeypatch.context() as broken:
+            broken.setattr(writes, "_environment", Broken())
+            writes.withdraw(write)
+        assert not writes.open().holds([D])
 
 
 def test_a_write_through_one_worker_is_seen_by_the_fences_of_another() -> None:
