@@ -80,7 +80,7 @@ LAST_STATEMENTS_MAX: Final = 20
 # Running statements and sessions that other processes are told of.
 _PUBLISHED_MAX: Final = 200
 
-_USE: Final = re.compile(r"\s*USE\s+(?:DATABASE\s+|SCHEMA\s+|NAMESPACE\s+)?([\w.`]+)\s*;?\s*", re.IGNORECASE)
+_USE: Final = re.compile(r"\s*+USE\s++(?:(?:DATABASE|SCHEMA|NAMESPACE)\s++)?([\w.`]++)\s*+;?\s*+", re.IGNORECASE)
 _DAY_S: Final = 86_400.0
 
 

@@ -15,7 +15,7 @@ import msgspec
 
 from proxy.config.config import Config
 from proxy.config.types import Consistency, Mode, Staleness
-from rewriter.sql.classify import COMMENT_OR_SPACE
+from rewriter.sql.classify import COMMENT_OR_SPACE, first_word
 
 PREFIX: Final = "starpruner."
 # Prefixes of the settings behind the `?` of a JDBC URL in OpenSession.
@@ -91,9 +91,10 @@ def setting_statement(sql: str, own: Mapping[str, str]) -> SettingStatement | No
     >>> setting_statement("SET starpruner.enabled = false", {})
     SettingStatement(verb='set', name='enabled', own={'enabled': 'false'}, error='')
     """
-    if _RESET_ALL.fullmatch(sql):
+    is_one = first_word(sql) in {"set", "reset"}
+    if is_one and _RESET_ALL.fullmatch(sql):
         return SettingStatement("reset", "", {}) if own else None
-    found = _SET.fullmatch(sql)
+    found = _SET.fullmatch(sql) if is_one else None
     if found is None:
         return None
     name, value = found["name"].lower(), found["value"]

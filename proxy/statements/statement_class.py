@@ -7,13 +7,14 @@ text. Each fact is worked out when it is first asked for, and kept.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
 from proxy.statements.written_tables import WrittenTables, begins_clearly, tables_written
 from rewriter import may_be_rewritten, may_have_a_join, names_read
-from rewriter.sql.classify import depends_on_quoting, first_word
+from rewriter.sql.classify import depends_on_quoting, first_word, is_found
 
 # First words of statements that read, and leave the meaning of names and settings as it was.
 _READING: Final = frozenset("select with from values show describe desc explain".split())
@@ -128,7 +129,9 @@ class StatementClass:
     @property
     def may_set_search_path(self) -> bool:
         """Whether a bare name may afterwards denote another table than the one that DESCRIBE tells of."""
-        return self.first_word not in _NO_SEARCH_PATH and _may_hold(_SEARCH_PATH, self.text)
+        return self.first_word not in _NO_SEARCH_PATH and _may_hold(
+            _SEARCH_PATH, ("path", "functionresolution"), self.text
+        )
 
     @property
     def may_declare_variables(self) -> bool:
@@ -137,7 +140,7 @@ class StatementClass:
 
     @cached_property
     def _names_session_object(self) -> bool:
-        return _may_hold(_SESSION_OBJECT, self.text)
+        return _may_hold(_SESSION_OBJECT, ("temp", "var", "${"), self.text)
 
 
 def is_search_path_setting(name: str) -> bool:
@@ -145,5 +148,5 @@ def is_search_path_setting(name: str) -> bool:
     return _SEARCH_PATH.search(name) is not None
 
 
-def _may_hold(pattern: re.Pattern[str], text: str) -> bool:
-    return len(text) > _CHARS_MAX or pattern.search(text) is not None
+def _may_hold(pattern: re.Pattern[str], words: Sequence[str], text: str) -> bool:
+    return len(text) > _CHARS_MAX or is_found(pattern, words, text)
