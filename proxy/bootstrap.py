@@ -30,6 +30,7 @@ from proxy.config.memory_shares import MemoryShares
 from proxy.history.directory import history_directory
 from proxy.history.history import History
 from proxy.net.fd_limit import raise_fd_limit
+from proxy.net.log_lines import log_wordless, loop_failed
 from proxy.net.memory_limit import memory_limit
 from proxy.operations.session_port import SessionOpening
 from proxy.server import Proxy
@@ -272,6 +273,7 @@ def run(main_coroutine: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run on uvloop if it is installed, and turn errors that the user can correct into a sentence."""
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.get_loop().set_exception_handler(loop_failed)
             return runner.run(main_coroutine())
     except (BackendError, ConfigError, HistoryMissingError, OSError) as error:
         raise click.ClickException(str(error)) from error
@@ -287,10 +289,12 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 def log_to_stderr(config: Config, who: str = "") -> None:
     """Log to stderr with the configured level; `who` names a worker."""
+    handler = logging.StreamHandler(sys.stderr)
+    log_wordless(handler)
     logging.basicConfig(
         # A worker replaces the supervisor's format by one with its number.
         force=bool(who),
-        stream=sys.stderr,
+        handlers=[handler],
         level=config.log.level.upper(),
         format=f"%(asctime)s %(levelname)s{who} %(name)s: %(message)s",
     )

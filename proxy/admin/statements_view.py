@@ -170,7 +170,7 @@ class StatementsView:
         return await self._asked(lambda reader: reader.digests(wanted, compared))
 
     async def _states(self) -> list[ProcessState]:
-        own = self.history.state()
+        own = await asyncio.get_running_loop().run_in_executor(self._pool, self.history.state)
         try:
             others = await self._asked(lambda reader: reader.others(self.history.process))
         except HistoryError:

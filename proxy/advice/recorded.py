@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from proxy.history.record import TEXT_CHARS_MAX, id_of_time
-from proxy.history.redaction import LITERAL, without_literals
 from proxy.history.store import FILE_NAME, connect
+from proxy.statements.literals import LITERAL, without_literals
 
 # A max() among the columns makes SQLite take the others from its row: the newest text. Shadowed statements are
 # parsed too, and have no fingerprint but that of their shadow run.

@@ -167,10 +167,10 @@ def dispatch_now(session: OpenSession, statement: StatementClass, connection: st
 
     Made by the event loop itself: a thread would take longer to wake than to decide.
     """
+    if session.turn.locked() or len(statement.text) > QUICK_CHARS_MAX:
+        return None
     # Other statements make a session forget metadata, or are parsed to be explained: both may take a while.
-    is_read = statement.keeps_meanings and statement.first_word != "explain"
-    is_quick = is_read and len(statement.text) <= QUICK_CHARS_MAX
-    if session.turn.locked() or not is_quick:
+    if not statement.keeps_meanings or statement.first_word == "explain":
         return None
     try:
         if not session.port.is_quick(statement):

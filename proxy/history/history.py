@@ -16,6 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +24,7 @@ import msgspec
 
 from proxy.config.serving import HistorySection
 from proxy.history.record import (
+    LAST_CHARS_MAX,
     Record,
     ShadowRecord,
     add_verdict,
@@ -78,7 +80,7 @@ LAST_STATEMENTS_MAX: Final = 20
 # Running statements and sessions that other processes are told of.
 _PUBLISHED_MAX: Final = 200
 
-_USE: Final = re.compile(r"\s*USE\s+(?:DATABASE\s+|SCHEMA\s+|NAMESPACE\s+)?([\w.`]+)\s*;?\s*", re.IGNORECASE)
+_USE: Final = re.compile(r"\s*+USE\s++(?:(?:DATABASE|SCHEMA|NAMESPACE)\s++)?([\w.`]++)\s*+;?\s*+", re.IGNORECASE)
 _DAY_S: Final = 86_400.0
 
 
@@ -147,6 +149,8 @@ class History:
         self._lock = threading.Lock()
         self._sessions: dict[str, SessionState] = {}
         self._running: dict[str, Record] = {}
+        # Those that run as they are shown. Each is made once, and lacks no more than a verdict that came early.
+        self._shown: dict[str, Record] = {}
         self._queue: deque[Record] = deque()
         self._verdicts: deque[tuple[str, ShadowRecord]] = deque(maxlen=HELD_MAX)
         self._held_chars_max = min(memory_bytes, HELD_CHARS_MAX)
@@ -250,13 +254,15 @@ class History:
             return [record for record in self._running.values() if record.session == session]
 
     def state(self) -> ProcessState:
-        """This process now, with the texts as they may be shown."""
+        """This process now, with the texts as they may be shown. Called by threads: to make them takes a while."""
         with self._lock:
             running, sessions = list(self._running.values()), list(self._sessions.values())
         rules, fingerprints = self._quarantine()
         newest = sorted(running, key=lambda record: record.id)[-_PUBLISHED_MAX:]
+        known = self._shown
+        self._shown = {one.id: known.get(one.id) or kept(one, literals=self.literals) for one in newest}
         return ProcessState(
-            running=[kept(record, literals=self.literals) for record in newest],
+            running=list(self._shown.values()),
             sessions=sorted(sessions, key=lambda session: session.id)[-_PUBLISHED_MAX:],
             running_count=len(running),
             session_count=len(sessions),
@@ -437,10 +443,8 @@ class SessionHistory:
         """See SessionLog."""
         running = map(logged, self.history.running_in(self._state.id))
         newest = sorted([*running, *tuple(self._last)], key=lambda one: one.id, reverse=True)
-        literals = self.history.literals
-        return [
-            msgspec.structs.replace(one, statement=kept_text(one.statement, literals=literals)) for one in newest
-        ]
+        shown = partial(kept_text, literals=self.history.literals, chars_max=LAST_CHARS_MAX)
+        return [msgspec.structs.replace(one, statement=shown(one.statement)) for one in newest]
 
     def ended(self, record: Record) -> None:
         """A statement has ended. USE changes the session's database."""

@@ -1,11 +1,4 @@
-r"""Texts of statements as they are kept: without secrets always, and without literals and comments on request.
-
-The text need not parse. It is cut into Spark's tokens, and words, names in backquotes and operators stay. Where a
-quote or a comment has no end, everything from there on goes.
-
->>> without_literals("SELECT 'a', 1.5e3 FROM t1 WHERE ds IN (DATE'2024-01-01') OR ds = (r'\\') -- anna")
-'SELECT ?, .. FROM t1 WHERE ds IN (DATE?) OR ds = (?)'
-"""
+"""Records of statements as they may be kept and shown: without secrets always, without literals on request."""
 
 from __future__ import annotations
 
@@ -14,134 +7,90 @@ from typing import Final
 
 import msgspec
 
-from proxy.history.record import Record
-from proxy.session.explain.view import NarrowingView, ScanView
-from rewriter.sql.classify import COMMENT_OR_SPACE
+from proxy.history.record import PART_CHARS_MAX, TEXT_CHARS_MAX, Record
+from proxy.session.explain.view import ScanView
+from proxy.statements.literals import sentence_without_literals, without_literals
+from proxy.statements.redaction import redacted, without_secrets
+from proxy.statements.secret_names import holds_secret
 
-LITERAL: Final = "?"
-
-_STRINGS: Final = r"""
-    \b[rR]'[^']*+' | \b[rR]"[^"]*+" | '(?:[^'\\]|\\.)*+' | "(?:[^"\\]|\\.)*+"
-"""
-# A word that begins with a digit is a number, or else the rare name that begins so.
-_REST: Final = r" | (?P<open>['\"`].*+) | (?P<number>\.?\d[\w.]*+) | (?P<word>[^\W\d]\w*+)"
-_TOKEN: Final = re.compile(
-    rf"(?P<string>{_STRINGS}) | (?P<name>`(?:[^`]|``)*+`) | (?P<line>--(?:\\\n|[^\r\n])*+)"
-    rf"| (?P<block>/\*(?!\+)){_REST}",
-    re.VERBOSE | re.DOTALL,
-)
-# Of sentences about a statement, which cite its conditions between backquotes.
-_CITED: Final = re.compile(rf"(?P<string>{_STRINGS}){_REST.replace('`', '')}", re.VERBOSE | re.DOTALL)
-_BOUND: Final = re.compile(r"/\*|\*/")
-_LIST: Final = re.compile(r"\?(?:\s*+,\s*+\?)++")
-_SPACE: Final = re.compile(r"\s++")
-
-_SETTING: Final = re.compile(rf"(?:{COMMENT_OR_SPACE})*+(?P<name>SET\b[^='\"]*+=).*+", re.IGNORECASE | re.DOTALL)
-_ADDED: Final = re.compile(
-    rf"(?:{COMMENT_OR_SPACE})*+(?P<name>(?:ADD|LIST|DELETE)\s++(?:JAR|FILE|ARCHIVE)S?\b).*+",
-    re.IGNORECASE | re.DOTALL,
-)
-# An option or a property whose name says that its value is a secret, as in OPTIONS (password 'x').
-_SECRET: Final = re.compile(
-    r"(?P<name>(?:secret|passw(?:or)?d|token|credential|access[._]?key|api[._]?key)[\w.]*+['\"`]?\s*+[=,]?\s*+)"
-    r"(?:'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\")",
-    re.IGNORECASE | re.DOTALL,
-)
-
-
-def without_secrets(text: str) -> str:
-    """The text without the value of a SET, and without values of options that are named like secrets.
-
-    >>> without_secrets("SET fs.s3a.secret.key=abc")
-    'SET fs.s3a.secret.key=?'
-    """
-    setting = _SETTING.fullmatch(text)
-    if setting is not None:
-        return f"{setting['name']}{LITERAL}"
-    return _SECRET.sub(rf"\g<name>{LITERAL}", text)
-
-
-def without_literals(text: str) -> str:
-    """The text without literals and comments, its space folded; hints stay, their numbers go."""
-    added = _ADDED.fullmatch(text)
-    if added is not None:
-        return f"{added['name']} {LITERAL}"
-    parts: list[str] = []
-    at = 0
-    while (found := _TOKEN.search(text, at)) is not None:
-        parts.append(text[at : found.start()])
-        at = found.end()
-        match found.lastgroup:
-            case "word" | "name":
-                parts.append(found.group())
-            case "line":
-                parts.append(" ")
-            case "block":
-                parts.append(" ")
-                at = _end_of_comment(text, found.start())
-            case _:
-                parts.append(LITERAL)
-    parts.append(text[at:])
-    return _LIST.sub("?, ..", _SPACE.sub(" ", "".join(parts))).strip()
-
-
-def sentence_without_literals(sentence: str) -> str:
-    """A sentence about a statement without the literals that it cites."""
-    return _CITED.sub(lambda found: found.group() if found.lastgroup == "word" else LITERAL, sentence)
-
-
-def _end_of_comment(text: str, start: int) -> int:
-    """The end of a comment, which may hold others."""
-    depth = 0
-    for bound in _BOUND.finditer(text, start):
-        depth += 1 if bound.group() == "/*" else -1
-        if depth == 0:
-            return bound.end()
-    return len(text)
+# The class of an error, before which nothing of the statement stands.
+_CLASS: Final = re.compile(r"[^\[\"'`]*+\[([A-Z][A-Z0-9_.]*+)\]")
+_WITHHELD: Final = "The message is not kept, since it may quote a secret."
 
 
 def kept(record: Record, *, literals: bool) -> Record:
-    """The record as it may be kept and shown."""
-    shown = msgspec.structs.replace(
-        record,
-        original=kept_text(record.original, literals=literals),
-        rewritten=None if record.rewritten is None else kept_text(record.rewritten, literals=literals),
-    )
-    if literals:
-        return shown
+    """The record as it may be kept and shown.
+
+    Of a statement with a secret only the two texts have literals: plans and messages spell them in other ways.
+    """
+    original, is_secret = redacted(record.original)
+    rewritten, is_secret_too = redacted(record.rewritten or "")
+    has_literals = literals and not (is_secret or is_secret_too or _is_cut(record.original))
+    if not literals or _is_cut(record.original):
+        original = without_literals(original)
+    # It has all of the original, and may be cut for its keys alone.
+    if not has_literals and (not literals or _is_cut(record.rewritten or "")):
+        rewritten = without_literals(rewritten)
     return msgspec.structs.replace(
-        shown,
-        cause=_sentence(record.cause),
-        scans=[_scan(scan) for scan in record.scans],
+        record,
+        original=original,
+        rewritten=None if record.rewritten is None else rewritten,
+        cause=_sentence(record.cause, has_literals=has_literals),
+        scans=[_scan(scan, has_literals=has_literals) for scan in record.scans],
         # It quotes the statement, and values of rows.
-        message=None,
+        message=_message(record.message, has_literals=has_literals) if literals else None,
     )
 
 
-def kept_text(text: str, *, literals: bool) -> str:
-    """The text as it may be kept and shown."""
+def kept_text(text: str, *, literals: bool, chars_max: int = TEXT_CHARS_MAX) -> str:
+    """The text as it may be kept and shown.
+
+    One that was cut has no literals: the name that makes a secret of one may have stood behind the cut.
+    """
+    return _text(text, literals=literals and not _is_cut(text, chars_max))
+
+
+def _text(text: str, *, literals: bool) -> str:
     text = without_secrets(text)
     return text if literals else without_literals(text)
 
 
-def _sentence(sentence: str | None) -> str | None:
-    return None if sentence is None else sentence_without_literals(sentence)
+def _is_cut(text: str, chars_max: int = TEXT_CHARS_MAX) -> bool:
+    return len(text) > chars_max
 
 
-def _scan(scan: ScanView) -> ScanView:
+def _message(message: str | None, *, has_literals: bool) -> str | None:
+    """The message of a failure, or its error class where the rest may quote a secret."""
+    if message is None or (has_literals and not holds_secret(message)):
+        return message
+    found = _CLASS.match(message)
+    return _WITHHELD if found is None else f"[{found[1]}] {_WITHHELD}"
+
+
+def _sentence(sentence: str | None, *, has_literals: bool) -> str | None:
+    if sentence is None or (has_literals and not holds_secret(sentence)):
+        return sentence
+    return sentence_without_literals(sentence)
+
+
+def _scan(scan: ScanView, *, has_literals: bool) -> ScanView:
+    def part(text: str) -> str:
+        return kept_text(text, literals=has_literals, chars_max=PART_CHARS_MAX)
+
+    def predicate(text: str | None) -> str | None:
+        # In ours each literal has its column before it.
+        return None if text is None else _text(text, literals=has_literals)
+
     reducers = [
-        msgspec.structs.replace(one, join=without_literals(one.join), key_query=without_literals(one.key_query))
-        for one in scan.reducers
+        msgspec.structs.replace(one, join=part(one.join), key_query=part(one.key_query)) for one in scan.reducers
     ]
+    would = scan.would
+    if would is not None:
+        would = msgspec.structs.replace(would, predicate=predicate(would.predicate))
     return msgspec.structs.replace(
         scan,
         reducers=reducers,
-        predicate=None if scan.predicate is None else without_literals(scan.predicate),
-        would=None if scan.would is None else _would(scan.would),
-        cause=_sentence(scan.cause),
+        predicate=predicate(scan.predicate),
+        would=would,
+        cause=_sentence(scan.cause, has_literals=has_literals),
     )
-
-
-def _would(found: NarrowingView) -> NarrowingView:
-    predicate = None if found.predicate is None else without_literals(found.predicate)
-    return msgspec.structs.replace(found, predicate=predicate)

@@ -88,9 +88,9 @@ class Session:
         self._private_scope = PRIVATE_SCOPE + uuid4().hex
         # The session settings that the client has set, by name.
         self._own: Mapping[str, str]
-        self._own, errors = settings_of_opening(opened.configuration)
-        for error in errors:
-            _log.warning("a client opened a session with a setting that is not understood: %s", error)
+        self._own, wrong = settings_of_opening(opened.configuration)
+        for name in wrong:
+            _log.warning("a client opened a session with a setting that is not understood: %s", name)
 
     def rewrite(self, statement: StatementClass, keys: KeyTerms = ASK_FIRST) -> Queries[Dispatch]:
         """Decide about a statement of the client: the original is dispatched, or its rewritten text.

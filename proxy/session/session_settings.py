@@ -15,7 +15,7 @@ import msgspec
 
 from proxy.config.config import Config
 from proxy.config.types import Consistency, Mode, Staleness
-from rewriter.sql.classify import COMMENT_OR_SPACE
+from rewriter.sql.classify import COMMENT_OR_SPACE, first_word
 
 PREFIX: Final = "starpruner."
 # Prefixes of the settings behind the `?` of a JDBC URL in OpenSession.
@@ -67,20 +67,22 @@ class SettingStatement:
 
 
 def settings_of_opening(configuration: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """The settings of a client's OpenSession, and a sentence for each that is not understood."""
+    """The settings of a client's OpenSession, and the names of those that are not understood.
+
+    The names go into the log, and the values do not.
+    """
     own: dict[str, str] = {}
-    errors = []
+    wrong = []
     for key, value in configuration.items():
         for scheme in _IN_OPEN_SESSION:
             if key.startswith(scheme + PREFIX):
                 name = key.removeprefix(scheme + PREFIX)
-                error = _error(name, value)
-                if error:
-                    errors.append(error)
+                if _error(name, value):
+                    wrong.append(PREFIX + _in_one_line(name))
                 else:
                     own[name] = value
                 break
-    return own, tuple(errors)
+    return own, tuple(wrong)
 
 
 def setting_statement(sql: str, own: Mapping[str, str]) -> SettingStatement | None:
@@ -89,9 +91,10 @@ def setting_statement(sql: str, own: Mapping[str, str]) -> SettingStatement | No
     >>> setting_statement("SET starpruner.enabled = false", {})
     SettingStatement(verb='set', name='enabled', own={'enabled': 'false'}, error='')
     """
-    if _RESET_ALL.fullmatch(sql):
+    is_one = first_word(sql) in {"set", "reset"}
+    if is_one and _RESET_ALL.fullmatch(sql):
         return SettingStatement("reset", "", {}) if own else None
-    found = _SET.fullmatch(sql)
+    found = _SET.fullmatch(sql) if is_one else None
     if found is None:
         return None
     name, value = found["name"].lower(), found["value"]
@@ -121,9 +124,12 @@ def _error(name: str, value: str) -> str:
 
 def _unknown(name: str) -> str:
     names = ", ".join(PREFIX + known for known in SessionSettings.__struct_fields__)
-    # From a URL it may hold anything, and it goes into the log: one line stays one.
-    shown = name[:_QUOTED_CHARS_MAX].encode("unicode_escape").decode()
-    return f"{PREFIX}{shown} is no setting of a session; these are: {names}"
+    return f"{PREFIX}{_in_one_line(name)} is no setting of a session; these are: {names}"
+
+
+def _in_one_line(name: str) -> str:
+    """A name, which may hold anything where it comes from a URL."""
+    return name[:_QUOTED_CHARS_MAX].encode("unicode_escape").decode()
 
 
 def _unquoted(value: str) -> str:

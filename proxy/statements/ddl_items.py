@@ -23,8 +23,11 @@ GROUP: Final = "()"
 _UNKNOWN: Final = "?"
 
 _PIECE: Final = re.compile(r"\S+")
+_NO_SIGN: Final = re.compile(r"[\w'\"`\s]")
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
 _NUMBER: Final = re.compile(r"[0-9][0-9A-Za-z_.]*")
+# Parentheses within one another. Each group has its text, with those of all inside it.
+_DEPTH_MAX: Final = 50
 # Spark lets a backslash at the end of a line carry a `--` comment on, sqlglot does not. `/*+` begins no comment
 # within a comment to Spark, which nests comments but not hints. `${` is replaced before the text is read.
 _UNLIKE: Final = re.compile(r"\\\r?\n|\$\{|/\*\+")
@@ -59,6 +62,8 @@ def ddl_items(text: str) -> tuple[Item, ...] | None:
         return None
     open_groups: list[tuple[int, list[Item]]] = [(0, [])]
     for piece in pieces:
+        if len(open_groups) > _DEPTH_MAX:
+            return None
         if piece.symbol == "(":
             open_groups.append((piece.start, []))
         elif piece.symbol == ")":
@@ -117,4 +122,4 @@ def _symbol(piece: str) -> str:
         return piece.upper()
     if _NUMBER.fullmatch(piece):
         return NUMBER
-    return _UNKNOWN if re.search(r"[\w'\"`\s]", piece) else piece
+    return _UNKNOWN if _NO_SIGN.search(piece) else piece

@@ -7,13 +7,14 @@ text. Each fact is worked out when it is first asked for, and kept.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
 from proxy.statements.written_tables import WrittenTables, begins_clearly, tables_written
 from rewriter import SkipReason, may_be_rewritten, may_have_a_join, names_read
-from rewriter.sql.classify import depends_on_quoting, first_word
+from rewriter.sql.classify import depends_on_quoting, first_word, is_found
 
 # First words of statements that read, and leave the meaning of names and settings as it was.
 _READING: Final = frozenset("select with from values show describe desc explain".split())
@@ -137,11 +138,11 @@ class StatementClass:
         Without a reason, it denotes what it did before.
         """
         word = self.first_word
-        if word not in _NOTHING_HIDDEN and _may_hold(_SEARCH_PATH, self.text):
+        if word not in _NOTHING_HIDDEN and _may_hold(_SEARCH_PATH, ("path", "functionresolution"), self.text):
             return SkipReason.SEARCH_PATH
         may_be_anything = word not in _NOTHING_HIDDEN | _SETTING or not self.begins_clearly
         is_replaced = word in _SETTING and "${" in self.text
-        makes_function = word == "create" and _may_hold(_OWN_FUNCTION, self.text)
+        makes_function = word == "create" and _may_hold(_OWN_FUNCTION, ("function", "${"), self.text)
         return SkipReason.OWN_FUNCTIONS if may_be_anything or is_replaced or makes_function else None
 
     @property
@@ -151,7 +152,7 @@ class StatementClass:
 
     @cached_property
     def _names_session_object(self) -> bool:
-        return _may_hold(_SESSION_OBJECT, self.text)
+        return _may_hold(_SESSION_OBJECT, ("temp", "var", "${"), self.text)
 
 
 def is_search_path_setting(name: str) -> bool:
@@ -159,5 +160,5 @@ def is_search_path_setting(name: str) -> bool:
     return _SEARCH_PATH.search(name) is not None
 
 
-def _may_hold(pattern: re.Pattern[str], text: str) -> bool:
-    return len(text) > _CHARS_MAX or pattern.search(text) is not None
+def _may_hold(pattern: re.Pattern[str], words: Sequence[str], text: str) -> bool:
+    return len(text) > _CHARS_MAX or is_found(pattern, words, text)

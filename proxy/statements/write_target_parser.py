@@ -15,6 +15,7 @@ from typing import Final
 from rewriter import TEMPORARY_NAMESPACES, TableName
 
 _PART: Final = r"(?:\w++|`(?:[^`]|``)++`)"
+_NAME_PART: Final = re.compile(_PART)
 # A name might go on behind a comment: none is skipped, here or before the words that have to follow.
 _NAME: Final = rf"(?P<name>{_PART}(?:\s*+\.\s*+{_PART})*+)\s*+"
 _ALIAS: Final = rf"(?:(?:AS\s++)?+{_PART}\s++)??"
@@ -83,7 +84,7 @@ def target_at(sql: str, start: int) -> Target | None:
     found = form.match(sql, start) if form is not None else None
     if word is None or found is None:
         return None
-    parts = re.findall(_PART, found["name"])
+    parts = _NAME_PART.findall(found["name"])
     if sql.find("${", 0, found.end()) >= 0 or not _NO_NAMES.isdisjoint(map(str.lower, parts)):
         return None
     name = TableName(tuple(map(_unquoted, parts)))

@@ -13,7 +13,7 @@ from typing import Final
 
 from proxy.statements.write_target_parser import Target, target_at
 from rewriter import TableName
-from rewriter.sql.classify import before_first_word, first_word
+from rewriter.sql.classify import before_first_word, first_word, is_found
 
 # First words of statements that change no table, whatever follows. SET, USE and RESET change the session alone.
 _READING: Final = frozenset("select values table show describe desc explain list set use reset declare".split())
@@ -34,7 +34,7 @@ _UNNAMED: Final = frozenset("database databases schema schemas directory identif
 # It makes a place for tables, and changes none. Some tools begin each of their runs by it, IF NOT EXISTS.
 _MAKES_DATABASE: Final = re.compile(r"create\s++(?:database|schema|namespace)\s", re.IGNORECASE)
 _WRITING: Final = re.compile(r"\b(?:insert|update|delete|merge)\b|\$\{", re.IGNORECASE)
-# One of these stands in whatever the pattern finds, and is found a hundred times as fast.
+# One of these stands in whatever the pattern finds.
 _IN_WRITING: Final = ("insert", "update", "delete", "merge", "${")
 # EXPLAIN EXECUTE IMMEDIATE executes: Spark does so to know the plan. Text that Spark replaces may say it too.
 _EXECUTING: Final = re.compile(r"\bexecute\b|\$\{", re.IGNORECASE)
@@ -143,15 +143,13 @@ def begins_clearly(sql: str) -> bool:
     within them. And a statement that is explained may be executed for that.
     """
     before = before_first_word(sql)
-    is_executed = first_word(sql) == "explain" and _EXECUTING.search(sql) is not None
+    is_executed = first_word(sql) == "explain" and is_found(_EXECUTING, ("execute", "${"), sql)
     has_odd_comments = before.count("/*") > 1 or any(odd in before for odd in ("\\\n", "\\\r", "${"))
     return not (is_executed or has_odd_comments)
 
 
 def _written_behind(query: str) -> WrittenTables | None:
-    if query.isascii() and _holds_none(_IN_WRITING, query.lower()):
-        return None
-    if _WRITING.search(query) is None:
+    if not is_found(_WRITING, _IN_WRITING, query):
         return None
     if len(query) > _QUERY_CHARS_MAX:
         return AnyTable()
@@ -167,10 +165,6 @@ def _targets(sql: str, beginnings: Sequence[int]) -> WrittenTables | None:
         return None
     targets, is_by_path = WriteTargets(found), any("/" in part for target in found for part in target.name.parts)
     return AnyTable() if is_by_path or len(targets.names) > _WORDS_MAX else targets
-
-
-def _holds_none(words: Iterable[str], text: str) -> bool:
-    return not any(word in text for word in words)
 
 
 def _named(sql: str, *, whole: bool) -> WrittenTables:

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from proxy.config.address import address
 from proxy.history.record import Record, counted, reasons_of, tables_of
-from proxy.history.redaction import kept
+from proxy.history.redaction import kept_text
 from rewriter.sql.classify import COMMENT_OR_SPACE
 
 Attributes: TypeAlias = Mapping[str, str | int | float | tuple[str, ...]]
@@ -87,7 +87,7 @@ def span_of(record: Record, *, has_text: bool, literals: bool) -> SpanOfStatemen
         error = record.end if record.end in _FAILED else ""
         end = run_end + record.fallback_s
         children.append(SpanOfStatement("fallback", run_end, end, {**database, **_operation(record, 1)}, error))
-    text = {"db.query.text": kept(record, literals=literals).original} if has_text else {}
+    text = {"db.query.text": kept_text(record.original, literals=literals)} if has_text else {}
     summary = _summary(record)
     return SpanOfStatement(
         summary,

@@ -53,7 +53,7 @@ def cookies_for(mark: str, cookie_header: str) -> str:
     for cookie in map(str.strip, cookie_header.split(";")):
         match = _MARKED.match(cookie)
         if match is not None and match["mark"] == mark:
-            own.append(match["name"] + cookie[match.end() :])
+            own.append(_without_mark(cookie))
         elif match is None and not cookie.startswith(LOGIN_COOKIE):
             own.append(cookie)
     return "; ".join(own)
@@ -61,6 +61,10 @@ def cookies_for(mark: str, cookie_header: str) -> str:
 
 def without_marks(cookie_header: str) -> str:
     """Return all cookies as their backends set them, to be read and not to be sent."""
-    return "; ".join(
-        _MARKED.sub(r"\g<name>", cookie, count=1) for cookie in map(str.strip, cookie_header.split(";"))
-    )
+    return "; ".join(map(_without_mark, map(str.strip, cookie_header.split(";"))))
+
+
+def _without_mark(cookie: str) -> str:
+    # Matched from its start: a search would try each character of a long name, up to its end.
+    match = _MARKED.match(cookie)
+    return cookie if match is None else match["name"] + cookie[match.end() :]

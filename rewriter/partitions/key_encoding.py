@@ -25,7 +25,7 @@ END = b"\x02"
 
 # Hive escapes single ASCII characters. A code from 80 up is a Latin-1 character to Hive, and part of a UTF-8
 # sequence to others.
-_ESCAPED = re.compile(r"(?:[^%]|%[0-7][0-9A-Fa-f])*")
+_ESCAPED = re.compile(r"(?:[^%]|%[0-7][0-9A-Fa-f])*+")
 _ESCAPE = re.compile(r"%(..)")
 
 

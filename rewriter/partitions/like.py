@@ -10,6 +10,8 @@ from functools import cached_property
 from rewriter.partitions.value_encoding import NotIndexableError
 
 _ANY_TEXT, _ANY_CHARACTER = "%", "_"
+# A longer pattern takes seconds to be compiled, and more for each value.
+_CHARS_MAX = 1_000
 
 
 @dataclass(frozen=True)
@@ -20,7 +22,9 @@ class LikePattern:
 
     @classmethod
     def of(cls, pattern: str, escape: str = "\\") -> LikePattern:
-        """The pattern that the text means. Raises NotIndexableError for one that Spark rejects."""
+        """The pattern that the text means. Raises NotIndexableError for one that Spark rejects, or a long one."""
+        if len(pattern) > _CHARS_MAX:
+            raise NotIndexableError(f"a pattern of more than {_CHARS_MAX} characters")
         segments: list[list[str | None]] = [[]]
         for character, is_escaped in _characters(pattern, escape):
             if character == _ANY_TEXT and not is_escaped:

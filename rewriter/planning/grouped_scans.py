@@ -51,7 +51,8 @@ from rewriter.vocabulary.rule import Rule
 # Subqueries of which Spark merges some.
 _MERGED_MIN = 2
 
-_STRUCTS_WITHIN = re.compile(r"(array|map)<.*struct<")
+# Matched from the start of a type: a search would go on to its end from each of many arrays.
+_STRUCTS_WITHIN = re.compile(r"(?:(?!array<|map<).)*+(?:array|map)<.*struct<")
 # Functions that give elements of what they take (`SchemaPruning`); `filter` is also the word of FILTER (WHERE ..).
 _PASSING_FIELDS = frozenset({"element_at", "filter", "reverse", "slice", "try_element_at"})
 
@@ -146,7 +147,7 @@ def _is_plain_table(scopes: Scopes, leaf: Leaf, reference: TableReference, size_
 
 def _reads_fields_apart(scopes: Scopes, facts: TableFacts) -> bool:
     """True if Spark may read single fields of structs in an array or a map, although a function takes it whole."""
-    if not any(_STRUCTS_WITHIN.search(column.type_name) for column in facts.columns):
+    if not any(_STRUCTS_WITHIN.match(column.type_name) for column in facts.columns):
         return False
     return any(token.text.lower() in _PASSING_FIELDS for token in scopes.statement.tokens)
 

@@ -22,7 +22,8 @@ _UNITS: Final = {unit: 1024**power for power, unit in enumerate(("B", "KiB", "Mi
 
 # `Relation d.t[k#1,v#2] parquet, Statistics(sizeInBytes=17.8 KiB)`; of sizes below a kibibyte `812.0 B`. Source:
 # Statistics.simpleString in Spark's sql/catalyst/.../plans/logical/Statistics.scala.
-_SIZE = re.compile(r"Optimized Logical Plan ==\s.*?\bsizeInBytes=(\d+(?:\.\d+)?) ([KMGTPE]i)?B\b", re.DOTALL)
+_PLAN = re.compile(r"Optimized Logical Plan ==\s")
+_SIZE = re.compile(r"\bsizeInBytes=(\d++(?:\.\d++)?) ([KMGTPE]i)?B\b")
 
 
 def size_query(name: TableName, settings: CatalogSection) -> Query:
@@ -38,7 +39,9 @@ def read_size(result: QueryResult) -> int | None:
     >>> read_size(Rows((), ((plan,),), 0.0))
     1536
     """
-    found = _SIZE.search(str(result.rows[0][0])) if isinstance(result, Rows) and result.rows else None
+    plans = str(result.rows[0][0]) if isinstance(result, Rows) and result.rows else ""
+    plan = _PLAN.search(plans)
+    found = _SIZE.search(plans, plan.end()) if plan is not None else None
     if found is None:
         return None
     size_bytes = int(float(found[1]) * _UNITS[f"{found[2] or ''}B"])

@@ -78,6 +78,8 @@ class AnsweringSession:
         self, statement: StatementClass, keys: KeyTerms = ASK_FIRST
     ) -> Generator[Query, QueryResult, Dispatch]:
         """Decide as the session inside; a statement that is answered here becomes a query for the answer."""
+        if statement.first_word not in {"explain", "show"}:
+            return (yield from self._session.rewrite(statement, keys))
         explain = _EXPLAIN_REWRITE.match(statement.text)
         if explain is not None:
             decision = yield from self._session.explain(statement.text[explain.end() :], run_key_queries=True)

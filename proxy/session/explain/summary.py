@@ -12,7 +12,7 @@ from typing import Final
 
 from proxy.session.explain.view import ExplainView, NarrowingView, ReducerView, ScanView
 
-_QUALIFIER: Final = re.compile(r"([\w`]+)\.")
+_QUALIFIER: Final = re.compile(r"(?<![\w`])([\w`]++)\.")
 
 
 def summary(explained: ExplainView) -> list[str]:

@@ -22,11 +22,12 @@ _WITHOUT_CONSTANTS: Final = b"constants"
 # Text in which the patterns below may not find the constants: escapes, Jinja (whose comments sqlglot knows), and
 # the sign that stands for a constant.
 _UNCERTAIN: Final = re.compile(r"[\\\0]|\{[#%{]")
-# Parameters, of which sqlglot takes the number for a name; and a comment in a comment, which Spark reads as such.
+# Parameters, of which sqlglot takes the number for a name; and, as a backslash, comments in one another, which
+# Spark reads as such, and one without an end.
 _UNCERTAIN_REST: Final = re.compile(r"[\\$@]")
 # A quoted name, a hint or a comment; or a constant.
 _CONSTANT: Final = re.compile(
-    r"(`[^`]*`|--[^\r\n]*|/\*.*?\*/)|'[^']*'|\"[^\"]*\"|(?<![\w.])[0-9]+(?:\.[0-9]+)?(?![\w.])", re.DOTALL
+    r"(`[^`]*`|--[^\r\n]*|/\*.*?(?:\*/|\Z))|'[^']*'|\"[^\"]*\"|(?<![\w.])[0-9]+(?:\.[0-9]+)?(?![\w.])", re.DOTALL
 )
 _CONSTANTS: Final = re.compile(r"\0(?:\s*,\s*\0)+")
 
@@ -79,7 +80,7 @@ def _kept(found: re.Match[str]) -> str:
     if word is None:
         return "\0"
     is_bracketed = word.startswith("/*")
-    if is_bracketed and "/*" in word[2:]:
+    if is_bracketed and ("/*" in word[2:] or not word[2:].endswith("*/")):
         return "\\"
     return word if word.startswith(("`", "/*+")) else " "
 

@@ -15,6 +15,7 @@ import msgspec
 
 from proxy.session.shadow.checksum import Checksum
 from proxy.session.shadow.compare import Clock, Comparison, Pair, Queries, ShadowLimits, ShadowVerdict, compare
+from proxy.statements.redaction import without_secrets
 
 # Two texts each, of at most some hundred thousand characters: 50 MB where every one is as long as may be.
 KEPT_MAX: Final = 50
@@ -24,7 +25,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Mismatch:
-    """A statement whose rewrite gave another answer. The texts hold literals: they stay out of logs."""
+    """A statement whose rewrite gave another answer. Its texts have literals, so they stay out of logs."""
 
     # Seconds since 1970.
     at: float
@@ -56,8 +57,8 @@ class MismatchLog:
         difference = Mismatch(
             at=self._now(),
             verdict=comparison.verdict.name,
-            original=pair.original,
-            rewritten=pair.rewritten,
+            original=without_secrets(pair.original),
+            rewritten=without_secrets(pair.rewritten),
             original_checksum=comparison.original,
             rewritten_checksum=comparison.rewritten,
             statement_id=pair.statement_id,

@@ -21,16 +21,19 @@ _BOUNDS: Final = (
 
 # Functions that choose among rows by their order or by chance, or that only approximate, and so differ where rows
 # are read in other groups. Source: Spark 4.x's FunctionRegistry.scala. User functions could be any of these.
-_FUNCTIONS: Final = """
+_FUNCTIONS: Final = frozenset(
+    """
     any_value array_agg approx_percentile collect_list collect_set first first_value lag last
     last_value lead listagg max_by min_by mode monotonically_increasing_id nth_value ntile
     percentile_approx rand randn random randstr reflect row_number shuffle spark_partition_id string_agg
     try_reflect uniform uuid input_file_name input_file_block_start java_method histogram_numeric
-""".split()
+    """.split()
+)
+_SKETCHES: Final = ("approx_top_k", "count_min_sketch", "kll_", "theta_", "hll_")
+_CALL: Final = re.compile(r"(?<!\w)(\w++)\s*+\(")
 # In any Spark SQL text; what a plan says in words of its own; how it calls user functions.
 _CHOSEN: Final = re.compile(
-    rf"\b(?:{'|'.join(_FUNCTIONS)})\s*\(|\b(?:approx_top_k|count_min_sketch|kll_|theta_|hll_)\w*\s*\("
-    r"|\b(?:LIMIT|OFFSET|TABLESAMPLE|TRANSFORM)\b|(?-i:\b(?:GlobalLimit|LocalLimit|Sample|ScriptTransformation)\b)"
+    r"\b(?:LIMIT|OFFSET|TABLESAMPLE|TRANSFORM)\b|(?-i:\b(?:GlobalLimit|LocalLimit|Sample|ScriptTransformation)\b)"
     # A frame of rows holds the first of several rows with equal sort keys.
     r"|\bROWS\s+(?:BETWEEN|UNBOUNDED|CURRENT|\d)|(?-i:\bRowFrame\b)"
     # A group shows the first of several texts that are equal under a collation.
@@ -91,7 +94,11 @@ def doubts(text: str, plan: str) -> OrderDoubts:
     """
     told = f"{text}\n{plan}"
     return OrderDoubts(
-        chosen=_CHOSEN.search(told) is not None,
+        chosen=_CHOSEN.search(told) is not None or any(_chooses(call[1].lower()) for call in _CALL.finditer(told)),
         floats=_FLOATS.search(told) is not None,
         rounds=_ROUNDS.search(told) is not None,
     )
+
+
+def _chooses(function: str) -> bool:
+    return function in _FUNCTIONS or function.startswith(_SKETCHES)

@@ -185,10 +185,10 @@ def test_a_session_is_shown_its_own_last_statements_while_they_run_and_afterward
 def test_they_are_there_without_a_history_and_bounded() -> None:
     one = session(history_in(None))
     for number in range(history_module.LAST_STATEMENTS_MAX + 5):
-        one.forward_unchanged(f"SELECT {number} -- {'x' * 1_000}").on_outcome(FINISHED)
+        one.forward_unchanged(f"SELECT c{number} -- {'x' * 1_000}").on_outcome(FINISHED)
     shown = one.inner.last_statements()
     assert len(shown) == history_module.LAST_STATEMENTS_MAX
-    assert [statement.statement[:9] for statement in shown[:2]] == ["SELECT 24", "SELECT 23"]
+    assert [statement.statement for statement in shown[:2]] == ["SELECT c24", "SELECT c23"]
     assert len(shown[0].statement) < 400
 
 

@@ -7,11 +7,15 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.histories import left_alone, record
+from support.histories import left_alone, record, scan
+from support.spelled_secrets import HARMLESS, SECRET, SPELLINGS
 
 from proxy.history import record as record_module
-from proxy.history import redaction
-from proxy.history.redaction import kept, sentence_without_literals, without_literals, without_secrets
+from proxy.history.record import Record, cut
+from proxy.history.redaction import kept, kept_text
+from proxy.statements import literals, redaction, secret_names
+from proxy.statements.literals import sentence_without_literals, without_literals
+from proxy.statements.redaction import redacted, without_secrets
 
 PRIVATE = "pr1v4te"
 
@@ -98,6 +102,71 @@ def test_a_record_without_literals_has_none_anywhere() -> None:
     assert b"2026-05" not in encoded
 
 
-@pytest.mark.parametrize("module", [redaction, record_module])
+@pytest.mark.parametrize("text", SPELLINGS)
+def test_a_secret_is_hidden_however_it_is_spelled(text: str) -> None:
+    shown, has_secret = redacted(text)
+    assert SECRET not in shown
+    assert has_secret
+    assert SECRET not in without_literals(shown)
+
+
+@pytest.mark.parametrize("text", SPELLINGS)
+def test_a_text_may_be_cut_anywhere(text: str) -> None:
+    whole = text.find(SECRET) + len(SECRET)
+    shown = [kept_text(cut(text, end), literals=True, chars_max=end) for end in range(whole)]
+    assert not [one for one in shown if SECRET[:3] in one]
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_what_is_no_secret_is_kept(text: str) -> None:
+    assert redacted(text) == (text, False)
+
+
+@given(
+    st.lists(st.sampled_from([*"'\"`()=,;:/\\-? \n", "/*", "*/", "password", "SET ", "values", "as", "'x'", "7"]))
+)
+def test_any_text_is_taken_and_changed_where_there_is_a_secret_alone(pieces: list[str]) -> None:
+    text = "".join(pieces)
+    shown, has_secret = redacted(text)
+    # Beside the rest behind a quote without an end.
+    assert has_secret or shown == text or any(quote in text for quote in "'\"`")
+    assert shown.count("\n") <= text.count("\n")
+
+
+def _failed(original: str, message: str, **changes: object) -> Record:
+    return record(original=original, rewritten=None, scans=[], outcome="failed", message=message, **changes)
+
+
+def test_of_a_message_that_may_quote_a_secret_the_error_class_is_kept() -> None:
+    syntax = "Error running query: [PARSE_SYNTAX_ERROR] Syntax error at or near 'hunter2' (line 1)\n== SQL ==\n"
+    quoting = [
+        _failed("create connection_x password 'hunter2'", f"{syntax}create connection_x password 'hunter2'"),
+        _failed("SELECT * FROM jdbc_table", "refused: jdbc:mysql://h/d?user=u&password=hunter2"),
+        _failed("SELECT 1", "[X_Y] Filter (password#12 = hunter2)"),
+        _failed("SELECT '" + "x" * 300_000, f"{syntax}"),
+    ]
+    shown = [kept(one, literals=True).message for one in quoting]
+    assert all(message is not None and SECRET not in message for message in shown)
+    assert shown[0] is not None
+    assert shown[0].startswith("[PARSE_SYNTAX_ERROR]")
+    harmless = "[UNRESOLVED_COLUMN] A column with name `pasword` cannot be resolved. == SQL == SELECT pasword"
+    assert kept(_failed("SELECT pasword", harmless), literals=True).message == harmless
+
+
+def test_a_statement_with_a_secret_has_it_in_no_part_of_its_record() -> None:
+    condition = f"d.password = '{SECRET}'"
+    one = scan(cause=f"the filter `{condition}` was not used", skip="NO_EQUALITY")
+    two = scan()
+    two.reducers[0].key_query = two.reducers[0].join = two.predicate = f"SELECT k FROM d WHERE {condition}"
+    found = record(
+        original=f"SELECT 1 WHERE {condition}", rewritten=f"SELECT 1 WHERE {condition}", scans=[one, two]
+    )
+    from_view = record(scans=[one, two], cause=condition)
+    for each in (found, from_view):
+        assert SECRET.encode() in msgspec.json.encode(each)
+        assert SECRET.encode() not in msgspec.json.encode(kept(each, literals=True))
+
+
+@pytest.mark.parametrize("module", [literals, redaction, secret_names, record_module])
 def test_the_examples_hold(module: object) -> None:
     assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]

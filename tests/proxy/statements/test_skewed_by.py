@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proxy.statements.ddl_items import ddl_items
 from proxy.statements.skewed_by import SkewStatement, skew_statement
 from proxy.statements.written_tables import WriteTargets, tables_written
 from rewriter import TableName
@@ -326,3 +327,10 @@ def test_the_statement_that_is_sent_writes_its_table_alone() -> None:
     assert altered.hold(TableName(("db", "t")))
     assert not altered.hold(TableName(("db", "other")))
     assert not altered.may_change_columns
+
+
+def test_parentheses_within_one_another_take_no_memory_for_each_pair() -> None:
+    # Each pair has the text inside it: a quarter of the square of the length, in all.
+    depth = 100_000
+    assert ddl_items(f"CREATE TABLE t {'(' * depth}{')' * depth} SKEWED") is None
+    assert ddl_items(f"CREATE TABLE t {'(' * 20}{')' * 20}") is not None
