@@ -143,15 +143,19 @@ def _functions() -> Iterator[tuple[str, Callable[[str], object]]]:
             continue
         for name, value in vars(module).items():
             if inspect.isfunction(value) and value.__module__ == module.__name__:
-                first, *others = [*inspect.signature(value).parameters.values(), None]
-                needed = [one for one in others if one is not None and one.default is one.empty]
-                if first is not None and first.annotation == "str" and not needed:
+                parameters = list(inspect.signature(value).parameters.values())
+                needed = [one.annotation for one in parameters if one.default is one.empty]
+                if needed == ["str"]:
                     yield f"{module.__name__}.{name}", value
     for name, value in vars(StatementClass).items():
         if isinstance(value, (property, cached_property)):
-            yield f"StatementClass.{name}", lambda text, name=name: getattr(StatementClass(text), name)
+            yield f"StatementClass.{name}", partial(_property, name)
     for literals in (True, False):
-        yield f"kept_text-{literals}", lambda text, literals=literals: kept_text(text, literals=literals)
+        yield f"kept_text-{literals}", partial(kept_text, literals=literals)
+
+
+def _property(name: str, text: str) -> object:
+    return getattr(StatementClass(text), name)
 
 
 FUNCTIONS = dict(_functions())

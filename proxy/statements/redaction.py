@@ -117,11 +117,12 @@ class _Pass:
         bare = self._bare_value(text, token)
         if bare:
             kind, piece, end = "number", bare, token.start() + len(bare)
-        if kind in {"string", "open", "number"}:
-            self._literal(piece, kind)
+        if kind == "sign":
+            self._sign(piece)
+        elif kind == "word":
+            self._word(piece)
         else:
-            self._parts.append(piece)
-            _ = self._sign(piece) if kind == "sign" else self._word(piece)
+            self._literal(piece, kind or "")
         self._before = piece
         return end
 
@@ -160,6 +161,7 @@ class _Pass:
         return is_secret_name(content) and not is_in_list
 
     def _word(self, piece: str) -> None:
+        self._parts.append(piece)
         word = piece.lower()
         self._first_word = self._first_word or word
         self._has_rows |= word in {"values", "insert"}
@@ -177,6 +179,7 @@ class _Pass:
             self._subject = None
 
     def _sign(self, sign: str) -> None:
+        self._parts.append(sign)
         self._is_listed |= sign in {",", ")"} and self._column == self._before != ""
         if sign not in _BEFORE_A_NAME:
             self._subject = None

@@ -5,8 +5,8 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import product
-from re import _constants as codes  # type: ignore[attr-defined]
-from re import _parser as parser  # type: ignore[attr-defined]
+from re import _constants as codes
+from re import _parser as parser
 from typing import Any
 
 NESTED = ("(|)", "f(a, |)", "/*|*/", "array<|>")

@@ -54,6 +54,14 @@ async def test_only_a_short_statement_that_reads_and_joins_nothing_is_decided_by
     assert rewriter.decided == [(statement, thread)]
 
 
+def test_a_long_statement_is_not_looked_at_by_the_event_loop() -> None:
+    text = f"{'/* a comment */' * QUICK_CHARS_MAX} select 1"
+    statement = StatementClass(text)
+    assert dispatch_now(OpenSession(Rewriter()), statement, "connection 1") is None
+    # Each fact that was worked out is kept beside the text.
+    assert vars(statement) == {"text": text}
+
+
 async def test_a_quick_statement_waits_for_one_of_its_session_that_is_being_decided() -> None:
     session = OpenSession(Rewriter())
     assert dispatch_now(session, StatementClass("select 1"), "connection 1") is not None
