@@ -28,11 +28,12 @@ def compared(original: str, rewritten: str) -> tuple[Parts, Parts]:
     middle, longer = left[begin : len(left) - end], right[begin : len(right) - end]
     inserted = list(_inserted(middle, longer))
     is_cut = len(longer) - sum(inserted) < len(middle)
-    around = [False] * begin, [False] * end
-    own = [*around[0], *([is_cut] * len(middle)), *around[1]]
-    return _parts(left, own), _parts(
-        right, [*around[0], *([True] * len(longer) if is_cut else inserted), *around[1]]
-    )
+
+    def whole(are_own: list[bool]) -> list[bool]:
+        return [False] * begin + are_own + [False] * end
+
+    own = whole([is_cut] * len(middle))
+    return _parts(left, own), _parts(right, whole([True] * len(longer) if is_cut else inserted))
 
 
 def _inserted(words: Sequence[str], longer: Iterable[str]) -> Iterator[bool]:
