@@ -18,6 +18,7 @@ REMEDIES: Final[dict[SkipReason, str]] = {
     SkipReason.NO_JOIN_IN_TEXT: "a file index, if it filters a large table",
     SkipReason.DOES_NOT_PARSE: "simplify it; report it if Spark takes it",
     SkipReason.TOO_LARGE: "raise it, if a second of parsing is little for the statement",
+    SkipReason.TOO_INTRICATE: "write it shorter: fewer tables in one FROM, fewer repeated conditions",
     SkipReason.SEVERAL_STATEMENTS: "send them one by one",
     SkipReason.SUBSTITUTION: "write the value",
     SkipReason.UNUSUAL_TEXT: "write it the usual way",

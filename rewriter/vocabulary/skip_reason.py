@@ -23,6 +23,7 @@ class SkipReason(Enum):
     NO_JOIN_IN_TEXT = "The statement has no join and no subquery."
     DOES_NOT_PARSE = "The statement could not be parsed as Spark SQL, so it is forwarded as it is."
     TOO_LARGE = "The statement is longer than rewrite.statement_chars_max."
+    TOO_INTRICATE = "To analyse the statement would take too many steps: it nests or repeats too much."
     SEVERAL_STATEMENTS = "The text holds more than one statement."
     SUBSTITUTION = "The text holds ${..}, which Spark substitutes before it parses."
     UNUSUAL_TEXT = (
