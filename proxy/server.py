@@ -6,7 +6,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Collection
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from typing import Final
@@ -34,6 +33,7 @@ from proxy.operations.session_port import SessionOpening, SessionPort
 from proxy.operations.tracked_statements import TrackedStatements
 from proxy.stopping import StopRequests
 from proxy.upstream.dialer import Dialer
+from proxy.upstream.fair_threads import BESIDE, FairThreads
 
 log = logging.getLogger(__name__)
 
@@ -47,8 +47,9 @@ DRAIN_UNUSED_S: Final = 2.0
 # The time between two checks whether sessions that other processes opened have ended there. Until then their
 # writes count as running.
 SWEEP_S: Final = 10.0
-# Parsing is pure Python and holds the interpreter's lock: more threads would only take turns.
-REWRITE_THREADS: Final = 2
+# Parsing is pure Python and holds the interpreter's lock: more threads would only take turns. An owner has one of
+# them at most, and so have runs beside statements, and answers that are decoded (`proxy.upstream.fair_threads`).
+REWRITE_THREADS: Final = 3
 
 _STOPPING: Final = "Starpruner is stopping; connect again, and run the statement again"
 
@@ -92,23 +93,24 @@ class Proxy:
         self.reply_room = ReplyRoom(memory.reply_bytes)
         dialer = Dialer(config.upstream(), config.proxy.connect_timeout_s, self.reply_room)
         sessions = SessionRegistry(open_session, process.handles)
-        pool = ThreadPoolExecutor(REWRITE_THREADS, thread_name_prefix="rewrite")
+        threads = FairThreads.started(REWRITE_THREADS)
+        beside = threads.of(BESIDE)
         self._context = ServerContext(
             config,
             sessions,
             TrackedStatements(aliases=process.aliases, kept_bytes_max=memory.fallback_bytes),
-            pool,
+            threads,
             process.handles,
-            RewriteService(sessions, pool, self.slots),
+            RewriteService(sessions, threads, self.slots),
             BackgroundRunner(
-                RunnerSettings("a run beside a statement", dialer, at_once_max=config.shadow.at_once_max), pool
+                RunnerSettings("a run beside a statement", dialer, at_once_max=config.shadow.at_once_max), beside
             ),
             KeyChecks(
                 BackgroundRunner(
                     RunnerSettings(
                         "a check of remembered keys", dialer, at_once_max=_CHECKS_PER_SLOT * slots_count
                     ),
-                    pool,
+                    beside,
                     self.slots,
                 ),
                 time.monotonic,
@@ -191,7 +193,7 @@ class Proxy:
         await self._http.close()
         await self._context.shadow_runner.close()
         await self._context.key_checks.close()
-        self._context.pool.shutdown(wait=False, cancel_futures=True)
+        self._context.threads.shutdown()
         # One turn of the event loop, so that it sends the ends of streams before it stops.
         await asyncio.sleep(0)
         # Each of them closes by itself after GRACEFUL_CLOSE_S.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
-from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
 from proxy.access.handle_owners import HandleOwners
@@ -21,6 +20,7 @@ from proxy.kerberos.client_logins import ClientLogins
 from proxy.net.log_once import LogOnce
 from proxy.operations.tracked_statements import TrackedStatements
 from proxy.upstream.dialer import Dialer
+from proxy.upstream.fair_threads import FairThreads
 
 # Enough that two owners never have one digest.
 OWNER_BYTES = 16
@@ -34,7 +34,7 @@ class ServerContext:
     config: Config
     sessions: SessionRegistry
     tracked_statements: TrackedStatements
-    pool: Executor
+    threads: FairThreads
     # The owners of the handles that backends have given out.
     handles: HandleOwners
     rewrite_service: RewriteService

@@ -21,6 +21,7 @@ from proxy.operations.key_check import ASK_FIRST, KeyTerms
 from proxy.operations.query import Query, QueryResult
 from proxy.operations.session_port import SessionPort
 from proxy.statements.statement_class import StatementClass
+from proxy.upstream.fair_threads import OF_ANSWERS, THREAD_WAIT_S, FairThreads, ThreadsBusyError
 from proxy.upstream.query_driver import Ask, answer_in_slot, answer_query, drive
 from proxy.upstream.single_flight import SingleFlight
 from proxy.wire.hs2.calls import SessionHandle
@@ -34,10 +35,10 @@ QUICK_CHARS_MAX: Final = 2_000
 class RewriteService:
     """The rewrite service of a process."""
 
-    def __init__(self, sessions: SessionRegistry, pool: Executor, slots: asyncio.Semaphore) -> None:
+    def __init__(self, sessions: SessionRegistry, threads: FairThreads, slots: asyncio.Semaphore) -> None:
         """Take `slots`, which the queries of ours hold that need one: see Query.needs_slot."""
         self._sessions = sessions
-        self._pool = pool
+        self._threads = threads
         self._slots = slots
         self._single_flight = SingleFlight()
 
@@ -77,7 +78,7 @@ class RewriteService:
             return self._sessions.is_offered(handle)
 
         async def answer(query: Query) -> QueryResult:
-            return await answer_query(query, handle, ask, self._pool)
+            return await answer_query(query, handle, ask, self._threads.of(OF_ANSWERS))
 
         async def answer_with_slot(query: Query) -> QueryResult:
             return await answer_in_slot(query, self._slots, answer)
@@ -94,9 +95,8 @@ class RewriteService:
                     # Another one was released while this one waited for its turn.
                     continue
                 deciding = session.port.rewrite(statement, replace(keys, is_session_here=is_session_here))
-                dispatch = await dispatch_in_turn(
-                    session, statement, deciding, answer_in_turn, self._pool, connection
-                )
+                thread = self._threads.of(session.owner, THREAD_WAIT_S if may_be_left(statement) else None)
+                dispatch = await dispatch_in_turn(session, statement, deciding, answer_in_turn, thread, connection)
             break
         return self._if_still_offered(handle, statement, dispatch)
 
@@ -132,14 +132,18 @@ def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
+def may_be_left(statement: StatementClass) -> bool:
+    """Whether a statement may go on without a decision: it changes nothing to be known, and asks us nothing."""
+    return statement.keeps_meanings and statement.first_word != "explain"
+
+
 def dispatch_now(session: OpenSession, statement: StatementClass, connection: str) -> Dispatch | None:
     """The dispatch of a short statement with nothing to rewrite, as most are; None where it has to wait.
 
     Made by the event loop itself: a thread would take longer to wake than to decide.
     """
     # Other statements make a session forget metadata, or are parsed to be explained: both may take a while.
-    is_read = statement.keeps_meanings and statement.first_word != "explain"
-    is_quick = is_read and len(statement.text) <= QUICK_CHARS_MAX
+    is_quick = may_be_left(statement) and len(statement.text) <= QUICK_CHARS_MAX
     if session.turn.locked() or not is_quick:
         return None
     try:
@@ -185,6 +189,13 @@ async def dispatch_in_turn(  # noqa: PLR0913, PLR0917 - a decision, and where it
     try:
         dispatch = await drive(deciding, answer, pool, unclaimed)
         dispatch.text.encode()
+    except ThreadsBusyError:
+        unchanged = dispatch_unchanged(session.port, statement)
+        log.warning(
+            "%s: statement %s was not planned, since no thread was free within %g s; the original goes on",
+            *(connection, unchanged.statement_id, THREAD_WAIT_S),
+        )
+        return unchanged
     except Exception as error:  # noqa: BLE001 - whatever goes wrong, the original goes on
         unchanged = dispatch_unchanged(session.port, statement)
         _log_failed_decision(connection, unchanged.statement_id, error)
