@@ -96,5 +96,6 @@ REMEDIES: Final[dict[SkipReason, str]] = {
     SkipReason.NO_FILE_INDEX: "look whether the user may read the index",
     SkipReason.NOTHING_TO_SKIP: "lay the table out so that files differ: layouts.md",
     SkipReason.METASTORE_FILTER: "nothing",
+    SkipReason.INSERTED_TOO_MUCH: "filter the small side, so that there are fewer keys",
     SkipReason.PREDICATE_TOO_LARGE: "raise it",
 }

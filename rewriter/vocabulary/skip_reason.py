@@ -147,6 +147,10 @@ class SkipReason(Enum):
         "A partition column of the statement's tables has a name, or a key has a value, that no filter of the Hive"
         " metastore can say, and what would be inserted could be sent to it."
     )
+    INSERTED_TOO_MUCH = (
+        "Conditions for all scans of the statement together would be more than Spark plans in seconds: those scans"
+        " are narrowed that save most for the length."
+    )
     PREDICATE_TOO_LARGE = "The predicate is longer than rewrite.predicate_chars_max."
 
     @property

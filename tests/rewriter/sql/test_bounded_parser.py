@@ -5,6 +5,7 @@ from contextlib import suppress
 import pytest
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
+from sqlglot.parsers.spark import SparkParser
 
 from rewriter import SkipReason, parse
 from rewriter.partitions.filter_text import FilterError, read_filter
@@ -31,7 +32,7 @@ _FORMS = (
 )
 
 
-class _ReadAgain(Spark.parser_class):
+class _ReadAgain(SparkParser):
     """sqlglot's parser, which counts the tokens that it goes back over."""
 
     tokens = 0
@@ -98,7 +99,7 @@ def test_a_long_text_is_refused_for_fewer_levels_than_a_short_one() -> None:
 def test_no_word_of_spark_makes_sqlglot_read_again_what_is_not_foreseen() -> None:
     of_kinds = {kind: word for word, kind in Spark.tokenizer_class.KEYWORDS.items() if word[:1].isalpha()}
     unforeseen = []
-    for word in sorted({*of_kinds.values(), *Spark.parser_class.FUNCTION_PARSERS, "F", "ELEMENT_AT"}):
+    for word in sorted({*of_kinds.values(), *SparkParser.FUNCTION_PARSERS, "F", "ELEMENT_AT"}):
         for form in _FORMS:
             # A doubling shows itself between six levels and eight, long before it takes time.
             texts = [_nested(form, word, levels) for levels in (6, 8)]
