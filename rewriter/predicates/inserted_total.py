@@ -1,8 +1,8 @@
 """Totals of what is inserted into one statement, whatever each of its scans may take by itself.
 
-Three hundred scans of one fact, each with a list of keys that is short enough, are a text of 94 MB, for which a
-driver with 4 GB had no memory. Beyond the totals scans stay as they are; those that save most for their length are
-narrowed first. Leaving one out changes no answer.
+Three hundred scans of one fact, each with a list of keys that is short enough, are a text of 94 MB, for which the
+driver of a server had no memory. Beyond the totals scans stay as they are; those that save most for their length
+are narrowed first. Leaving one out changes no answer.
 
 Scans that would get the same stay alike: all of them are narrowed, or none. Spark reads a table once for two scans
 that are equal, and would read it twice if one of them were narrowed.
