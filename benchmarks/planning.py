@@ -43,8 +43,8 @@ from rewriter import (
     parse,
     plan,
 )
+from rewriter.sql.bounded_parser import tokenize
 from rewriter.sql.fingerprint import fingerprint
-from rewriter.sql.statement import tokenize
 
 T = TypeVar("T")
 

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Collection
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from typing import Final
@@ -36,6 +35,7 @@ from proxy.operations.session_port import SessionOpening, SessionPort
 from proxy.operations.tracked_statements import TrackedStatements
 from proxy.stopping import StopRequests
 from proxy.upstream.dialer import Dialer
+from proxy.upstream.fair_threads import BESIDE, FairThreads
 
 log = logging.getLogger(__name__)
 
@@ -49,8 +49,9 @@ DRAIN_UNUSED_S: Final = 2.0
 # The time between two checks whether sessions that other processes opened have ended there. Until then their
 # writes count as running.
 SWEEP_S: Final = 10.0
-# Parsing is pure Python and holds the interpreter's lock: more threads would only take turns.
-REWRITE_THREADS: Final = 2
+# Parsing is pure Python and holds the interpreter's lock: more threads would only take turns. An owner has one of
+# them at most, and so have runs beside statements, and answers that are decoded (`proxy.upstream.fair_threads`).
+REWRITE_THREADS: Final = 3
 
 _STOPPING: Final = "Starpruner is stopping; connect again, and run the statement again"
 
@@ -94,7 +95,8 @@ class Proxy:
         self.reply_room = ReplyRoom(memory.reply_bytes)
         dialer = Dialer(config.upstream(), config.proxy.connect_timeout_s, self.reply_room)
         sessions = SessionRegistry(open_session, process.handles)
-        pool = ThreadPoolExecutor(REWRITE_THREADS, thread_name_prefix="rewrite")
+        threads = FairThreads.started(REWRITE_THREADS)
+        beside = threads.of(BESIDE)
         backends = backends or BackendPool([PoolMember(address(config.proxy.backend))], time.monotonic)
         self.own_sessions = OwnSessions(dialer, time.monotonic, self.slots)
         backends.make_room = self.own_sessions.give_way
@@ -102,12 +104,12 @@ class Proxy:
             config,
             sessions,
             TrackedStatements(aliases=process.aliases, kept_bytes_max=memory.fallback_bytes),
-            pool,
+            threads,
             process.handles,
-            RewriteService(sessions, pool, self.slots, self.own_sessions),
+            RewriteService(sessions, threads, self.slots, self.own_sessions),
             BackgroundRunner(
                 RunnerSettings("a run beside a statement", dialer, at_once_max=config.shadow.at_once_max),
-                pool,
+                beside,
                 own_sessions=self.own_sessions,
             ),
             KeyChecks(
@@ -115,7 +117,7 @@ class Proxy:
                     RunnerSettings(
                         "a check of remembered keys", dialer, at_once_max=_CHECKS_PER_SLOT * slots_count
                     ),
-                    pool,
+                    beside,
                     self.slots,
                     self.own_sessions,
                 ),
@@ -202,7 +204,7 @@ class Proxy:
         await self._context.shadow_runner.close()
         await self._context.key_checks.close()
         await self.own_sessions.close()
-        self._context.pool.shutdown(wait=False, cancel_futures=True)
+        self._context.threads.shutdown()
         # One turn of the event loop, so that it sends the ends of streams before it stops.
         await asyncio.sleep(0)
         # Each of them closes by itself after GRACEFUL_CLOSE_S.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -17,6 +17,7 @@ from rewriter.planning.snapshot_pins import pins
 from rewriter.planning.switched_off import beside_orc, without_switched_off
 from rewriter.planning.views import FollowedViews, follow_views
 from rewriter.scopes.scopes import Scopes
+from rewriter.scopes.steps import Steps, StepsSpentError
 from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.partition_reducers import PartitionIndexes
 from rewriter.semijoins.planned_scan import PlannedScan
@@ -57,6 +58,10 @@ class Plan:
     # The lists of partitions and the facts of tables that the plan was made with.
     partitions: PartitionIndexes = field(default_factory=dict)
     catalog: Catalog = field(default_factory=dict, repr=False)
+    # The reason why no scan was planned; None for a plan that was made to its end.
+    skip: SkipReason | None = None
+    # The steps that it took (`rewriter.scopes.steps`).
+    steps: int = 0
 
     @property
     def pinnable(self) -> frozenset[TableName]:
@@ -201,20 +206,31 @@ def plan(
 
     If tables are missing from the catalog, the plan names them and has no scans: look them up and plan again. If
     it `wants_lists` of the partitions of tables, or names tables as `unsized`, it may ask for more when it is made
-    again with them.
+    again with them. A plan that would take too many steps has no scans, and says so.
     """
+    steps = Steps(limits.plan_steps_max)
+    try:
+        planned = _planned(statement, catalog, limits, partitions, steps)
+    except StepsSpentError:
+        planned = Plan(statement, (), partitions=partitions, catalog=catalog, skip=SkipReason.TOO_INTRICATE)
+    return replace(planned, steps=steps.taken)
+
+
+def _planned(
+    statement: Statement, catalog: Catalog, limits: RewriteLimits, partitions: PartitionIndexes, steps: Steps
+) -> Plan:
     given, catalog = catalog, without_switched_off(statement, catalog, limits)
-    scopes = Scopes(statement, catalog, has_variables=limits.has_variables)
+    scopes = Scopes(statement, catalog, has_variables=limits.has_variables, steps=steps)
     may_narrow = scopes.may_narrow or (limits.has_file_index and scopes.has_conditions)
     may_narrow = may_narrow or _may_read_a_join(scopes, limits) or may_be_grouped(limits)
-    followed = follow_views(scopes.tables if may_narrow else frozenset(), catalog)
+    followed = follow_views(scopes.tables if may_narrow else frozenset(), catalog, steps)
     if followed.missing:
         return Plan(statement, (), followed.missing)
     known = catalog if Rule.VIEWS in limits.rules_off else followed.catalog
     if followed.may_read_orc:
         known = beside_orc(known)
     if known is not catalog:
-        scopes = Scopes(statement, known, has_variables=limits.has_variables)
+        scopes = Scopes(statement, known, has_variables=limits.has_variables, steps=steps)
     refusal = _refusal(statement, followed)
     if refusal is not None:
         return Plan(statement, refused(scopes, refusal))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -16,6 +17,16 @@ from rewriter.files.file_index import FileIndex, Selection
 from rewriter.files.row_groups import RowGroupCount
 from rewriter.files.splits import Grouping, SplitHints, grouping
 from rewriter.plan import FEW_KEYS, KeyAnswer, Plan, effective_reducers, key_count
+from rewriter.predicates.inserted_total import (
+    CHARS_WRITTEN_MAX,
+    KEYS_WRITTEN_MAX,
+    VALUES_PER_CHECK,
+    Insertions,
+    share,
+    spared_bytes,
+    values_in,
+    within_totals,
+)
 from rewriter.predicates.metastore_filter import can_name
 from rewriter.predicates.partition_predicate import Budget
 from rewriter.predicates.predicate import Restriction, metastore_can_compare_all
@@ -139,6 +150,8 @@ def apply(  # noqa: PLR0913 - what is known of tables comes from several places
     `files` are the indexes of the tables that the plan wants, as far as they are at hand. Without `split_hints`
     the number of splits is left to Spark.
     """
+    if plan.skip is not None:
+        return Rewrite(plan.statement.original, (), plan.skip)
     hints = split_hints or SplitHints({})
     packings = {name: hints.packings.get(name) for name in plan.wants_packings(answers)}
     layouts = {
@@ -147,7 +160,7 @@ def apply(  # noqa: PLR0913 - what is known of tables comes from several places
         )
         for name in {scan.reference.name for scan in plan.scans}
     }
-    outcomes = tuple(_outcome(plan, scan, answers, limits, layouts[scan.reference.name]) for scan in plan.scans)
+    outcomes = _within_totals(plan, _outcomes(plan, answers, limits, layouts), limits, layouts)
     if _has_scalar_subquery_error(answers):
         return _original(plan, outcomes, SkipReason.SCALAR_SUBQUERY_ROWS)
     narrowings = [_narrowing(plan.statement, outcome) for outcome in outcomes if outcome.is_changed]
@@ -171,6 +184,102 @@ def _original(plan: Plan, outcomes: Sequence[ScanOutcome], reason: SkipReason) -
         for found in outcomes
     )
     return Rewrite(plan.statement.original, tuple(left), reason)
+
+
+def _outcomes(
+    plan: Plan,
+    answers: Mapping[KeyQuery, KeyAnswer],
+    limits: RewriteLimits,
+    layouts: Mapping[TableName, TableLayout],
+) -> tuple[ScanOutcome, ...]:
+    """The outcome of each scan by itself; one that is like another one gets what that one gets."""
+    found: dict[tuple[object, ...], ScanOutcome] = {}
+    kinds = [_alike(scan) for scan in plan.scans]
+    counts = Counter(kinds)
+    first = dict(zip(reversed(kinds), reversed(plan.scans), strict=True))
+    keys_left, chars_left = KEYS_WRITTEN_MAX, CHARS_WRITTEN_MAX
+    for alike, scan in sorted(first.items(), key=lambda pair: -_size_bytes(pair[1])):
+        answered = (answers.get(reducer.key_query) for reducer in effective_reducers(scan, answers))
+        keys_left -= sum(map(key_count, answered))
+        if keys_left < 0 or chars_left < 0:
+            found[alike] = ScanOutcome(scan, skip=scan.skip or SkipReason.INSERTED_TOO_MUCH, cause=scan.cause)
+            continue
+        own = share(limits, counts[alike])
+        outcome = _outcome(plan, scan, answers, own, layouts[scan.reference.name])
+        if outcome.skip is SkipReason.PREDICATE_TOO_LARGE and own.predicate_chars_max < limits.predicate_chars_max:
+            outcome = replace(outcome, skip=SkipReason.INSERTED_TOO_MUCH)
+        found[alike] = outcome
+        chars_left -= _chars(plan.statement, outcome)
+    return tuple(
+        replace(found[kind], scan=scan) if counts[kind] > 1 else found[kind]
+        for kind, scan in zip(kinds, plan.scans, strict=True)
+    )
+
+
+def _size_bytes(scan: PlannedScan) -> int:
+    return (scan.facts.size_bytes or 0) if scan.facts is not None else 0
+
+
+def _alike(scan: PlannedScan) -> tuple[object, ...]:
+    """All that decides what a scan gets. Facts are one object for all scans of a table."""
+    if not scan.reducers and scan.own_cover.is_all and scan.grouped_within is None:
+        return (id(scan),)
+    is_conjunct = scan.conjunct_start is not None
+    by = (scan.reference.name, id(scan.facts), scan.reducers, scan.own_cover, scan.grouped_within, is_conjunct)
+    return (*by, scan.skip, scan.cause)
+
+
+def _chars(statement: Statement, outcome: ScanOutcome) -> int:
+    """The characters that are inserted for a scan."""
+    if not outcome.is_changed:
+        return 0
+    inserted = _narrowing(statement, outcome)
+    return len(inserted.before) + len(inserted.after)
+
+
+def _within_totals(
+    plan: Plan,
+    outcomes: tuple[ScanOutcome, ...],
+    limits: RewriteLimits,
+    layouts: Mapping[TableName, TableLayout],
+) -> tuple[ScanOutcome, ...]:
+    """The outcomes, without insertions that would be too much together. Scans that are alike stay so."""
+    groups: dict[tuple[object, ...], list[ScanOutcome]] = defaultdict(list)
+    for outcome in outcomes:
+        if outcome.is_changed:
+            groups[_inserted_alike(outcome)].append(outcome)
+    found = [_insertions(plan, alike, layouts[alike[0].scan.reference.name]) for alike in groups.values()]
+    kept = within_totals(found, limits.inserted_chars_max, limits.inserted_values_max)
+    if all(kept):
+        return outcomes
+    is_kept = dict(zip(groups, kept, strict=True))
+    return tuple(
+        outcome
+        if not outcome.is_changed or is_kept[_inserted_alike(outcome)]
+        else ScanOutcome(outcome.scan, skip=SkipReason.INSERTED_TOO_MUCH, reducers=outcome.reducers)
+        for outcome in outcomes
+    )
+
+
+def _inserted_alike(outcome: ScanOutcome) -> tuple[object, ...]:
+    hint = outcome.splits.hint if outcome.splits is not None else None
+    return outcome.scan.reference.name, outcome.predicate, outcome.checks, hint
+
+
+def _insertions(plan: Plan, alike: Sequence[ScanOutcome], layout: TableLayout) -> Insertions:
+    """What scans that are alike get all together."""
+    first = alike[0]
+    texts = [first.predicate or "", *first.checks]
+    values = sum(map(values_in, texts)) + VALUES_PER_CHECK * len(first.checks)
+    size_bytes = first.scan.facts.size_bytes if first.scan.facts is not None else None
+    files = first.files
+    spared = (
+        spared_bytes(size_bytes, first.cover, layout.costs)
+        if files is None
+        else float(files.total_bytes - files.kept_bytes)
+    )
+    chars = sum(_chars(plan.statement, outcome) for outcome in alike)
+    return Insertions(chars, values * len(alike), spared * len(alike))
 
 
 def _outcome(

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from difflib import SequenceMatcher
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Final
-
-# Words of both texts together that are compared; of longer ones nothing is marked. The time is the square of it.
-WORDS_MAX: Final = 6_000
 
 _WORD: Final = re.compile(r"\w+|\s+|[^\w\s]")
 
@@ -18,25 +16,39 @@ Parts = list[tuple[str, bool]]
 def compared(original: str, rewritten: str) -> tuple[Parts, Parts]:
     """Both texts in parts, each with whether only this one has it.
 
+    The rewritten text is the original with insertions, so that one walk through both finds them. Where it is not,
+    as where one of them was cut, all between the words that they begin and end with counts as different.
+
     >>> compared("FROM f", "FROM (SELECT * FROM f) AS f")[1]
     [('FROM ', False), ('(SELECT * FROM f) AS ', True), ('f', False)]
     """
     left, right = _WORD.findall(original), _WORD.findall(rewritten)
-    if len(left) + len(right) > WORDS_MAX:
-        return [(original, False)], [(rewritten, False)]
-    # Words before the first insertion and behind the last one are equal in place.
     begin = _equal(zip(left, right, strict=False))
     end = _equal(zip(reversed(left[begin:]), reversed(right[begin:]), strict=False))
-    own, inserted = _Parts(), _Parts()
-    own.add(left[:begin], is_own=False)
-    inserted.add(right[:begin], is_own=False)
-    a, b = left[begin : len(left) - end], right[begin : len(right) - end]
-    for kind, a1, a2, b1, b2 in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
-        own.add(a[a1:a2], is_own=kind != "equal")
-        inserted.add(b[b1:b2], is_own=kind != "equal")
-    own.add(left[len(left) - end :], is_own=False)
-    inserted.add(right[len(right) - end :], is_own=False)
-    return own.parts, inserted.parts
+    middle, longer = left[begin : len(left) - end], right[begin : len(right) - end]
+    inserted = list(_inserted(middle, longer))
+    is_cut = len(longer) - sum(inserted) < len(middle)
+
+    def whole(are_own: list[bool]) -> list[bool]:
+        return [False] * begin + are_own + [False] * end
+
+    own = whole([is_cut] * len(middle))
+    return _parts(left, own), _parts(right, whole([True] * len(longer) if is_cut else inserted))
+
+
+def _inserted(words: Sequence[str], longer: Iterable[str]) -> Iterator[bool]:
+    """Whether each word of a longer text stands between those of the shorter one."""
+    place = 0
+    for word in longer:
+        is_next = place < len(words) and word == words[place]
+        place += is_next
+        yield not is_next
+
+
+def _parts(words: Iterable[str], are_own: Iterable[bool]) -> Parts:
+    """The parts of a text, each as long as it can be."""
+    runs = groupby(zip(words, are_own, strict=True), key=itemgetter(1))
+    return [("".join(word for word, _ in run), is_own) for is_own, run in runs]
 
 
 def _equal(pairs: Iterable[tuple[str, str]]) -> int:
@@ -47,18 +59,3 @@ def _equal(pairs: Iterable[tuple[str, str]]) -> int:
             break
         count += 1
     return count
-
-
-class _Parts:
-    """Parts of a text, each as long as it can be."""
-
-    def __init__(self) -> None:
-        self.parts: Parts = []
-
-    def add(self, words: list[str], *, is_own: bool) -> None:
-        if not words:
-            return
-        text = "".join(words)
-        if self.parts and self.parts[-1][1] == is_own:
-            text = self.parts.pop()[0] + text
-        self.parts.append((text, is_own))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
-from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
 from proxy.access.handle_owners import HandleOwners
@@ -23,6 +22,7 @@ from proxy.net.log_once import LogOnce
 from proxy.net.newcomers import Newcomers
 from proxy.operations.tracked_statements import TrackedStatements
 from proxy.upstream.dialer import Dialer
+from proxy.upstream.fair_threads import FairThreads
 
 # Enough that two owners never have one digest.
 OWNER_BYTES = 16
@@ -36,7 +36,7 @@ class ServerContext:
     config: Config
     sessions: SessionRegistry
     tracked_statements: TrackedStatements
-    pool: Executor
+    threads: FairThreads
     # The owners of the handles that backends have given out.
     handles: HandleOwners
     rewrite_service: RewriteService

@@ -23,6 +23,7 @@ from proxy.operations.key_check import ASK_FIRST, KeyTerms
 from proxy.operations.query import Query, QueryResult
 from proxy.operations.session_port import SessionPort
 from proxy.statements.statement_class import StatementClass
+from proxy.upstream.fair_threads import OF_ANSWERS, THREAD_WAIT_S, FairThreads, ThreadsBusyError
 from proxy.upstream.query_driver import Ask, answer_in_slot, answer_query, drive
 from proxy.wire.hs2.calls import SessionHandle
 
@@ -48,11 +49,11 @@ class RewriteService:
     """The rewrite service of a process."""
 
     def __init__(
-        self, sessions: SessionRegistry, pool: Executor, slots: asyncio.Semaphore, own_sessions: OwnSessions
+        self, sessions: SessionRegistry, threads: FairThreads, slots: asyncio.Semaphore, own_sessions: OwnSessions
     ) -> None:
         """Take `slots`, which the queries of ours hold that need one: see Query.needs_slot."""
         self._sessions = sessions
-        self._pool = pool
+        self._threads = threads
         self._slots = slots
         self._own_sessions = own_sessions
 
@@ -94,7 +95,7 @@ class RewriteService:
             return self._sessions.is_offered(handle)
 
         async def answer(query: Query) -> QueryResult:
-            return await answer_query(query, handle, caller.ask, self._pool)
+            return await answer_query(query, handle, caller.ask, self._threads.of(OF_ANSWERS))
 
         async def answer_in_turn(query: Query) -> QueryResult:
             if query.sharing is not None:
@@ -109,25 +110,26 @@ class RewriteService:
                 if session.port.writes_before(statement):
                     # Another one was released while this one waited for its turn.
                     continue
-                await self._prepare(session.port, statement, caller.access)
+                await self._prepare(session, statement, caller.access)
                 deciding = session.port.rewrite(statement, replace(keys, is_session_here=is_session_here))
+                thread = self._threads.of(session.owner, THREAD_WAIT_S if may_be_left(statement) else None)
                 dispatch = await dispatch_in_turn(
-                    session, statement, deciding, answer_in_turn, self._pool, caller.connection
+                    session, statement, deciding, answer_in_turn, thread, caller.connection
                 )
             break
         return self._if_still_offered(handle, statement, dispatch)
 
-    async def _prepare(self, port: SessionPort, statement: StatementClass, access: Access | None) -> None:
+    async def _prepare(self, session: OpenSession, statement: StatementClass, access: Access | None) -> None:
         """Have a session of the proxy's own where the decision may ask for metadata."""
+        port = session.port
         state = port.known_state()
         if access is None or state is None or not self._own_sessions.is_lacking(state):
             return
-        loop = asyncio.get_running_loop()
+        thread = self._threads.of(session.owner, THREAD_WAIT_S)
         with suppress(Exception):
             # Whatever goes wrong with it, goes wrong again in the decision, and is logged there.
-            if statement.first_word == "explain" or not await loop.run_in_executor(
-                self._pool, port.is_quick, statement
-            ):
+            looking = asyncio.get_running_loop().run_in_executor(thread, port.is_quick, statement)
+            if statement.first_word == "explain" or not await looking:
                 await self._own_sessions.prepare(state, access)
 
     def note_forwarded(self, handle: SessionHandle, text: str, connection: str) -> None:
@@ -162,6 +164,11 @@ def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
+def may_be_left(statement: StatementClass) -> bool:
+    """Whether a statement may go on without a decision: it changes nothing to be known, and asks us nothing."""
+    return statement.keeps_meanings and statement.first_word != "explain"
+
+
 def dispatch_now(session: OpenSession, statement: StatementClass, connection: str) -> Dispatch | None:
     """The dispatch of a short statement with nothing to rewrite, as most are; None where it has to wait.
 
@@ -170,7 +177,7 @@ def dispatch_now(session: OpenSession, statement: StatementClass, connection: st
     if session.turn.locked() or len(statement.text) > QUICK_CHARS_MAX:
         return None
     # Other statements make a session forget metadata, or are parsed to be explained: both may take a while.
-    if not statement.keeps_meanings or statement.first_word == "explain":
+    if not may_be_left(statement):
         return None
     try:
         if not session.port.is_quick(statement):
@@ -215,6 +222,13 @@ async def dispatch_in_turn(  # noqa: PLR0913, PLR0917 - a decision, and where it
     try:
         dispatch = await drive(deciding, answer, pool, unclaimed)
         dispatch.text.encode()
+    except ThreadsBusyError:
+        unchanged = dispatch_unchanged(session.port, statement)
+        log.warning(
+            "%s: statement %s was not planned, since no thread was free within %g s; the original goes on",
+            *(connection, unchanged.statement_id, THREAD_WAIT_S),
+        )
+        return unchanged
     except Exception as error:  # noqa: BLE001 - whatever goes wrong, the original goes on
         unchanged = dispatch_unchanged(session.port, statement)
         _log_failed_decision(connection, unchanged.statement_id, error)

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
+from uuid import uuid4
 
 from proxy.access.handle_owners import HandleOwners
 from proxy.operations.session_port import SessionOpening, SessionPort
@@ -31,6 +32,8 @@ class OpenSession:
     port: SessionPort
     # Whether its statements may be rewritten. Its writes have to be known either way.
     is_offered: bool = True
+    # Whose it is: an owner's sessions share one thread. A session that was not seen to open is by itself.
+    owner: str = ""
     # Its statements wait until then, by the clock of the event loop.
     settled_at: float = 0.0
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -52,7 +55,8 @@ class SessionRegistry:
         Before V6 results come row by row, which are not read; and settings that were not read may say anything.
         """
         is_offered = protocol_version >= PROTOCOL_V6 and opened is not None
-        self._sessions[handle] = OpenSession(self._open_port(opened or SessionOpening()), is_offered=is_offered)
+        port, owner = self._open_port(opened or SessionOpening()), opened.owner if opened is not None else ""
+        self._sessions[handle] = OpenSession(port, is_offered=is_offered, owner=owner or uuid4().hex)
 
     def of(self, handle: SessionHandle) -> OpenSession:
         """The session. One that was opened elsewhere, or before a restart, is not offered rewriting."""
@@ -65,7 +69,9 @@ class SessionRegistry:
             roams = identifier is not None and self._handles.used_elsewhere(identifier)
             settled_at = asyncio.get_running_loop().time() + SETTLING_S if roams else 0.0
             port = self._open_port(SessionOpening())
-            found = self._sessions[handle] = OpenSession(port, is_offered=False, settled_at=settled_at)
+            found = self._sessions[handle] = OpenSession(
+                port, is_offered=False, owner=uuid4().hex, settled_at=settled_at
+            )
         return found
 
     def is_offered(self, handle: SessionHandle) -> bool:

@@ -282,6 +282,8 @@ class SessionCatalog:
             known = facts.current(self.due_s)
             late -= known.keys()
             planned = plan(statement, {**known, **dict.fromkeys(late)}, limits, partitions or {})
+            if planned.skip is not None:
+                return planned.skip
             if not planned.missing:
                 if not is_sized and (yield from self._find_sizes(planned.unsized)):
                     is_sized = True

@@ -12,7 +12,7 @@ from typing import Final
 
 from sqlglot.errors import SqlglotError
 
-from rewriter.sql.statement import tokenize
+from rewriter.sql.bounded_parser import tokenize
 
 # Symbols of items that are no keyword.
 QUOTED_NAME: Final = "`"

@@ -36,7 +36,7 @@ _LIST: Final = re.compile(r"\?(?:\s*+,\s*+\?)++")
 _SPACE: Final = re.compile(r"\s++")
 # Paths of files, which have no quotes.
 ADDED: Final = re.compile(
-    rf"(?P<name>(?:{COMMENT_OR_SPACE})*+(?:ADD|LIST|DELETE)\s++(?:JAR|FILE|ARCHIVE)S?\b)\s*+(?P<path>\S.*+)",
+    rf"(?:{COMMENT_OR_SPACE})*+(?P<name>(?:ADD|LIST|DELETE)\s++(?:JAR|FILE|ARCHIVE)S?\b)\s*+(?P<path>\S.*+)",
     re.IGNORECASE | re.DOTALL,
 )
 

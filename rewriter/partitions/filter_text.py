@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from sqlglot import exp
-from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 
 from rewriter.domains.literals import Key, UnreadableKeyError, integers_of
@@ -23,9 +22,9 @@ from rewriter.domains.written_literals import decimal_of, integer_of, is_date_li
 from rewriter.partitions.filter_tree import And, Compare, In, IsNull, Like, Operator, Or, PartitionFilter
 from rewriter.partitions.key_encoding import PartitionKeys
 from rewriter.partitions.value_encoding import NotIndexableError
+from rewriter.sql.bounded_parser import parsed_into
 from rewriter.sql.classify import depends_on_quoting
 
-_SPARK: Final = Spark()
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,20}")
 # The parts of a condition that are read. One with any other part is refused, such as the query of an IN.
 _READ: Final = frozenset({"this", "expression", "expressions", "low", "high", "negate"})
@@ -65,7 +64,7 @@ def read_filter(text: str, keys: PartitionKeys) -> PartitionFilter:
     if depends_on_quoting(text):
         raise FilterError("A double quote or a backslash means another thing under other settings: write none.")
     try:
-        condition = _SPARK.parser().parse_into(exp.Condition, _SPARK.tokenize(text), text)[0]
+        condition = parsed_into(exp.Condition, text)
         if condition is None:
             raise FilterError("The filter is empty.")
         return _Reader(keys).read(condition, negated=False)
@@ -173,7 +172,7 @@ class _Reader:
             value = _value_of(type_name, node)
             _ = self.keys.encode_field(position, value)
         except (UnreadableKeyError, NotIndexableError):
-            written = node.sql(dialect=_SPARK)
+            written = node.sql(dialect="spark")
             raise FilterError(
                 f"{column} is of type {type_name}: {written} is not certainly a value of it."
             ) from None
@@ -207,7 +206,7 @@ def _text(node: exp.Expr) -> str:
 
 
 def _refused(node: exp.Expr) -> FilterError:
-    return FilterError(f"{node.sql(dialect=_SPARK)} is no comparison of a partition column with a literal.")
+    return FilterError(f"{node.sql(dialect='spark')} is no comparison of a partition column with a literal.")
 
 
 def filter_sql(node: PartitionFilter) -> str:

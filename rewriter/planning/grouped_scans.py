@@ -52,7 +52,7 @@ from rewriter.vocabulary.rule import Rule
 _MERGED_MIN = 2
 
 # Matched from the start of a type: a search would go on to its end from each of many arrays.
-_STRUCTS_WITHIN = re.compile(r"(?:(?!array<|map<).)*+(?:array|map)<.*struct<")
+_STRUCTS_WITHIN = re.compile(r"(?:(?!array<|map<).)*+(?:array|map)<.*struct<", re.DOTALL)
 # Functions that give elements of what they take (`SchemaPruning`); `filter` is also the word of FILTER (WHERE ..).
 _PASSING_FIELDS = frozenset({"element_at", "filter", "reverse", "slice", "try_element_at"})
 

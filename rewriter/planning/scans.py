@@ -18,6 +18,7 @@ from rewriter.scopes.join_tree import Leaf, TableReference
 from rewriter.scopes.outer_to_inner import make_outer_joins_inner
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.filtered_sides import FilteredSides
+from rewriter.semijoins.followed_facts import FactFollower
 from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.literal_filters import own_cover
 from rewriter.semijoins.outer_filters import OuterFilterFinder
@@ -90,11 +91,11 @@ def _findings(scopes: Scopes, limits: RewriteLimits, partitions: PartitionIndexe
     asks_lists = Rule.PARTITION_LIST not in limits.rules_off
     found = replace(found, unused=UnusedConditions(scopes, filter_finder, asks_lists=asks_lists))
     found.grouped.update(grouped_scans(scopes, filter_finder, limits))
-    sides = FilteredSides(scopes, filter_finder, tiny, limits.rules_off)
+    follower = FactFollower(scopes, FilteredSides(scopes, filter_finder, tiny, limits.rules_off))
     for block in scopes.blocks:
         scope = scopes.scope_of(block.select)
         if scope is not None and block.has_conditions:
-            for finding in BlockPlanner(scopes, sides, scope, limits, partitions).findings():
+            for finding in BlockPlanner(scopes, follower, scope, limits, partitions).findings():
                 found.results[finding.reference].append(finding.result)
             if Rule.FILE_HINTS not in limits.rules_off:
                 found.own.update(_own_covers(scopes, filter_finder, scope))
@@ -115,6 +116,7 @@ def _own_covers(
         facts = scopes.catalog.get(leaf.reference.name)
         if facts is not None and facts.takes_file_hints and fact_refusal(facts) is None:
             cover = own_cover(scopes.statement, scope, filter_finder.filters_of(scope), leaf, facts)
+            scopes.steps.look_at(len(cover.boxes))
             if not cover.is_all:
                 yield leaf.reference, cover
 

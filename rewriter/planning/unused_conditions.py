@@ -15,7 +15,7 @@ from sqlglot import exp
 from rewriter.catalog.prunable import known_columns
 from rewriter.catalog.table_facts import TableFacts, TableKind
 from rewriter.domains.literals import is_key_type
-from rewriter.scopes.blocks import Block, Operand, Scope, own_parts
+from rewriter.scopes.blocks import Block, Operand, Scope
 from rewriter.scopes.join_rules import CONDITION_HOLDS
 from rewriter.scopes.join_tree import Join, Leaf
 from rewriter.scopes.scopes import Scopes
@@ -30,6 +30,8 @@ from rewriter.vocabulary.skip_reason import Refusal, SkipReason
 
 # FROM items that read the query of a fact. A CTE may have many, and the first ones tell enough.
 _READERS_MAX = 10
+# Conditions outside it that are looked at for each fact.
+_TERMS_MAX = 20
 
 _NO_EQUALITY = "it is no equality of the column alone"
 
@@ -82,8 +84,9 @@ class UnusedConditions:
             )
         if terms:
             return SkipReason.OWN_FILTERS_ALONE.because(self._cited(terms[0]))
-        others = [other.alias or "(..)" for other in block.tree.leaves if other is not leaf]
-        beside = f"compares it with {listed(others)}" if others else "is on it"
+        leaves = block.tree.leaves
+        others = (other.alias or "(..)" for other in leaves if other is not leaf)
+        beside = f"compares it with {listed(others)}" if len(leaves) > 1 else "is on it"
         return SkipReason.NO_EQUALITY.because(self._merged(scope, leaf) or f"no condition of its SELECT {beside}")
 
     def _of_shared(self, scope: Scope, terms: Sequence[_Term], leaf: Leaf, facts: TableFacts) -> Refusal | None:
@@ -162,7 +165,7 @@ class UnusedConditions:
     def _of_readers(self, block: Block, leaf: Leaf) -> Refusal | None:
         """The refusal of conditions outside the derived table or CTE that the fact stands in."""
         for reader in self._filter_finder.readers.known_readers_of(block.select)[:_READERS_MAX]:
-            for term in self._reading(reader.scope, reader.item):
+            for term in self._reading(reader.scope, reader.item)[:_TERMS_MAX]:
                 if term.queries or term.others(reader.item):
                     name = reader.item.alias or "the derived table"
                     within = self._within(block.select, reader.item)
@@ -189,7 +192,7 @@ class UnusedConditions:
     def _terms(self, scope: Scope) -> Iterator[_Term]:
         for at in scope.block.tree.joins:
             for conjunct in self._filters(scope).located(at):
-                columns, queries = own_parts(conjunct.tree)
+                columns, queries = self._scopes.own_parts(conjunct.tree)
                 for query in queries:
                     columns = [*columns, *(columns_from_outside(self._scopes, query) or ())]
                 operands = [scope.resolve(column, at) for column in columns]

@@ -36,6 +36,7 @@ from rewriter.scopes.outer_to_inner import make_outer_joins_inner
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.days_query import DaysQuery
 from rewriter.semijoins.filtered_sides import FilteredSides
+from rewriter.semijoins.followed_facts import FactFollower
 from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.outer_filters import OuterFilterFinder
 from rewriter.semijoins.reducer import Finding, Reducer
@@ -94,16 +95,17 @@ def view_findings(scopes: Scopes, limits: RewriteLimits, tiny: TinySides) -> Ite
     planned = _with_texts(scopes.statement, views) if views else None
     if planned is None:
         return
-    expanded = Scopes(planned, scopes.catalog, has_variables=scopes.has_variables)
+    expanded = Scopes(planned, scopes.catalog, has_variables=scopes.has_variables, steps=scopes.steps)
     if Rule.MADE_INNER not in limits.rules_off:
         make_outer_joins_inner(expanded)
     # A list of partitions is a table's, and the reference is the view's.
     by_keys = replace(limits, rules_off=limits.rules_off | {Rule.PARTITION_LIST})
     sides = FilteredSides(expanded, OuterFilterFinder(expanded), tiny, by_keys.rules_off)
+    follower = FactFollower(expanded, sides)
     for view in views:
         text = _derived_table(planned.tree, view.alias)
         if text is not None:
-            yield from _findings_of_view(expanded, sides, view, text, by_keys)
+            yield from _findings_of_view(expanded, follower, view, text, by_keys)
 
 
 def _view_references(scopes: Scopes) -> Iterator[_ViewReference]:
@@ -183,7 +185,7 @@ def _derived_table(tree: exp.Expr, alias: str) -> exp.Subquery | None:
 
 
 def _findings_of_view(
-    expanded: Scopes, sides: FilteredSides, view: _ViewReference, text: exp.Subquery, limits: RewriteLimits
+    expanded: Scopes, follower: FactFollower, view: _ViewReference, text: exp.Subquery, limits: RewriteLimits
 ) -> Iterator[Finding]:
     """The findings of the joins in one view's text, as those of the view's reference."""
     shown = _Shown(expanded, view, text)
@@ -191,7 +193,7 @@ def _findings_of_view(
         scope = expanded.scope_of(select)
         if scope is None or not scope.block.has_conditions:
             continue
-        for finding in BlockPlanner(expanded, sides, scope, limits, {}).findings():
+        for finding in BlockPlanner(expanded, follower, scope, limits, {}).findings():
             if fact_refusal(expanded.catalog.get(finding.reference.name)) is not None or _asks_days(finding):
                 continue
             for result in shown.results(finding):

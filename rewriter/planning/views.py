@@ -16,10 +16,11 @@ from sqlglot import exp
 from rewriter.catalog.prunable import fact_refusal
 from rewriter.catalog.table_facts import Catalog, TableFacts, TableKind, ViewText, may_read_anything
 from rewriter.planning.view_text import qualified_text
-from rewriter.scopes.blocks import Operand
+from rewriter.scopes.blocks import ColumnOrigin, Operand
 from rewriter.scopes.join_tree import name_parts, table_name
-from rewriter.scopes.lineage import ColumnOrigin, ColumnTypes, output_origins
+from rewriter.scopes.lineage import ColumnTypes, output_origins
 from rewriter.scopes.scopes import Output, Scopes
+from rewriter.scopes.steps import Steps, StepsSpentError
 from rewriter.semijoins.settled_expressions import SettledExpressions
 from rewriter.semijoins.small_sides import is_filtered, view_refusal, with_underlying_tables
 from rewriter.sql.statement import Statement
@@ -78,7 +79,7 @@ class _View:
     query: Statement
 
 
-def follow_views(names: frozenset[TableName], catalog: Catalog) -> FollowedViews:
+def follow_views(names: frozenset[TableName], catalog: Catalog, steps: Steps | None = None) -> FollowedViews:
     """Follow the views among the names, and the views in their texts, as far as the catalog knows them."""
     found: set[TableName] = set(names)
     followed: dict[TableName, _View] = {}
@@ -92,15 +93,17 @@ def follow_views(names: frozenset[TableName], catalog: Catalog) -> FollowedViews
         found |= level
     # Views at the deepest level are not followed. So every chain ends, even a circular one.
     followed = {name: view for name, view in followed.items() if name not in level}
-    return FollowedViews(_with_views(catalog, followed), frozenset(found), tuple(followed.values()))
+    return FollowedViews(
+        _with_views(catalog, followed, steps or Steps()), frozenset(found), tuple(followed.values())
+    )
 
 
-def _with_views(catalog: Catalog, views: Mapping[TableName, _View]) -> Catalog:
+def _with_views(catalog: Catalog, views: Mapping[TableName, _View], steps: Steps) -> Catalog:
     if not views:
         return catalog
     seen = dict(catalog)
     for name, view in views.items():
-        seen[name] = replace(view.facts, behind=_ViewQuery(view, seen))
+        seen[name] = replace(view.facts, behind=_ViewQuery(view, seen, steps))
     return seen
 
 
@@ -151,11 +154,11 @@ def _is_lasting(facts: TableFacts | None) -> bool:
 class _ViewQuery:
     """One view's query and its tables. Each property is computed when it is read first, and once."""
 
-    def __init__(self, view: _View, catalog: Catalog) -> None:
+    def __init__(self, view: _View, catalog: Catalog, steps: Steps) -> None:
         self._columns = view.facts.columns
         self._outputs = view.text.outputs
         self._text = view.text
-        self._scopes = Scopes(view.query, _NamesIn(view.text, catalog))
+        self._scopes = Scopes(view.query, _NamesIn(view.text, catalog), steps=steps)
         self._names = frozenset(_names_in(view))
         self._catalog = catalog
         self._found: dict[tuple[Callable[[ColumnOrigin], bool], Column], bool] = {}
@@ -248,9 +251,13 @@ class _ViewQuery:
         """True if all origins of the view's column pass the test. A view may name another one many times."""
         asked = (test, column)
         if asked not in self._found:
-            position = self._position(column)
-            found = output_origins(self._scopes, position) if position is not None else ()
-            self._found[asked] = bool(found) and all(_is_narrowable(o, column) and test(o) for o in found)
+            try:
+                position = self._position(column)
+                found = output_origins(self._scopes, position) if position is not None else ()
+                self._found[asked] = bool(found) and all(_is_narrowable(o, column) and test(o) for o in found)
+            except StepsSpentError:
+                # As if it held nothing: the plan's next step raises again, and behind the plan that is safe.
+                return False
         return self._found[asked]
 
     def _position(self, column: Column) -> int | None:

@@ -21,7 +21,8 @@ from sqlglot import TokenType, exp
 from sqlglot.errors import SqlglotError
 
 from rewriter.predicates.strict_check import NEVER_TRUE
-from rewriter.sql.statement import Statement, parse_tree, tokenize
+from rewriter.sql.bounded_parser import tokenize
+from rewriter.sql.statement import Statement, parse_tree
 
 # The placeholder for any condition in a scan, and the one before a conjunct, which is found again by its place.
 _PLACEHOLDER = "TRUE"

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import Protocol
 
 from sqlglot import exp
 
+from rewriter.catalog.table_facts import TableFacts
 from rewriter.scopes.from_clause import JoinTreeBuilder, UnsupportedFromError, named_leaves
-from rewriter.scopes.join_rules import Side
-from rewriter.scopes.join_tree import Join, JoinTree, Leaf, holds_only
+from rewriter.scopes.join_tree import Join, JoinTree, Leaf, TableReference, holds_only
+from rewriter.scopes.steps import Steps
 from rewriter.sql.statement import Statement
 from rewriter.vocabulary.cited import listed
 from rewriter.vocabulary.identifiers import Column
@@ -79,8 +82,22 @@ class Operand:
         return f"{self.leaf.alias}.{self.name}"
 
 
+@dataclass(frozen=True, eq=False)
+class ColumnOrigin:
+    """A table's column that a key comes from, and the FROM item that reads it."""
+
+    leaf: Leaf
+    reference: TableReference
+    facts: TableFacts
+    column: Column
+
+
 class KnownColumns(Protocol):
     """The known columns of a statement's FROM items. See `rewriter.scopes.scopes`."""
+
+    @property
+    def steps(self) -> Steps:
+        """The steps that may be taken."""
 
     @property
     def has_variables(self) -> bool:
@@ -115,6 +132,7 @@ class Scope:
             columns = self.known.columns_of(leaf)
             if columns is None or self.block.select.args.get("laterals"):
                 return None
+            self.known.steps.look_at(len(columns))
             for column in columns:
                 found[column.name.lower()].append(Operand(leaf, column.name, column.type_name or None))
         return found
@@ -131,20 +149,28 @@ class Scope:
         """
         if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
             return None
+        self.known.steps.take()
         database = node.text("db")
         if node.table:
             leaves = self._by_alias.get(node.table.lower(), [])
-            found = [o for leaf in leaves if (o := self.column_of(leaf, node.name)) is not None]
             certain = len(leaves) == 1 and (not database or leaves[0].is_of_database(database))
             certain = certain and not node.args.get("catalog")
+            named = self.column_of(leaves[0], node.name) if certain else None
+            found = [named] if named is not None else []
         else:
-            found = [o for o in (self._by_column or {}).get(node.name.lower(), []) if at.side_of(o.leaf)]
+            found = list(islice(self._named_between(node.name, at.start, at.stop), 2))
             certain = len(found) == 1
         if not (certain and found and found[0].leaf.is_visible_at(at)):
             return None
         is_exact = node.name == found[0].name and node.table in {"", found[0].leaf.alias}
         is_exact = is_exact and database in {"", found[0].leaf.node.text("db")}
         return found[0] if is_exact or not self._may_be_meant_outside(node) else None
+
+    def _named_between(self, name: str, start: int, stop: int) -> Iterator[Operand]:
+        """The columns of a name, in any case, of the items at some positions."""
+        alike = (self._by_column or {}).get(name.lower(), [])
+        places = range(*(bisect_left(alike, position, key=_position) for position in (start, stop)))
+        return (alike[place] for place in places)
 
     def _may_be_meant_outside(self, node: exp.Column) -> bool:
         """True if an outer query, or the session, may have a name that this block has in another case.
@@ -158,8 +184,13 @@ class Scope:
 
     def may_have_name(self, name: str) -> bool:
         """True if a FROM item or a column may have the name in exactly this case."""
-        spelled = {column.name for columns in (self._by_column or {}).values() for column in columns}
-        return self._by_column is None or name in spelled | {leaf.alias for leaf in self.block.tree.leaves}
+        return self._by_column is None or name in self._spelled
+
+    @cached_property
+    def _spelled(self) -> frozenset[str]:
+        """The names of columns and items as they are spelled."""
+        columns = (column.name for alike in (self._by_column or {}).values() for column in alike)
+        return frozenset(columns) | {leaf.alias for leaf in self.block.tree.leaves}
 
     def columns_of_star(self, star: exp.Expr, nesting: int) -> list[Operand] | None:
         """The columns of `*` or `a.*`, in the order of the FROM; None if they are not certain."""
@@ -192,9 +223,15 @@ class Scope:
 
     def column_of(self, leaf: Leaf, name: str) -> Operand | None:
         """The column of that name, in any case, if the item is known to have exactly one."""
-        columns = self.known.columns_of(leaf) or ()
-        found = [column for column in columns if column.name.lower() == name.lower()]
-        return Operand(leaf, found[0].name, found[0].type_name or None) if len(found) == 1 else None
+        if leaf not in self._columns:
+            self._columns[leaf] = _by_name(self.known.columns_of(leaf) or ())
+        found = self._columns[leaf].get(name.lower())
+        return Operand(leaf, found.name, found.type_name or None) if found is not None else None
+
+    @cached_property
+    def _columns(self) -> dict[Leaf, dict[str, Column | None]]:
+        """The columns of items by their lower-case names, as far as they were looked up."""
+        return {}
 
     def merged(self, join: Join) -> Iterator[tuple[Operand, Operand]]:
         """The pairs of columns that USING or NATURAL compares, where each is certain."""
@@ -202,14 +239,32 @@ class Scope:
         if by_column is None or not (join.using or join.natural):
             return
         names = [name.lower() for name in join.using] if join.using else list(by_column)
-        for name in names:
-            sides = [(join.side_of(o.leaf), o) for o in by_column.get(name, []) if o.leaf.is_visible_at(join)]
-            lefts = [o for side, o in sides if side is Side.LEFT]
-            rights = [o for side, o in sides if side is Side.RIGHT]
+        for name in dict.fromkeys(names):
+            self.known.steps.take()
+            lefts = self._visible(name, join, join.start, join.middle)
+            rights = self._visible(name, join, join.middle, join.stop)
             # If a side has more than one, an earlier USING merged them, or Spark refuses the statement. In a
             # case-sensitive session NATURAL takes `DS` and `ds` for two columns.
             if len(lefts) == len(rights) == 1 and (join.using or lefts[0].name == rights[0].name):
                 yield lefts[0], rights[0]
+
+    def _visible(self, name: str, join: Join, start: int, stop: int) -> list[Operand]:
+        """The first two columns of a name that the condition of a join can name, on one side of it."""
+        alike = self._named_between(name, start, stop)
+        return list(islice((operand for operand in alike if operand.leaf.is_visible_at(join)), 2))
+
+
+def _position(operand: Operand) -> int:
+    return operand.leaf.position
+
+
+def _by_name(columns: Sequence[Column]) -> dict[str, Column | None]:
+    """The columns by their lower-case names; None for a name that several of them have."""
+    found: dict[str, Column | None] = {}
+    for column in columns:
+        name = column.name.lower()
+        found[name] = None if name in found else column
+    return found
 
 
 def outer_selects(query: exp.Expr) -> Iterator[exp.Select]:

@@ -11,6 +11,9 @@ from rewriter.sql.statement import Statement
 # Parenthesised joins inside one another. A person writes two or three; the limit bounds the recursion.
 _NESTING_MAX = 30
 
+# Items of one FROM. Spark takes minutes to plan some hundred, and each stands beside each other one.
+_ITEMS_MAX = 1_000
+
 _JOIN_ARGS = frozenset({"this", "on", "using", "kind", "side", "method"})
 
 _DERIVED_TABLE_ARGS = frozenset({"this", "alias"})
@@ -49,6 +52,8 @@ class JoinTreeBuilder:
 
     def build(self, select: exp.Select) -> JoinTree:
         """The tree of the SELECT's FROM, with its WHERE on top."""
+        if len(select.args.get("joins") or []) > _ITEMS_MAX:
+            raise UnsupportedFromError(f"more than {_ITEMS_MAX:,} tables in one FROM")
         root = self._joined(select.args["from_"].this, select.args.get("joins") or [], nesting=0)
         where = select.args.get("where")
         count = len(self._leaves)

@@ -7,13 +7,14 @@ followed past a LIMIT, a sample, a PIVOT or an expression.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp
 
-from rewriter.catalog.table_facts import TableFacts, TableKind
-from rewriter.scopes.blocks import Operand, Scope
-from rewriter.scopes.join_tree import Leaf, TableReference
+from rewriter.catalog.table_facts import TableKind
+from rewriter.scopes.blocks import ColumnOrigin, Operand, Scope
+from rewriter.scopes.join_tree import Leaf
+from rewriter.scopes.kept_keys import KeptKeys, aggregates
 from rewriter.scopes.scopes import Scopes
 from rewriter.vocabulary.identifiers import Column
 
@@ -23,16 +24,6 @@ _BRANCHES_MAX = 200
 
 # Clauses of a SELECT that choose rows by more than the rows' own values.
 _CHOOSING_CLAUSES = ("limit", "offset", "windows", "match", "sample")
-
-
-@dataclass(frozen=True, eq=False)
-class ColumnOrigin:
-    """A table's column that a key comes from, and the FROM item that reads it."""
-
-    leaf: Leaf
-    reference: TableReference
-    facts: TableFacts
-    column: Column
 
 
 def origins(scopes: Scopes, leaf: Leaf, name: str, nesting: int = 0) -> tuple[ColumnOrigin, ...]:
@@ -48,13 +39,13 @@ def origins(scopes: Scopes, leaf: Leaf, name: str, nesting: int = 0) -> tuple[Co
             else ()
         )
     query = scopes.query_of(leaf)
-    columns = scopes.columns_of(leaf) or ()
-    positions = [i for i, column in enumerate(columns) if column.name.lower() == name.lower()]
-    if query is None or len(positions) != 1:
+    position = scopes.position_of(leaf, name)
+    if query is None or position is None:
         return ()
-    found = _through_query(scopes, query, positions[0], nesting + 1)
+    found = _through_query(scopes, query, position, nesting + 1)
     serves_others = scopes.query_of(leaf, only_once=True) is None
-    return _at_reference(leaf, columns[positions[0]].name, found) if serves_others else found
+    columns = scopes.columns_of(leaf) or ()
+    return _at_reference(leaf, columns[position].name, found) if serves_others else found
 
 
 def _at_reference(leaf: Leaf, name: str, found: tuple[ColumnOrigin, ...]) -> tuple[ColumnOrigin, ...]:
@@ -79,6 +70,16 @@ def output_origins(scopes: Scopes, position: int) -> tuple[ColumnOrigin, ...]:
 
 
 def _through_query(scopes: Scopes, query: exp.Expr, position: int, nesting: int) -> tuple[ColumnOrigin, ...]:
+    """The origins of a query's output, found once: a CTE may read another one twice, and so on, level by level."""
+    asked = id(query), position
+    if asked not in scopes.origins:
+        scopes.origins[asked] = _found_through_query(scopes, query, position, nesting)
+    found = scopes.origins[asked]
+    scopes.steps.look_at(len(found))
+    return found
+
+
+def _found_through_query(scopes: Scopes, query: exp.Expr, position: int, nesting: int) -> tuple[ColumnOrigin, ...]:
     selects = branches(query)
     found = [_through_select(scopes, select, position, nesting) for select in selects]
     if not selects or not all(found):
@@ -108,10 +109,8 @@ class ColumnTypes:
         query = self._scopes.query_of(operand.leaf)
         if query is None:
             return operand.type_name
-        names = [column.name.lower() for column in self._scopes.columns_of(operand.leaf) or ()]
-        if names.count(operand.name.lower()) != 1:
-            return None
-        return self.of_output(branches(query), names.index(operand.name.lower()), nesting + 1)
+        position = self._scopes.position_of(operand.leaf, operand.name)
+        return None if position is None else self.of_output(branches(query), position, nesting + 1)
 
     def of_output(self, selects: list[exp.Select], position: int, nesting: int = 0) -> str | None:
         """The type of an output of a UNION, if it has that type in every branch and so is cast in none."""
@@ -157,7 +156,9 @@ def column_of_output(scopes: Scopes, select: exp.Select, position: int) -> Opera
         return None
     shown = outputs[position].shows
     operand = scope.column_of(shown.leaf, shown.name) if isinstance(shown, Operand) else _operand(scope, shown)
-    return operand if operand is not None and _keeps_keys(scope, select, operand, position) else None
+    if id(select) not in scopes.kept_keys:
+        scopes.kept_keys[id(select)] = KeptKeys(scope, select)
+    return operand if operand is not None and scopes.kept_keys[id(select)].has(operand, position) else None
 
 
 def shows_rows_apart(select: exp.Select) -> bool:
@@ -171,43 +172,9 @@ def shows_rows_apart(select: exp.Select) -> bool:
     group = select.args.get("group")
     if group is not None and any(value for name, value in group.args.items() if name != "expressions"):
         return False  # ROLLUP, CUBE and GROUPING SETS show null in place of a value
-    is_total = group is None and any(_aggregates(expression) for expression in select.expressions)
+    is_total = group is None and any(map(aggregates, select.expressions))
     return not is_total and not any(expression.find(exp.Window) for expression in select.expressions)
 
 
 def _operand(scope: Scope, expression: exp.Expr) -> Operand | None:
     return scope.resolve(expression, scope.block.tree.joins[-1])
-
-
-def _keeps_keys(scope: Scope, select: exp.Select, operand: Operand, position: int) -> bool:
-    """True if rows of one key do not change the SELECT's result for the rows of another."""
-    group = select.args.get("group")
-    if group is not None and not _is_grouped_by(scope, group, operand, position):
-        return False
-    if group is None and any(_aggregates(expression) for expression in select.expressions):
-        return False
-    parts = [*select.expressions, *(select.args[k] for k in ("qualify", "order") if select.args.get(k))]
-    windows = [window for part in parts for window in part.find_all(exp.Window)]
-    return all(_is_partitioned_by(scope, window, operand) for window in windows)
-
-
-def _is_grouped_by(scope: Scope, group: exp.Expr, operand: Operand, position: int) -> bool:
-    if any(value for name, value in group.args.items() if name != "expressions"):
-        return False  # ROLLUP, CUBE and GROUPING SETS mix the keys in their totals
-    return any(
-        _is(scope, key, operand) or (isinstance(key, exp.Literal) and key.name == str(position + 1))
-        for key in group.expressions
-    )
-
-
-def _is_partitioned_by(scope: Scope, window: exp.Expr, operand: Operand) -> bool:
-    return any(_is(scope, key, operand) for key in window.args.get("partition_by") or [])
-
-
-def _is(scope: Scope, expression: exp.Expr, operand: Operand) -> bool:
-    found = _operand(scope, expression)
-    return found is not None and found.leaf is operand.leaf and found.name == operand.name
-
-
-def _aggregates(expression: exp.Expr) -> bool:
-    return any(found.find_ancestor(exp.Window) is None for found in expression.find_all(exp.AggFunc))

@@ -13,13 +13,14 @@ the block itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import TypeAlias
 
 from sqlglot import exp
 
-from rewriter.scopes.blocks import Operand, Scope, own_parts
+from rewriter.scopes.blocks import Operand, Scope
 from rewriter.scopes.join_rules import CONDITION_HOLDS, JoinKind, Side
 from rewriter.scopes.join_tree import Join, Leaf, mark_padding, must_be_passed
 from rewriter.scopes.lineage import column_of_output, shows_rows_apart
@@ -45,11 +46,14 @@ _READERS_MAX = 60
 # Tells a column of a FROM item that is null in every row that a join pads, or that such a row becomes.
 _IsNull: TypeAlias = Callable[[Operand], bool]
 
+# A conjunct of a join's condition, or two columns that USING compares.
+_Term: TypeAlias = tuple[Join, exp.Expr | tuple[Operand, Operand]]
+
 
 def make_outer_joins_inner(scopes: Scopes) -> None:
     """Replace the kinds of joins whose padded rows no condition above lets through."""
     if any(join.kind in _OUTER for block in scopes.blocks for join in block.tree.joins):
-        readers, conditions = Readers(scopes), _Conditions()
+        readers, conditions = Readers(scopes), _Conditions(scopes)
         for scope in _readers_first(scopes, readers):
             _BlockJoins(scopes, readers, conditions, scope).make_inner()
 
@@ -69,27 +73,41 @@ def _readers_first(scopes: Scopes, readers: Readers) -> Iterator[Scope]:
 
 
 class _Conditions:
-    """The conditions of all joins of a statement, with the FROM items that each term reads."""
+    """The conditions of all joins of a statement, by the FROM items that each reads."""
 
-    def __init__(self) -> None:
-        self._read: dict[int, frozenset[Leaf]] = {}
+    def __init__(self, scopes: Scopes) -> None:
+        self._scopes = scopes
+        self._read: dict[Scope, dict[Leaf, list[_Term]]] = {}
 
-    def reject(self, scope: Scope, at: Join, is_padded: Callable[[Leaf], bool], is_null: _IsNull) -> bool:
-        """True if the condition of a join lets no row pass in which these columns of padded items are null."""
-        if any(is_null(operand) for pair in scope.merged(at) for operand in pair):
-            return True
-        return any(
-            is_never_true(term, lambda column: _is_null_at(scope, at, column, is_null))
-            for term in conjuncts(at.condition)
-            if any(map(is_padded, self._read_by(scope, at, term)))
-        )
+    def reject(
+        self, scope: Scope, leaves: Sequence[Leaf], is_passed: Callable[[Join], bool], is_null: _IsNull
+    ) -> bool:
+        """True if a condition that must be passed is never true where these columns of the items are null."""
+        terms = [term for leaf in leaves for term in self._reading(scope).get(leaf, ())]
+        self._scopes.steps.look_at(len(leaves) + len(terms))
+        return any(_is_false(scope, at, term, is_null) for at, term in terms if is_passed(at))
 
-    def _read_by(self, scope: Scope, at: Join, term: exp.Expr) -> frozenset[Leaf]:
-        """The items that a term reads; a long one is not evaluated for joins of others."""
-        if id(term) not in self._read:
-            operands = (scope.resolve(column, at) for column in own_parts(term)[0])
-            self._read[id(term)] = frozenset(operand.leaf for operand in operands if operand is not None)
-        return self._read[id(term)]
+    def _reading(self, scope: Scope) -> dict[Leaf, list[_Term]]:
+        """The conditions of one block by item: a long one is not evaluated for joins of others."""
+        if scope not in self._read:
+            found: defaultdict[Leaf, list[_Term]] = defaultdict(list)
+            for at in scope.block.tree.joins:
+                for pair in scope.merged(at):
+                    for operand in pair:
+                        found[operand.leaf].append((at, pair))
+                for term in conjuncts(at.condition):
+                    operands = [scope.resolve(column, at) for column in self._scopes.own_parts(term)[0]]
+                    for leaf in dict.fromkeys(operand.leaf for operand in operands if operand is not None):
+                        found[leaf].append((at, term))
+            self._read[scope] = found
+        return self._read[scope]
+
+
+def _is_false(scope: Scope, at: Join, term: exp.Expr | tuple[Operand, Operand], is_null: _IsNull) -> bool:
+    """True if a condition is never true where these columns are null."""
+    if isinstance(term, tuple):
+        return any(map(is_null, term))
+    return is_never_true(term, lambda column: _is_null_at(scope, at, column, is_null))
 
 
 class _BlockJoins:
@@ -120,19 +138,16 @@ class _BlockJoins:
 
     def _is_rejected(self, join: Join, positions: range) -> bool:
         """True if no row in which the join pads the items at these positions reaches the result."""
-
-        def is_padded(leaf: Leaf) -> bool:
-            return leaf.position in positions
+        tree = self._scope.block.tree
+        padded = tree.leaves[positions.start : positions.stop]
 
         def is_null(operand: Operand) -> bool:
-            return is_padded(operand.leaf)
+            return operand.leaf.position in positions
 
-        joins = self._scope.block.tree.joins
-        above = (at for at in joins if _drops_padded(at, join))
-        if any(self._conditions.reject(self._scope, at, is_padded, is_null) for at in above):
+        if self._conditions.reject(self._scope, padded, lambda at: _drops_padded(at, join), is_null):
             return True
         self._readers_left = _READERS_MAX
-        return _drops_padded(joins[-1], join) and self._is_rejected_outside(self._scope, is_null)
+        return _drops_padded(tree.joins[-1], join) and self._is_rejected_outside(self._scope, is_null)
 
     def _is_rejected_outside(self, scope: Scope, is_null: _IsNull) -> bool:
         """True if every reader of the block drops all rows that rows with these nulls become, or change."""
@@ -144,29 +159,23 @@ class _BlockJoins:
         if self._readers_left < 0:
             return False
         is_null_outside = self._nulls_of_item(reader, scope, is_null)
-        joins = reader.scope.block.tree.joins
-        own = (at for at in joins if must_be_passed(at, reader.item))
-
-        def is_item(leaf: Leaf) -> bool:
-            return leaf is reader.item
-
-        if any(self._conditions.reject(reader.scope, at, is_item, is_null_outside) for at in own):
+        item = reader.item
+        if self._conditions.reject(reader.scope, [item], lambda at: must_be_passed(at, item), is_null_outside):
             return True
         # A join that pads the item may put nulls in place of the rows: in these columns that changes nothing.
         return self._is_rejected_outside(reader.scope, is_null_outside)
 
     def _nulls_of_item(self, reader: ReadingItem, scope: Scope, is_null: _IsNull) -> _IsNull:
         """The nulls of a block as the columns of an item that reads it."""
-        names = [column.name.lower() for column in self._scopes.columns_of(reader.item) or ()]
-        known: dict[str, bool] = {}
+        known: dict[int, bool] = {}
 
         def is_null_outside(operand: Operand) -> bool:
-            name = operand.name.lower()
-            if operand.leaf is not reader.item or names.count(name) != 1:
+            if operand.leaf is not reader.item:
                 return False
-            if name not in known:
-                known[name] = self._shows_null(scope, names.index(name), is_null)
-            return known[name]
+            position = self._scopes.position_of(reader.item, operand.name)
+            if position is not None and position not in known:
+                known[position] = self._shows_null(scope, position, is_null)
+            return position is not None and known[position]
 
         return is_null_outside
 

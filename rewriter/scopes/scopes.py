@@ -10,13 +10,15 @@ from functools import cached_property
 from sqlglot import exp
 
 from rewriter.catalog.table_facts import Catalog
-from rewriter.scopes.blocks import OUTPUTS_MAX, Block, Operand, Scope, block_of
+from rewriter.scopes.blocks import OUTPUTS_MAX, Block, ColumnOrigin, Operand, Scope, block_of, own_parts
 from rewriter.scopes.join_tree import Leaf, holds_only, table_name
+from rewriter.scopes.kept_keys import KeptKeys
+from rewriter.scopes.steps import Steps
 from rewriter.sql.deterministic_functions import BARE_FUNCTIONS
 from rewriter.sql.inline_tables import inline_columns
 from rewriter.sql.statement import Statement, is_plain_name
 from rewriter.vocabulary.identifiers import Column, TableName
-from rewriter.vocabulary.skip_reason import SkipReason
+from rewriter.vocabulary.skip_reason import Refusal, SkipReason
 
 # Derived tables inside one another. The limit bounds the recursion.
 _NESTING_MAX = 30
@@ -60,13 +62,36 @@ class _Cte:
 class Scopes:
     """The names of one statement, given what is known of the tables."""
 
-    def __init__(self, statement: Statement, catalog: Catalog, *, has_variables: bool = False) -> None:
+    def __init__(
+        self,
+        statement: Statement,
+        catalog: Catalog,
+        *,
+        has_variables: bool = False,
+        steps: Steps | None = None,
+    ) -> None:
         self.statement = statement
+        self.steps = steps or Steps()
         self.catalog = catalog
         self.has_variables = has_variables
         self._columns: dict[Leaf, tuple[Column, ...] | None] = {}
         self._outputs: dict[int, tuple[Output, ...] | None] = {}
         self._ctes_read: dict[int, dict[str, exp.Expr] | None] = {}
+        # For `rewriter.scopes.lineage`: the origins of queries' outputs, and the keys that SELECTs keep apart.
+        self.origins: dict[tuple[int, int], tuple[ColumnOrigin, ...]] = {}
+        self.kept_keys: dict[int, KeptKeys] = {}
+        # For `rewriter.semijoins.small_sides`: the texts of queries for key queries, or why they have none.
+        self.repeatable_texts: dict[int, str | Refusal] = {}
+        self.repeatable_parts: dict[int, str | Refusal] = {}
+        self._tables_of: dict[int, tuple[exp.Table, ...]] = {}
+        self._positions: dict[Leaf, dict[str, int | None]] = {}
+        self._own_parts: dict[int, tuple[list[exp.Column], list[exp.Select]]] = {}
+
+    def own_parts(self, tree: exp.Expr) -> tuple[list[exp.Column], list[exp.Select]]:
+        """The columns of a part of the statement itself, and the SELECTs nested directly in it."""
+        if id(tree) not in self._own_parts:
+            self._own_parts[id(tree)] = own_parts(tree)
+        return self._own_parts[id(tree)]
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
@@ -198,6 +223,16 @@ class Scopes:
             found |= {**behind, cte.name: cte.body}
         return found
 
+    def tables_of(self, query: exp.Expr) -> tuple[exp.Table, ...]:
+        """The tables that a query names, itself and in the CTEs that it reads."""
+        if id(query) not in self._tables_of:
+            ctes = self.ctes_read(query) or {}
+            parts = (query, *ctes.values())
+            named = (table for part in parts for table in part.find_all(exp.Table))
+            self._tables_of[id(query)] = tuple(table for table in named if table.db or table.name not in ctes)
+            self.steps.look_at(len(parts) + len(self._tables_of[id(query)]))
+        return self._tables_of[id(query)]
+
     def is_in_view(self, node: exp.Expr) -> bool:
         """True if a node belongs to the text of a view, whose conditions have the settings of the view's maker."""
         found: exp.Expr | None = node if self.statement.view_texts else None
@@ -217,6 +252,15 @@ class Scopes:
         if leaf not in self._columns:
             self._columns[leaf] = self._look_up_columns(leaf, nesting)
         return self._columns[leaf]
+
+    def position_of(self, leaf: Leaf, name: str) -> int | None:
+        """The position of a FROM item's column, by its name in any case; None if it has not exactly one."""
+        if leaf not in self._positions:
+            self._positions[leaf] = found = {}
+            for position, column in enumerate(self.columns_of(leaf) or ()):
+                lower = column.name.lower()
+                found[lower] = None if lower in found else position
+        return self._positions[leaf].get(name.lower())
 
     def _look_up_columns(self, leaf: Leaf, nesting: int) -> tuple[Column, ...] | None:
         if leaf.reference is not None and not self.is_cte_name(leaf):
@@ -263,6 +307,7 @@ class Scopes:
             if outputs is None or len(found) + len(outputs) > OUTPUTS_MAX:
                 return None
             found += outputs
+        self.steps.look_at(len(found))
         return tuple(found)
 
     def _projected(self, select: exp.Select, projection: exp.Expr, nesting: int) -> list[Output] | None:

@@ -30,6 +30,8 @@ _NAMELESS = "the derived table"
 
 # Items whose conditions are looked at for one cause: the first ones tell enough.
 _ITEMS_MAX = 10
+# Conditions on one of them.
+_CONDITIONS_MAX = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +68,7 @@ class BlockCauses:
     def _filters_above(self, join: Join, leaves: Sequence[Leaf]) -> Iterator[Conjunct]:
         """The conditions that read one of the items, and that every row of an outer join must pass."""
         for leaf in leaves[:_ITEMS_MAX]:
-            for at, conjunct in self._filters.reading(leaf):
+            for at, conjunct in self._filters.reading(leaf)[:_CONDITIONS_MAX]:
                 if at.stands_above(join) and at.side_of_join(join) in CONDITION_HOLDS[at.kind]:
                     yield conjunct
 
@@ -74,10 +76,11 @@ class BlockCauses:
         """The filters outside the block on columns that it shows of the items."""
         for reader in self._readers:
             names = [column.name.lower() for column in self._scopes.columns_of(reader.item) or ()]
-            for at, conjunct in self._filter_finder.filters_of(reader.scope).reading(reader.item):
+            filters = self._filter_finder.filters_of(reader.scope)
+            for at, conjunct in filters.reading(reader.item)[:_CONDITIONS_MAX]:
                 if _items_read(reader.scope, conjunct.tree, at) != {reader.item}:
                     continue  # it compares the item with another one
-                read = {column.name.lower() for column in own_parts(conjunct.tree)[0]}
+                read = {column.name.lower() for column in self._scopes.own_parts(conjunct.tree)[0]}
                 shown = (self._items_shown(position) for position, name in enumerate(names) if name in read)
                 if any(leaf in found for found in shown for leaf in leaves):
                     yield conjunct
@@ -97,11 +100,14 @@ class BlockCauses:
     def unfiltered(self, join: Join, leaf: Leaf, tables: Iterable[TableName]) -> str:
         """A filter on an item that its key query cannot use, and why; or the lack of one, and the tables' size."""
         name = leaf.alias or _NAMELESS
-        for at, conjunct in self._filters.reading(leaf):
+        for at, conjunct in self._filters.reading(leaf)[:_CONDITIONS_MAX]:
             cause = self._unused(conjunct, at, join, leaf)
             if cause is not None:
                 return f"the filter {self._cited(conjunct)} was not used: {cause}"
-        if any(_items_read(self._scope, condition, at) == {leaf} for at, condition in self._filters.unplaced):
+        if any(
+            _items_read(self._scope, condition, at) == {leaf}
+            for at, condition in self._filters.unplaced[:_CONDITIONS_MAX]
+        ):
             return f"the conditions on {name} were not used: their places in the text are not certain"
         outside = next(self._outside([leaf]), None)
         if outside is not None:
@@ -112,7 +118,7 @@ class BlockCauses:
 
     def _unused(self, conjunct: Conjunct, at: Join, join: Join, leaf: Leaf) -> str | None:
         """The reason why a condition that reads the item does not restrict it; None if it does."""
-        columns, queries = own_parts(conjunct.tree)
+        columns, queries = self._scopes.own_parts(conjunct.tree)
         name = leaf.alias or _NAMELESS
         if len(_items_read(self._scope, conjunct.tree, at)) > 1:
             is_or = isinstance(conjunct.tree, exp.Or)

@@ -12,10 +12,10 @@ from sqlglot import exp
 from rewriter.catalog.prunable import key_refusal
 from rewriter.catalog.table_facts import TableFacts, TableKind
 from rewriter.domains.literals import TIMES
-from rewriter.scopes.blocks import Operand, Scope, own_parts
+from rewriter.scopes.blocks import ColumnOrigin, Operand, Scope
 from rewriter.scopes.join_rules import CONDITION_HOLDS, PROBED, JoinKind
 from rewriter.scopes.join_tree import Join, Leaf, TableReference
-from rewriter.scopes.lineage import ColumnOrigin, origins
+from rewriter.scopes.lineage import origins
 from rewriter.scopes.outer_row import outer_join
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.causes import BlockCauses
@@ -320,15 +320,13 @@ class EqualityFinder:
         if not all(is_plain_name(column.name) for column in side.find_all(exp.Column)):
             # A name in ON is a column's. In the SELECT of a key query it may be a pattern for several.
             return None
-        for conjunct in self._filters.located(join):
-            if conjunct.tree is not term:
-                continue
-            for operand in operands_of(self._scopes.statement, conjunct):
-                if operand.tree is side and self._filters.is_repeatable(operand):
-                    text = operand.text(self._scopes.statement)
-                    tables = self._filters.tables_of(side)
-                    reads = frozenset(column.name.lower() for column in own_parts(side)[0])
-                    return _KeySide(leaf, text, text, None, reads, is_expression=True, tables=tables)
+        conjunct = self._filters.located_term(join, term)
+        for operand in operands_of(self._scopes.statement, conjunct) if conjunct is not None else ():
+            if operand.tree is side and self._filters.is_repeatable(operand):
+                text = operand.text(self._scopes.statement)
+                tables = self._filters.tables_of(side)
+                reads = frozenset(column.name.lower() for column in self._scopes.own_parts(side)[0])
+                return _KeySide(leaf, text, text, None, reads, is_expression=True, tables=tables)
         return None
 
 
@@ -374,11 +372,16 @@ def _may_be_padding(join: Join, fact: Operand, partner: ItemPartner, origin: Col
 def by_partner(matches: Iterable[KeyEquality]) -> dict[tuple[TableReference, Partner, int], list[KeyEquality]]:
     """The equalities of one fact with one partner, whose keys are pairs: one row of the partner has both.
 
-    A column with two equalities has the second one in a group of its own.
+    A column with two equalities has the second one in a group of its own, unless it says the same as one before.
     """
     found: dict[tuple[TableReference, Partner, int], list[KeyEquality]] = defaultdict(list)
     times: Counter[tuple[TableReference, Partner, str]] = Counter()
+    said: set[tuple[TableReference, Partner, str, str, bool]] = set()
     for match in matches:
+        same = (match.origin.reference, match.partner, match.column, match.key, match.null_safe)
+        if same in said:
+            continue
+        said.add(same)
         reference = match.origin.reference
         column = (reference, match.partner, match.column)
         found[reference, match.partner, times[column]].append(match)

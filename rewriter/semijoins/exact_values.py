@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from rewriter.domains.literals import is_key_type
 from rewriter.scopes.blocks import Operand, Scope
+from rewriter.scopes.join_tree import Leaf
 from rewriter.scopes.lineage import ColumnTypes, branches
 from rewriter.scopes.scopes import Scopes
 
@@ -40,17 +41,24 @@ class ExactValues:
     def __init__(self, scopes: Scopes, types: ColumnTypes) -> None:
         self._scopes = scopes
         self._types = types
+        self._found: dict[tuple[Leaf, str], bool] = {}
 
     def is_exact(self, operand: Operand, nesting: int = 0) -> bool:
         """True if the values of a column are exact, by its type or by what queries compute it from."""
+        column = operand.leaf, operand.name.lower()
+        if column not in self._found:
+            self._found[column] = self._look_up(operand, nesting)
+        return self._found[column]
+
+    def _look_up(self, operand: Operand, nesting: int) -> bool:
         type_name = self._types.of(operand)
         if type_name is not None:
             return is_key_type(type_name) or type_name.startswith(_ALSO_EXACT)
         query = self._scopes.query_of(operand.leaf)
-        names = [column.name.lower() for column in self._scopes.columns_of(operand.leaf) or ()]
-        if query is None or names.count(operand.name.lower()) != 1 or nesting > _NESTING_MAX:
+        position = self._scopes.position_of(operand.leaf, operand.name)
+        if query is None or position is None or nesting > _NESTING_MAX:
             return False
-        selects, position = branches(query), names.index(operand.name.lower())
+        selects = branches(query)
         return bool(selects) and all(self._is_exact_output(select, position, nesting) for select in selects)
 
     def _is_exact_output(self, select: exp.Select, position: int, nesting: int) -> bool:

@@ -11,8 +11,9 @@ from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.causes import BlockCauses
 from rewriter.semijoins.equalities import ItemPartner
 from rewriter.semijoins.outer_filters import OuterFilterFinder, OuterFilters
-from rewriter.semijoins.small_sides import SmallSide, TinySides, small_side_of_item
-from rewriter.semijoins.snowflake import snowflake_tables
+from rewriter.semijoins.partition_query import AskedLists
+from rewriter.semijoins.small_sides import SmallSide, TinySides
+from rewriter.semijoins.snowflake import Snowflakes
 from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import Refusal, SkipReason
 
@@ -44,24 +45,41 @@ class FilteredSide:
         return SmallSide(wrapped, is_filtered=True, tables=tables, rules=rules), outer.texts
 
 
-@dataclass(frozen=True, eq=False)
 class FilteredSides:
     """Finds the filters of the small sides in one statement."""
 
-    scopes: Scopes
-    filter_finder: OuterFilterFinder
-    tiny: TinySides
-    _rules_off: AbstractSet[Rule]
+    def __init__(
+        self,
+        scopes: Scopes,
+        filter_finder: OuterFilterFinder,
+        tiny: TinySides,
+        rules_off: AbstractSet[Rule],
+    ) -> None:
+        self.scopes = scopes
+        self.filter_finder = filter_finder
+        self.tiny = tiny
+        self._rules_off = rules_off
+        # For `rewriter.semijoins.partition_reducers`, which all blocks of the statement share.
+        self.asked_lists = AskedLists()
+        self._snowflakes = Snowflakes(scopes)
+        # With the facts themselves, so that they are kept and none comes to have the identity of others.
+        self._found: dict[tuple[ItemPartner, int], tuple[TableFacts, FilteredSide | Refusal]] = {}
 
     def side_of(self, partner: ItemPartner, fact: TableFacts) -> FilteredSide | Refusal:
         """The small side that an item is, or the reason why it is none. `fact` is the table to be narrowed."""
+        asked = partner, id(fact)
+        if asked not in self._found:
+            self._found[asked] = fact, self._look_up(partner, fact)
+        return self._found[asked][1]
+
+    def _look_up(self, partner: ItemPartner, fact: TableFacts) -> FilteredSide | Refusal:
         scopes, scope, join, leaf = self.scopes, partner.scope, partner.join, partner.leaf
-        small_side = small_side_of_item(scopes, leaf)
+        small_side = self._snowflakes.small_side_of(leaf)
         if isinstance(small_side, Refusal):
             return small_side
         own = self.filter_finder.filters_of(scope)
         filters = own.holding_for(join, leaf)
-        snowflake = snowflake_tables(scopes, own, join, leaf, fact) if self._is_on(Rule.SNOWFLAKE) else ()
+        snowflake = self._snowflakes.around(own, join, leaf, fact) if self._is_on(Rule.SNOWFLAKE) else ()
         outer = self.filter_finder.outer_filters(scope, join, leaf) if self._is_on(Rule.OUTER_FILTERS) else None
         if not (filters or small_side.is_filtered or snowflake or outer):
             if not self.tiny.are_tiny(small_side.tables):

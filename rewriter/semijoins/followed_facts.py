@@ -7,6 +7,7 @@ that narrowed s, and no row of it has a day that the calendar has not. So the da
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -80,15 +81,16 @@ class FactFollower:
 
     def __init__(self, scopes: Scopes, sides: FilteredSides) -> None:
         self._scopes = scopes
-        self._filtered = sides
-        self._found: dict[Scope, list[KeyEquality]] = {}
+        self.sides = sides
+        self._found: dict[Scope, dict[Leaf, list[KeyEquality]]] = {}
 
-    def sides(self, partner: ItemPartner, followed: frozenset[Leaf] = frozenset()) -> Iterator[FollowedSide]:
+    def followed(self, partner: ItemPartner, followed: frozenset[Leaf] = frozenset()) -> Iterator[FollowedSide]:
         """The small sides of a fact, which is the partner of another one, without facts that were followed."""
         followed |= {partner.leaf}
         if len(followed) > _FACTS_MAX:
             return
         for group in by_partner(self._equalities_of(partner)).values():
+            self._scopes.steps.take()
             for side in self._sides_of(partner.leaf, group, followed):
                 rules = frozenset({Rule.FOLLOWED_FACTS}).union(*(match.rules for match in group))
                 small_side = side.small_side.also_reading(match.tables for match in group)
@@ -96,14 +98,17 @@ class FactFollower:
 
     def _equalities_of(self, fact: ItemPartner) -> list[KeyEquality]:
         """The equalities that each row of the fact must satisfy to count."""
-        return [one for one in self.equalities_in(fact.scope) if one.origin.leaf is fact.leaf]
+        return self.equalities_in(fact.scope).get(fact.leaf, [])
 
-    def equalities_in(self, scope: Scope) -> list[KeyEquality]:
-        """The equalities of one block that reduce a scan."""
+    def equalities_in(self, scope: Scope) -> dict[Leaf, list[KeyEquality]]:
+        """The equalities of one block that reduce a scan, by the item that they are of."""
         if scope not in self._found:
-            finder = EqualityFinder(self._scopes, scope, self._filtered.filter_finder)
-            found = (one for join in scope.block.tree.joins for one in finder.matches(join))
-            self._found[scope] = [one for one in found if isinstance(one, KeyEquality)]
+            found: dict[Leaf, list[KeyEquality]] = defaultdict(list)
+            finder = EqualityFinder(self._scopes, scope, self.sides.filter_finder)
+            for one in (one for join in scope.block.tree.joins for one in finder.matches(join)):
+                if isinstance(one, KeyEquality):
+                    found[one.origin.leaf].append(one)
+            self._found[scope] = found
         return self._found[scope]
 
     def _sides_of(
@@ -126,11 +131,11 @@ class FactFollower:
     def _sides_by_item(
         self, fact: Leaf, partner: ItemPartner, group: Sequence[KeyEquality], followed: frozenset[Leaf]
     ) -> Iterator[FollowedSide]:
-        side = self._filtered.side_of(partner, group[0].origin.facts)
+        side = self.sides.side_of(partner, group[0].origin.facts)
         if isinstance(side, Refusal):
             if side.reason is not SkipReason.REDUCER_PARTITIONED:
                 return
-            for inner in self.sides(partner, followed):
+            for inner in self.followed(partner, followed):
                 found = inner.through(group, self._scopes)
                 if found is not None:
                     small_side, filters, matches = found

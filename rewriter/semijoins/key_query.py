@@ -20,8 +20,8 @@ from rewriter.domains.literals import (
     key_of_answer,
     literal,
 )
+from rewriter.sql.bounded_parser import tokenize
 from rewriter.sql.deterministic_functions import BARE_FUNCTIONS, SESSION_FUNCTIONS
-from rewriter.sql.statement import tokenize
 from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.skip_reason import SkipReason
 

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from rewriter.domains.consumers import METASTORES
 from rewriter.domains.widen import Consumer
+from rewriter.scopes.steps import PLAN_STEPS_MAX
 from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.rule import Rule
 
 _GIB = 1024**3
+
+# Characters that are inserted into one statement: room for a scan with the longest list of files to skip and the
+# longest predicate, or for some thirty with 1,000 keys. A driver with 1 GB planned 770,000 characters in 7 s on a
+# busy machine, and ran out of memory at 1,700,000.
+INSERTED_CHARS_MAX: Final = 1024 * 1024
+
+# Values and comparisons among them: ten scans with as many keys as may be. Spark took 0.13 ms and some KB of
+# memory for each, so that short numbers would fill its driver long before they were too many characters.
+INSERTED_VALUES_MAX: Final = 50_000
 
 
 @dataclass(frozen=True)
@@ -31,6 +42,12 @@ class RewriteLimits:
     predicate_chars_max: int = 128 * 1024
     # For the list of files to skip, which Spark's planner reads once and no metastore gets.
     file_hint_chars_max: int = 512 * 1024
+    # The same for all scans of a statement together, and the values and comparisons in them
+    # (`rewriter.predicates.inserted_total`).
+    inserted_chars_max: int = INSERTED_CHARS_MAX
+    inserted_values_max: int = INSERTED_VALUES_MAX
+    # Steps of one plan (`rewriter.scopes.steps`), beyond which the statement stays as it is.
+    plan_steps_max: int = PLAN_STEPS_MAX
     # True if there is a file index: without one, statements without a join need no plan.
     has_file_index: bool = False
     # True if the statement may read a table of many small files, whose scans are read in fewer splits also where

@@ -72,14 +72,6 @@ class FilteredItem:
         outputs = [f"{key} AS {REDUCED_KEY}", *(f"{text} AS {quoted(name)}" for name, text in named.items())]
         return f"(SELECT {', '.join(outputs)} FROM {source}) AS {quoted(self.alias)}"
 
-    def with_filters_of(self, other: FilteredItem) -> FilteredItem | None:
-        """One item with the filters of both, if all names mean the same in both."""
-        shown = dict(self.columns)
-        if self.alias != other.alias or any(shown.get(name, column) != column for name, column in other.columns):
-            return None
-        columns = tuple(dict.fromkeys(self.columns + other.columns))
-        return FilteredItem(self.alias, columns, tuple(dict.fromkeys(self.texts + other.texts)))
-
 
 # The items whose filters a row passes one after the other.
 FilterPath: TypeAlias = tuple[FilteredItem, ...]
@@ -166,6 +158,7 @@ class OuterFilterFinder:
         self._filters: dict[Scope, BlockFilters] = {}
         self.readers = Readers(scopes)
         self._paths: dict[int, list[tuple[_Restriction, ...]]] = {}
+        self._computed_outputs: dict[tuple[int, int], _Computed | None] = {}
 
     def filters_of(self, scope: Scope) -> BlockFilters:
         """The filters of one block."""
@@ -178,6 +171,7 @@ class OuterFilterFinder:
         if not condition_holds(scope.block.tree.joins[-1], join, small):
             return None
         found = self._paths_from(scope.block.select)
+        self._scopes.steps.look_at(sum(map(len, found)))
         paths = [_filter_path(path, small) for path in found]
         tables = frozenset[TableName]().union(*(restriction.tables for path in found for restriction in path))
         return OuterFilters(tuple(dict.fromkeys(paths)), tables) if paths and all(paths) else None
@@ -224,10 +218,9 @@ class OuterFilterFinder:
         if isinstance(operand, _Computed):
             # The block between computes it from a derived table, which no key query shows under its name.
             return None
-        names = [column.name.lower() for column in self._scopes.columns_of(reader.item) or ()]
-        if names.count(operand.name.lower()) != 1:
+        position = self._scopes.position_of(reader.item, operand.name)
+        if position is None:
             return None
-        position = names.index(operand.name.lower())
         if len(reader.selects) > 1 and self._types.of_output(reader.selects, position) is None:
             return None
         column = column_of_output(self._scopes, select, position)
@@ -240,6 +233,12 @@ class OuterFilterFinder:
 
     def _computed(self, select: exp.Select, position: int) -> _Computed | None:
         """An output that is computed from one FROM item, if a key query can compute it again for each row."""
+        asked = id(select), position
+        if asked not in self._computed_outputs:
+            self._computed_outputs[asked] = self._look_up_computed(select, position)
+        return self._computed_outputs[asked]
+
+    def _look_up_computed(self, select: exp.Select, position: int) -> _Computed | None:
         scope, outputs = self._scopes.scope_of(select), self._scopes.outputs_of(select) or ()
         shown = outputs[position].shows if scope is not None and position < len(outputs) else None
         output = shown.parent if isinstance(shown, exp.Expr) else None
@@ -298,12 +297,16 @@ def _puts_together(select: exp.Select) -> bool:
 
 def _filter_path(path: tuple[_Restriction, ...], small: Leaf) -> FilterPath:
     """A path in terms of a small side's columns, without the restrictions on other columns."""
-    items: list[FilteredItem] = []
+    items: list[tuple[str, dict[str, ShownColumn], dict[str, None]]] = []
     for restriction in path:
         if not restriction.reads_only(small):
             continue
         columns = {name: _shown(operand) for name, operand in sorted(restriction.columns.items())}
-        filtered = FilteredItem(restriction.alias, tuple(columns.items()), (restriction.text,))
-        both = items[-1].with_filters_of(filtered) if items else None
-        items[-1:] = [both] if both is not None else [*items[-1:], filtered]
-    return tuple(items)
+        alias, shown, texts = items[-1] if items else ("", {}, {})
+        if not items or alias != restriction.alias or any(shown.get(name, c) != c for name, c in columns.items()):
+            items.append((restriction.alias, columns, {restriction.text: None}))
+        else:
+            # One item with the filters of both, since all names mean the same in both.
+            shown |= columns
+            texts[restriction.text] = None
+    return tuple(FilteredItem(alias, tuple(shown.items()), tuple(texts)) for alias, shown, texts in items)

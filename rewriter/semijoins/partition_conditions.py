@@ -17,10 +17,10 @@ from sqlglot import exp
 from rewriter.catalog.prunable import fact_refusal
 from rewriter.catalog.table_facts import TableFacts, TableKind
 from rewriter.domains.literals import is_key_type
-from rewriter.scopes.blocks import Operand, Scope, own_parts
+from rewriter.scopes.blocks import ColumnOrigin, Operand, Scope
 from rewriter.scopes.join_rules import CONDITION_HOLDS
 from rewriter.scopes.join_tree import Join, Leaf, TableReference
-from rewriter.scopes.lineage import ColumnOrigin, origins
+from rewriter.scopes.lineage import origins
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.equalities import ItemPartner
 from rewriter.semijoins.side_filters import BlockFilters
@@ -33,6 +33,9 @@ from rewriter.semijoins.small_sides import (
 from rewriter.sql.conditions import Conjunct
 from rewriter.sql.statement import is_plain_name
 from rewriter.vocabulary.identifiers import Column, TableName
+
+# Steps in which a subquery of a condition is looked through.
+_STEPS_PER_QUERY = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +75,8 @@ class PartitionConditionFinder:
             yield from found
 
     def _of_conjunct(self, join: Join, conjunct: Conjunct) -> Iterator[PartitionCondition]:
-        columns, queries = own_parts(conjunct.tree)
+        columns, queries = self._scopes.own_parts(conjunct.tree)
+        self._scopes.steps.take(_STEPS_PER_QUERY * len(queries))
         named = [self._scope.resolve(column, join) for column in columns]
         outer = [columns_from_outside(self._scopes, query) for query in queries]
         if None in outer or not all(is_repeatable_correlated_subquery(self._scopes, query) for query in queries):
@@ -98,7 +102,7 @@ class PartitionConditionFinder:
             return
         filters, top = BlockFilters(self._scopes, inner), inner.block.tree.joins[-1]
         for conjunct in filters.located(top):
-            columns, queries = own_parts(conjunct.tree)
+            columns, queries = self._scopes.own_parts(conjunct.tree)
             own = [inner.resolve(column, top) for column in columns]
             outside = [column for column, operand in zip(columns, own, strict=True) if operand is None]
             leaves = {operand.leaf for operand in own if operand is not None}

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Final
 
 from rewriter.domains.keys import Keys
 from rewriter.domains.keyset import KeySet
@@ -17,7 +19,11 @@ from rewriter.domains.literals import literals
 from rewriter.domains.partition_matches import PartitionMatches, PartitionRow
 from rewriter.semijoins.key_query import KeyColumn, KeySetQuery, Row, key_set_query
 from rewriter.vocabulary.identifiers import TableName, quoted
-from rewriter.vocabulary.skip_reason import SkipReason
+from rewriter.vocabulary.skip_reason import Refusal, SkipReason
+
+# Partitions that are asked about in all queries of one plan, each of which holds their values: some seconds, and
+# tens of MB of text.
+PARTITIONS_ASKED_MAX: Final = 200_000
 
 
 @dataclass(frozen=True)
@@ -77,13 +83,16 @@ class PartitionList:
         >>> PartitionList("f", (("ds", "string"),), frozenset({("a",)})).source()
         "(VALUES ('a')) AS f(`ds`)"
         """
+        return self._item(f"VALUES {self._values}")
+
+    @cached_property
+    def _values(self) -> str:
         rows = sorted(self.values, key=lambda row: [(value is not None, value) for value in row])
         by_column = [
             [_typed(type_name, text) for text in literals(type_name, (row[index] for row in rows))]
             for index, (_, type_name) in enumerate(self.columns)
         ]
-        values = ", ".join(f"({', '.join(texts)})" for texts in zip(*by_column, strict=True))
-        return self._item(f"VALUES {values}")
+        return ", ".join(f"({', '.join(texts)})" for texts in zip(*by_column, strict=True))
 
     def outline(self) -> str:
         """The same for users, without the values."""
@@ -91,6 +100,16 @@ class PartitionList:
 
     def _item(self, rows: str) -> str:
         return f"({rows}) AS {self.alias}({', '.join(quoted(name) for name, _ in self.columns)})"
+
+
+@dataclass
+class AskedLists:
+    """The lists and the queries of one plan: statements may ask the same for hundreds of scans."""
+
+    # By all that they are made of.
+    lists: dict[tuple[object, ...], PartitionList | Refusal] = field(default_factory=dict)
+    queries: dict[tuple[object, ...], PartitionsQuery] = field(default_factory=dict)
+    values_left: int = field(default_factory=lambda: PARTITIONS_ASKED_MAX)
 
 
 def partitions_query(  # noqa: PLR0913 - the parts of a query

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from sqlglot import exp
@@ -23,7 +23,7 @@ from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.literal_filters import partition_cover
 from rewriter.semijoins.outer_filters import REDUCED_KEY
 from rewriter.semijoins.partition_conditions import PartitionCondition
-from rewriter.semijoins.partition_query import PartitionList, partitions_query
+from rewriter.semijoins.partition_query import PartitionList, PartitionsQuery, partitions_query
 from rewriter.semijoins.reducer import Reducer
 from rewriter.semijoins.small_sides import (
     SmallSide,
@@ -109,21 +109,41 @@ class PartitionReducerPlanner:
         return rule_off(rules & self._limits.rules_off) if rules & self._limits.rules_off else None
 
     def _listed(self, condition: PartitionCondition, named: Mapping[str, Column]) -> PartitionList | Refusal:
+        """The list that is asked about: one for all conditions that ask for the same part of it."""
         index = self._partitions.get(condition.reference.name)
         if index is None:
             return SkipReason.PARTITIONS_NOT_LISTED
+        columns = tuple((name, column.type_name) for name, column in named.items())
+        names = tuple(column.name for column in named.values())
+        alias, within = condition.fact.alias_text(self._scopes.statement), self._within(condition)
+        known, asked = self._sides.asked_lists, (condition.reference.name, names, columns, alias, within)
+        if asked not in known.lists:
+            empty = PartitionList(alias, columns, frozenset())
+            known.lists[asked] = self._look_up(index, condition, names, empty, within)
+        return known.lists[asked]
+
+    def _look_up(
+        self,
+        index: PartitionIndex,
+        condition: PartitionCondition,
+        names: Sequence[str],
+        empty: PartitionList,
+        within: Cover,
+    ) -> PartitionList | Refusal:
         try:
-            names = [column.name for column in named.values()]
-            values = index.values(names, as_filter(self._within(condition)))
+            values = index.values(names, as_filter(within))
         except NotIndexableError:
             return SkipReason.PARTITIONS_NOT_LISTED
         if not values:
             return SkipReason.NOTHING_TO_SKIP
         if len(values) > self._limits.partition_list_max:
             return SkipReason.TOO_MANY_PARTITIONS.because(f"{len(values):,} partitions of {condition.fact.alias}")
-        columns = tuple((name, column.type_name) for name, column in named.items())
-        alias = condition.fact.alias_text(self._scopes.statement)
-        return PartitionList(alias, columns, frozenset(values))
+        self._sides.asked_lists.values_left -= len(values)
+        if self._sides.asked_lists.values_left < 0:
+            return SkipReason.TOO_MANY_PARTITIONS.because(
+                "other scans of the statement ask about as many as may be"
+            )
+        return replace(empty, values=frozenset(values))
 
     def _asking(
         self, listed: PartitionList, conditions: Sequence[PartitionCondition], side: FilteredSide | None
@@ -156,21 +176,34 @@ class PartitionReducerPlanner:
         listed: PartitionList,
         asking: _Asking,
     ) -> Reducer:
-        tables = asking.small_side.tables | _tables_of_subqueries(conditions)
-        query = partitions_query(
-            listed,
-            source=asking.source,
-            outline=asking.outline,
-            keys=asking.keys,
-            filters=asking.filters,
-            tables=changing_tables(self._scopes.catalog, tables),
-            may_be_padding=any(condition.may_be_padding for condition in conditions),
-            may_fail=any(map(_has_scalar_subquery, (query for one in conditions for query in one.queries))),
-        )
+        query = self._query(conditions, listed, asking)
         session = {Rule.SESSION_FUNCTIONS} if query.assumes else set()
         rules = asking.small_side.rules.union(session, *(self._rules(join, condition) for condition in conditions))
         shown = " AND ".join(condition.text for condition in conditions)
         return Reducer(tuple(column.name for column in named.values()), shown, query, rules=rules)
+
+    def _query(
+        self, conditions: Sequence[PartitionCondition], listed: PartitionList, asking: _Asking
+    ) -> PartitionsQuery:
+        """The query, whose text holds the list: one for all conditions that are asked alike."""
+        tables = asking.small_side.tables | _tables_of_subqueries(conditions)
+        may_be_padding = any(condition.may_be_padding for condition in conditions)
+        may_fail = any(map(_has_scalar_subquery, (query for one in conditions for query in one.queries)))
+        words = asking.source, tuple(asking.keys), tuple(asking.filters)
+        asked = (*words, tables, may_be_padding, may_fail)
+        known = self._sides.asked_lists.queries
+        if asked not in known:
+            known[asked] = partitions_query(
+                listed,
+                source=asking.source,
+                outline=asking.outline,
+                keys=asking.keys,
+                filters=asking.filters,
+                tables=changing_tables(self._scopes.catalog, tables),
+                may_be_padding=may_be_padding,
+                may_fail=may_fail,
+            )
+        return known[asked]
 
     def _rules(self, join: Join, condition: PartitionCondition) -> frozenset[Rule]:
         subquery = Rule.EXISTS if condition.is_in_exists else Rule.SCALAR_SUBQUERY if condition.queries else None

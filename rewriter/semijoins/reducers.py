@@ -23,7 +23,6 @@ from rewriter.semijoins.equalities import (
     RefusedEquality,
     by_partner,
 )
-from rewriter.semijoins.filtered_sides import FilteredSides
 from rewriter.semijoins.followed_facts import FactFollower
 from rewriter.semijoins.key_query import key_set_query
 from rewriter.semijoins.limits import RewriteLimits
@@ -42,6 +41,10 @@ from rewriter.semijoins.small_sides import (
 from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import CausedRefusal, Refusal, SkipReason
 
+# Steps in which a key query is written, with the queries in its place; and characters of it that take one more.
+_STEPS_PER_QUERY = 10
+_CHARS_PER_STEP = 20
+
 
 class BlockPlanner:
     """Finds the scans that equalities of one block reduce. All tables of the statement are in the catalog."""
@@ -49,16 +52,16 @@ class BlockPlanner:
     def __init__(
         self,
         scopes: Scopes,
-        sides: FilteredSides,
+        follower: FactFollower,
         scope: Scope,
         limits: RewriteLimits,
         partitions: PartitionIndexes,
     ) -> None:
         self._scopes = scopes
-        self._sides = sides
+        self._sides = sides = follower.sides
         self._scope = scope
         self._limits = limits
-        self._follower = FactFollower(scopes, sides)
+        self._follower = follower
         self._lists = PartitionReducerPlanner(scopes, sides, scope, limits, partitions)
 
     def findings(self) -> Iterator[Finding]:
@@ -153,7 +156,7 @@ class BlockPlanner:
 
     def _followed(self, partner: ItemPartner, matches: Sequence[KeyEquality]) -> Iterator[Reducer | Refusal]:
         """The reducers by the small sides of a partner that is a fact itself."""
-        for side in self._follower.sides(partner, frozenset({matches[0].origin.leaf})):
+        for side in self._follower.followed(partner, frozenset({matches[0].origin.leaf})):
             found = side.through(matches, self._scopes)
             if found is not None:
                 small_side, filters, known = found
@@ -194,6 +197,8 @@ class BlockPlanner:
         return self._too_large(small_side, matches) or self._reducer(small_side, filters, matches)
 
     def _too_large(self, small_side: SmallSide, matches: Sequence[KeyEquality]) -> Refusal | None:
+        # The next thing is the text of a key query, which repeats what it reads.
+        self._scopes.steps.take(_STEPS_PER_QUERY + len(small_side.sql) // _CHARS_PER_STEP)
         catalog, fact = self._scopes.catalog, matches[0].origin.facts
         if known_bytes(catalog, small_side.tables) > self._limits.small_side_bytes_max:
             return too_large(catalog, small_side.tables)
@@ -250,15 +255,14 @@ def _by_partner_and_table(
 
     Conditions with subqueries that no equality reads have no partner, and count together.
     """
-    queries = {match.partner for match in matches if isinstance(match.partner, QueryPartner)}
+    queries = dict.fromkeys(match.partner for match in matches if isinstance(match.partner, QueryPartner))
+    partners: dict[int, QueryPartner] = {}
+    for query in queries:
+        for select in query.query.find_all(exp.Select):
+            partners.setdefault(id(select), query)
     found: dict[tuple[TableReference, Partner | None], list[PartitionCondition]] = defaultdict(list)
     for condition in conditions:
-        partner = condition.partner or _query_partner(condition, queries)
+        of_queries = (partners[id(select)] for select in condition.queries if id(select) in partners)
+        partner = condition.partner or next(of_queries, None)
         found[condition.reference, partner].append(condition)
     return found
-
-
-def _query_partner(condition: PartitionCondition, partners: Iterable[QueryPartner]) -> QueryPartner | None:
-    read = {id(select) for select in condition.queries}
-    found = (p for p in partners if any(id(node) in read for node in p.query.find_all(exp.Select)))
-    return next(found, None)

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from sqlglot import exp
 
-from rewriter.scopes.blocks import Operand, Scope, own_parts
+from rewriter.scopes.blocks import Operand, Scope
 from rewriter.scopes.join_rules import CONDITION_HOLDS, NEVER_PADS
 from rewriter.scopes.join_tree import Join, Leaf, must_be_passed
 from rewriter.scopes.lineage import ColumnTypes
@@ -51,6 +51,11 @@ class BlockFilters:
         self._statement = scopes.statement
         self._scope = scope
         self._located: dict[Join, tuple[Conjunct, ...]] = {}
+        self._located_terms: dict[Join, dict[int, Conjunct]] = {}
+        # The only item that a term reads, by the term and the join at which it stands.
+        self._only_readers: dict[tuple[int, Join], Leaf | None] = {}
+        # What each branch of a disjunction says of each item, by the disjunction.
+        self._branches: dict[int, list[dict[Leaf, list[str]]]] = {}
         # A view's conditions have the settings of its maker, and a key query those of the client's session.
         is_in_view = scopes.is_in_view(scope.block.select)
         self._settled = SettledExpressions(ColumnTypes(scopes)) if is_in_view else None
@@ -59,8 +64,17 @@ class BlockFilters:
         """The conjuncts of a join's condition with their places; none where the places are not certain."""
         if join not in self._located:
             condition = join.condition
-            self._located[join] = () if condition is None else located(self._statement, condition)
+            found = () if condition is None else located(self._statement, condition)
+            # Each has been parsed once more.
+            self._scopes.steps.take(sum(conjunct.last - conjunct.first + 1 for conjunct in found))
+            self._located[join] = found
         return self._located[join]
+
+    def located_term(self, join: Join, term: exp.Expr) -> Conjunct | None:
+        """One conjunct of a join's condition with its place; None where that is not certain."""
+        if join not in self._located_terms:
+            self._located_terms[join] = {id(conjunct.tree): conjunct for conjunct in self.located(join)}
+        return self._located_terms[join].get(id(term))
 
     def is_repeatable(self, conjunct: Conjunct) -> bool:
         """True if a conjunct means the same in a key query, by its words and under the session's settings."""
@@ -74,7 +88,13 @@ class BlockFilters:
 
     def only_reader(self, term: exp.Expr, join: Join) -> Leaf | None:
         """The one FROM item whose columns the term reads, if it reads only that item and closed subqueries."""
-        _, queries = own_parts(term)
+        asked = id(term), join
+        if asked not in self._only_readers:
+            self._only_readers[asked] = self._look_up_only_reader(term, join)
+        return self._only_readers[asked]
+
+    def _look_up_only_reader(self, term: exp.Expr, join: Join) -> Leaf | None:
+        _, queries = self._scopes.own_parts(term)
         if not all(is_repeatable_subquery(self._scopes, query) for query in queries):
             return None
         leaves = set(self._readers(term, join))
@@ -82,7 +102,7 @@ class BlockFilters:
 
     def tables_of(self, term: exp.Expr) -> frozenset[TableName]:
         """The tables that closed subqueries in a term read."""
-        _, queries = own_parts(term)
+        _, queries = self._scopes.own_parts(term)
         return frozenset[TableName]().union(*(tables_read(self._scopes, query) for query in queries))
 
     def reading(self, leaf: Leaf) -> Sequence[tuple[Join, Conjunct]]:
@@ -108,6 +128,7 @@ class BlockFilters:
     def holding_for(self, join: Join, leaf: Leaf) -> tuple[SideFilter, ...]:
         """The filters that every partner of the item at `join` has satisfied."""
         found = self._by_leaf.get(leaf, ())
+        self._scopes.steps.look_at(len(found))
         return tuple(filter_ for filter_ in found if condition_holds(filter_.at, join, leaf))
 
     def holding_for_rows(self, leaf: Leaf) -> Iterator[SideFilter]:
@@ -117,11 +138,20 @@ class BlockFilters:
                 yield filter_
 
     def passed_by_rows(self, leaf: Leaf) -> Iterator[tuple[exp.Expr, Join]]:
-        """The terms, whatever they read, that a row of the item must pass to reach the block's result."""
+        """The terms that read the item, and maybe more, that its rows must pass to reach the block's result."""
+        found = self._terms.get(leaf, ())
+        self._scopes.steps.look_at(len(found))
+        return ((term, join) for term, join in found if must_be_passed(join, leaf))
+
+    @cached_property
+    def _terms(self) -> dict[Leaf, list[tuple[exp.Expr, Join]]]:
+        found = defaultdict(list)
         for join in self._scope.block.tree.joins:
-            if must_be_passed(join, leaf):
-                for term in conjuncts(join.condition):
-                    yield term, join
+            for term in conjuncts(join.condition):
+                for leaf in dict.fromkeys(self._readers(term, join)):
+                    if leaf is not None:
+                        found[leaf].append((term, join))
+        return found
 
     def holding_through_equalities(
         self, leaf: Leaf
@@ -133,24 +163,20 @@ class BlockFilters:
         """
         for (at, other), pairs in self._compared.get(leaf, {}).items():
             if must_be_passed(at, leaf):
+                self._scopes.steps.look_at(len(self._by_leaf.get(other, ())))
                 for filter_ in self._by_leaf.get(other, ()):
                     if condition_holds(filter_.at, at, other):
                         yield filter_, other, tuple(pairs)
 
-    def neighbours(self, join: Join, leaf: Leaf, known: Leaf) -> Iterator[tuple[Leaf, str]]:
-        """The items that `known` is compared with by an equality that every partner of `leaf` has satisfied."""
-        for at, other, text in self._equalities.get(known, ()):
-            if at.side_of(leaf) is not None and condition_holds(at, join, leaf):
-                yield other, text
+    def neighbours(self, leaf: Leaf) -> Sequence[tuple[Join, Leaf, str]]:
+        """The items that an item is compared with by an equality, each with the join and the equality's text."""
+        return self._equalities.get(leaf, ())
 
     def joined_with(self, join: Join, leaf: Leaf, other: Leaf) -> tuple[SideFilter, ...]:
         """The filters on another item that hold in every row in which a partner of `leaf` stands at `join`."""
         found = self._by_leaf.get(other, ())
-        return tuple(
-            filter_
-            for filter_ in found
-            if filter_.at.side_of(leaf) is not None and condition_holds(filter_.at, join, leaf)
-        )
+        self._scopes.steps.look_at(len(found))
+        return tuple(filter_ for filter_ in found if is_passed_with(filter_.at, join, leaf))
 
     @cached_property
     def _compared(self) -> dict[Leaf, dict[tuple[Join, Leaf], list[EqualColumns]]]:
@@ -212,7 +238,7 @@ class BlockFilters:
         return found
 
     def _readers(self, term: exp.Expr, join: Join) -> Iterator[Leaf | None]:
-        columns, _ = own_parts(term)
+        columns, _ = self._scopes.own_parts(term)
         for column in columns:
             operand = self._scope.resolve(column, join)
             yield operand.leaf if operand is not None else None
@@ -238,17 +264,29 @@ class BlockFilters:
 
         `(r.y = 1 AND t.q > 5) OR r.y = 2` implies `r.y = 1 OR r.y = 2`.
         """
-        branches = []
+        if id(disjunction.tree) not in self._branches:
+            self._branches[id(disjunction.tree)] = list(self._branches_of(disjunction, join))
+        branches = self._branches[id(disjunction.tree)]
+        self._scopes.steps.look_at(len(branches))
+        if not all(leaf in branch for branch in branches):
+            return None
+        of_leaf = (" AND ".join(f"({text})" for text in branch[leaf]) for branch in branches)
+        return " OR ".join(f"({branch})" for branch in of_leaf) or None
+
+    def _branches_of(self, disjunction: Conjunct, join: Join) -> Iterator[dict[Leaf, list[str]]]:
+        """The conditions on single items in each branch of a disjunction."""
         for terms in alternatives(self._statement, disjunction):
-            own = [
-                term.text(self._statement)
-                for term in terms
-                if self.only_reader(term.tree, join) is leaf and self.is_repeatable(term)
-            ]
-            if not own:
-                return None
-            branches.append(" AND ".join(f"({text})" for text in own))
-        return " OR ".join(f"({branch})" for branch in branches) or None
+            found = defaultdict(list)
+            for term in terms:
+                leaf = self.only_reader(term.tree, join)
+                if leaf is not None and self.is_repeatable(term):
+                    found[leaf].append(term.text(self._statement))
+            yield found
+
+
+def is_passed_with(at: Join, join: Join, leaf: Leaf) -> bool:
+    """True if the condition of `at` holds in every row in which a partner of the item stands at `join`."""
+    return at.side_of(leaf) is not None and condition_holds(at, join, leaf)
 
 
 def condition_holds(at: Join, join: Join, leaf: Leaf) -> bool:

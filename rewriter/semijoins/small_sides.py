@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -156,7 +157,7 @@ def view_refusal(view: Scopes) -> Refusal | None:
 
 def tables_read(scopes: Scopes, query: exp.Expr) -> frozenset[TableName]:
     """The tables and views that a query reads, and all that those views read."""
-    return with_underlying_tables(scopes.catalog, map(table_name, _tables_of(scopes, query)))
+    return with_underlying_tables(scopes.catalog, map(table_name, scopes.tables_of(query)))
 
 
 def with_underlying_tables(catalog: Catalog, names: Iterable[TableName]) -> frozenset[TableName]:
@@ -209,9 +210,10 @@ def is_filtered(scopes: Scopes, query: exp.Expr) -> bool:
     A query without a table holds no more than the statement says: `SELECT 'a' AS k UNION ALL SELECT 'b'`.
     """
     parts = (query, *(scopes.ctes_read(query) or {}).values())
+    scopes.steps.look_at(len(parts))
     if any(part.find(exp.Where, exp.Having, exp.AggFunc, exp.Limit) is not None for part in parts):
         return True
-    tables = [scopes.catalog.get(table_name(table)) for table in _tables_of(scopes, query)]
+    tables = [scopes.catalog.get(table_name(table)) for table in scopes.tables_of(query)]
     return not tables or any(map(_is_filtered_view, tables))
 
 
@@ -247,7 +249,7 @@ def columns_from_outside(scopes: Scopes, query: exp.Expr) -> list[exp.Column] | 
     found: list[exp.Column] = []
     for select in query.find_all(exp.Select):
         scope = scopes.scope_of(select)
-        columns, _ = own_parts(select)
+        columns, _ = scopes.own_parts(select)
         if not columns:
             continue
         if scope is None:
@@ -279,6 +281,13 @@ def is_within(node: exp.Expr, query: exp.Expr) -> bool:
     while found is not None and found is not query:
         found = found.parent
     return found is query
+
+
+def _is_within_any(node: exp.Expr | None, queries: AbstractSet[int]) -> bool:
+    """True if a node is one of some queries, by their identities, or a part of one."""
+    while node is not None and id(node) not in queries:
+        node = node.parent
+    return node is not None
 
 
 def _is_closed(scopes: Scopes, query: exp.Expr) -> bool:
@@ -314,32 +323,27 @@ def _small_side_of_query(scopes: Scopes, leaf: Leaf, query: exp.Expr) -> SmallSi
 
 def rules_of_tables(scopes: Scopes, query: exp.Expr) -> frozenset[Rule]:
     """The rules that reading the tables of a small side takes."""
-    tables = [scopes.catalog.get(table_name(table)) for table in _tables_of(scopes, query)]
+    tables = [scopes.catalog.get(table_name(table)) for table in scopes.tables_of(query)]
     views = any(facts is not None and facts.behind is not None for facts in tables)
     partitioned = any(facts is not None and facts.partition_columns for facts in tables)
     found = ((Rule.VIEWS, views), (Rule.LATEST_PARTITION, partitioned))
     return frozenset(rule for rule, is_taken in found if is_taken)
 
 
-def _tables_of(scopes: Scopes, query: exp.Expr) -> Iterator[exp.Table]:
-    """The tables that a query names, itself and in the CTEs that it reads."""
-    ctes = scopes.ctes_read(query) or {}
-    for part in (query, *ctes.values()):
-        yield from (table for table in part.find_all(exp.Table) if table.db or table.name not in ctes)
-
-
 def _repeatable_text(scopes: Scopes, query: exp.Expr) -> str | Refusal:
-    """The query as the client wrote it, behind the CTEs that it reads."""
+    """The query as the client wrote it, behind the CTEs that it reads; found once for all that read it."""
+    if id(query) not in scopes.repeatable_texts:
+        scopes.repeatable_texts[id(query)] = _look_up_repeatable_text(scopes, query)
+    return scopes.repeatable_texts[id(query)]
+
+
+def _look_up_repeatable_text(scopes: Scopes, query: exp.Expr) -> str | Refusal:
     ctes = scopes.ctes_read(query)
     if ctes is None:
         return _uncertain(_UNCERTAIN_QUERY)
-    parts = (query, *ctes.values())
-    outside = {
-        name: body
-        for name, body in ctes.items()
-        if not any(body is not part and is_within(body, part) for part in parts)
-    }
-    texts = [_repeatable_part(scopes, part, ctes) for part in (*outside.values(), query)]
+    parts = {id(part) for part in (query, *ctes.values())}
+    outside = {name: body for name, body in ctes.items() if not _is_within_any(body.parent, parts)}
+    texts = [_repeatable_part(scopes, part) for part in (*outside.values(), query)]
     refusals = [text for text in texts if isinstance(text, Refusal)]
     if refusals or not outside:
         return refusals[0] if refusals else texts[0]
@@ -347,18 +351,28 @@ def _repeatable_text(scopes: Scopes, query: exp.Expr) -> str | Refusal:
     return f"WITH {named} {f'({texts[-1]})' if query.args.get('with_') else texts[-1]}"
 
 
-def _repeatable_part(scopes: Scopes, query: exp.Expr, ctes: Collection[str]) -> str | Refusal:
+def _repeatable_part(scopes: Scopes, query: exp.Expr) -> str | Refusal:
+    """The text of a query or of a CTE, found once for all that read it."""
+    if id(query) not in scopes.repeatable_parts:
+        scopes.repeatable_parts[id(query)] = _look_up_repeatable_part(scopes, query)
+    scopes.steps.take()
+    return scopes.repeatable_parts[id(query)]
+
+
+def _look_up_repeatable_part(scopes: Scopes, query: exp.Expr) -> str | Refusal:
     # In a key query, a column of an outer query may be a session variable of that name.
     if next(outer_selects(query), None) is not None:
         outside = _refusal_of_columns_from_outside(scopes, query)
         if outside is not None:
             return outside
-    refusal = _tables_refusal(scopes, query, ctes)
+    refusal = _tables_refusal(scopes, query, scopes.ctes_read(query) or {})
     if refusal is not None:
         return refusal
     located = located_query(scopes.statement, query)
     if located is None:
         return _uncertain("its place in the text is not certain")
+    # It has been parsed once more.
+    scopes.steps.take(len(located.tokens))
     uncertain = uncertain_choice(scopes, query) or uncertain_word_of_query(located, scopes.bare_functions)
     return _uncertain(uncertain) if uncertain is not None else located.text
 
@@ -393,7 +407,7 @@ def _reads_partition_columns_alone(scopes: Scopes, query: exp.Expr) -> bool:
     scope = scopes.scope_of(query) if isinstance(query, exp.Select) else None
     if scope is None or query.args.get("having"):
         return False
-    columns, selects = own_parts(query)
+    columns, selects = scopes.own_parts(query)
     operands = [scope.resolve(column, scope.block.tree.joins[-1]) for column in columns]
     is_grouped = bool(query.args.get("group") or query.args.get("distinct"))
     shows = (exp.Max, exp.Min, exp.Column) if is_grouped else (exp.Max, exp.Min)

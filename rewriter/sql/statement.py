@@ -11,13 +11,11 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 
 from sqlglot import Token, TokenType, exp
-from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 
+from rewriter.sql.bounded_parser import ReadAgainError, parsed, tokenize
 from rewriter.sql.classify import QUERY_FIRST_WORDS, depends_on_quoting, first_word, may_be_rewritten
 from rewriter.vocabulary.skip_reason import SkipReason
-
-_SPARK = Spark()
 
 _READING_WORDS = frozenset({"select", "with", "from", "values"})
 _WRITING = (exp.DDL, exp.DML, exp.Command)
@@ -194,11 +192,6 @@ def parse_view(text: str) -> Statement | None:
     return found if isinstance(found, Statement) and isinstance(found.tree, exp.Query) else None
 
 
-def tokenize(text: str) -> list[Token]:
-    """The tokens of the text. Raises SqlglotError."""
-    return _SPARK.tokenize(text)
-
-
 def parse_tree(text: str) -> exp.Expr | None:
     """The tree of a text that holds one statement; None for any other."""
     found = parse_any(text)
@@ -222,6 +215,8 @@ def _parse(text: str) -> Statement | SkipReason:
         if _holds_unusual_words(tokens):
             return SkipReason.UNUSUAL_TEXT
         trees = _trees(tokens, text)
+    except ReadAgainError:
+        return SkipReason.TOO_INTRICATE
     except _UNPARSED:
         return SkipReason.DOES_NOT_PARSE
     if len(trees) != 1:
@@ -235,7 +230,7 @@ def _parse(text: str) -> Statement | SkipReason:
 def _trees(tokens: list[Token], text: str) -> list[exp.Expr | None]:
     """Parse the tokens of a text. Raises what sqlglot raises (`_UNPARSED`)."""
     start, stop = _format_of_directory(tokens)
-    return _SPARK.parser().parse(tokens[:start] + tokens[stop:], text)
+    return parsed(tokens[:start] + tokens[stop:], text)
 
 
 def _format_of_directory(tokens: Sequence[Token]) -> tuple[int, int]:

@@ -18,6 +18,7 @@ REMEDIES: Final[dict[SkipReason, str]] = {
     SkipReason.NO_JOIN_IN_TEXT: "a file index, if it filters a large table",
     SkipReason.DOES_NOT_PARSE: "simplify it; report it if Spark takes it",
     SkipReason.TOO_LARGE: "raise it, if a second of parsing is little for the statement",
+    SkipReason.TOO_INTRICATE: "write it shorter: fewer tables in one FROM, fewer repeated conditions",
     SkipReason.SEVERAL_STATEMENTS: "send them one by one",
     SkipReason.SUBSTITUTION: "write the value",
     SkipReason.UNUSUAL_TEXT: "write it the usual way",
@@ -96,5 +97,6 @@ REMEDIES: Final[dict[SkipReason, str]] = {
     SkipReason.NO_FILE_INDEX: "look whether the user may read the index",
     SkipReason.NOTHING_TO_SKIP: "lay the table out so that files differ: layouts.md",
     SkipReason.METASTORE_FILTER: "nothing",
+    SkipReason.INSERTED_TOO_MUCH: "filter the small side, so that there are fewer keys",
     SkipReason.PREDICATE_TOO_LARGE: "raise it",
 }

@@ -23,6 +23,7 @@ class SkipReason(Enum):
     NO_JOIN_IN_TEXT = "The statement has no join and no subquery."
     DOES_NOT_PARSE = "The statement could not be parsed as Spark SQL, so it is forwarded as it is."
     TOO_LARGE = "The statement is longer than rewrite.statement_chars_max."
+    TOO_INTRICATE = "To analyse the statement would take too many steps: it nests or repeats too much."
     SEVERAL_STATEMENTS = "The text holds more than one statement."
     SUBSTITUTION = "The text holds ${..}, which Spark substitutes before it parses."
     UNUSUAL_TEXT = (
@@ -150,6 +151,10 @@ class SkipReason(Enum):
     METASTORE_FILTER = (
         "A partition column of the statement's tables has a name, or a key has a value, that no filter of the Hive"
         " metastore can say, and what would be inserted could be sent to it."
+    )
+    INSERTED_TOO_MUCH = (
+        "Conditions for all scans of the statement together would be more than Spark plans in seconds: those scans"
+        " are narrowed that save most for the length."
     )
     PREDICATE_TOO_LARGE = "The predicate is longer than rewrite.predicate_chars_max."
 

@@ -22,8 +22,9 @@ from switches import (
     bounds_of_any_type,
     conditions_without_not,
     days_are_ordered_as_texts,
-    every_condition_holds_in_a_snowflake,
+    every_equality_holds_in_a_snowflake,
     every_filter_drops_rows,
+    every_filter_holds_in_a_snowflake,
     every_name_is_defined_once,
     failed_key_query_found_no_keys,
     files_end_where_they_begin,
@@ -202,9 +203,12 @@ _STRENGTHENED = (
 )
 _LINEAGE = (
     Mutation("a key is not followed past LIMIT", becomes("rewriter.scopes.lineage._CHOOSING_CLAUSES", ())),
-    Mutation("a key must be a group key", answers("rewriter.scopes.lineage._is_grouped_by", answer=True)),
     Mutation(
-        "a key must be a window partition key", answers("rewriter.scopes.lineage._is_partitioned_by", answer=True)
+        "a key must be a group key", answers("rewriter.scopes.kept_keys.KeptKeys.is_grouped_by", answer=True)
+    ),
+    Mutation(
+        "a key must be a window partition key",
+        answers("rewriter.scopes.kept_keys.KeptKeys.is_partitioned_by", answer=True),
     ),
     Mutation("a CTE with several readers is not followed", any_reader_of_a_cte),
     Mutation("a CTE hides a table of its name", answers("rewriter.scopes.scopes.Scopes.is_cte", answer=False)),
@@ -259,11 +263,9 @@ _READERS = (
 _SNOWFLAKES = (
     Mutation(
         "an equality of a snowflake must hold for every partner",
-        every_condition_holds_in_a_snowflake("neighbours"),
+        every_equality_holds_in_a_snowflake,
     ),
-    Mutation(
-        "a filter of a snowflake must hold for every partner", every_condition_holds_in_a_snowflake("joined_with")
-    ),
+    Mutation("a filter of a snowflake must hold for every partner", every_filter_holds_in_a_snowflake),
 )
 _FOLLOWED = (
     Mutation("a fact is followed by its own equalities alone", any_fact_is_followed),

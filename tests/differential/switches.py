@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -25,10 +25,11 @@ from rewriter.predicates.predicate import Restriction, cover_sql
 from rewriter.scopes.blocks import Scope
 from rewriter.scopes.join_rules import CONDITION_HOLDS, NEVER_PADS, PROBED, JoinKind, Side
 from rewriter.scopes.join_tree import Join, Leaf
+from rewriter.scopes.kept_keys import KeptKeys
 from rewriter.scopes.outer_to_inner import _BlockJoins
 from rewriter.scopes.readers import Readers
 from rewriter.scopes.scopes import Scopes
-from rewriter.semijoins import literal_filters, reducers, side_filters, small_sides
+from rewriter.semijoins import literal_filters, reducers, side_filters, small_sides, snowflake
 from rewriter.semijoins.equalities import ItemPartner, KeyEquality
 from rewriter.semijoins.followed_facts import FactFollower
 from rewriter.semijoins.key_query import KeyColumn, key_set_query
@@ -156,7 +157,7 @@ def any_fact_is_followed(patch: pytest.MonkeyPatch) -> None:
     """The equalities of all facts of a block count as those of the one that is followed."""
 
     def unsound(follower: FactFollower, fact: ItemPartner) -> list[KeyEquality]:
-        return follower.equalities_in(fact.scope)
+        return [one for of_leaf in follower.equalities_in(fact.scope).values() for one in of_leaf]
 
     patch.setattr(FactFollower, "_equalities_of", unsound)
 
@@ -214,7 +215,7 @@ def nulls_wherever_padding_is_read(patch: pytest.MonkeyPatch) -> None:
 
     def unsound(joins: Any, *arguments: Any) -> bool:
         with pytest.MonkeyPatch.context() as within:
-            within.setattr("rewriter.scopes.lineage._keeps_keys", lambda *_: True)
+            within.setattr(KeptKeys, "has", lambda *_: True)
             within.setattr("rewriter.scopes.lineage._CHOOSING_CLAUSES", ())
             return sound(joins, *arguments)
 
@@ -283,10 +284,10 @@ def main_query_alone_is_repeatable(patch: pytest.MonkeyPatch) -> None:
     """The CTEs that a small side reads count as giving the same rows each time."""
     sound = small_sides._repeatable_part  # noqa: SLF001 - the rule that is switched off
 
-    def unsound(scopes: Scopes, query: exp.Expr, ctes: Collection[str]) -> str | Refusal:
+    def unsound(scopes: Scopes, query: exp.Expr) -> str | Refusal:
         located = repeatable.located_query(scopes.statement, query)
         is_cte = isinstance(query.parent, exp.CTE)
-        return located.text if is_cte and located is not None else sound(scopes, query, ctes)
+        return located.text if is_cte and located is not None else sound(scopes, query)
 
     patch.setattr(small_sides, "_repeatable_part", unsound)
 
@@ -358,21 +359,21 @@ def every_filter_drops_rows(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(BlockFilters, "holding_for_rows", lambda filters, leaf: filters._by_leaf.get(leaf, ()))  # noqa: SLF001
 
 
-def every_condition_holds_in_a_snowflake(*methods: str) -> Switch:
-    """The equalities, or the filters, of a snowflake count wherever they stand."""
+def every_equality_holds_in_a_snowflake(patch: pytest.MonkeyPatch) -> None:
+    """The equalities of a snowflake count wherever they stand."""
+    patch.setattr(snowflake, "is_passed_with", lambda at, _, leaf: at.side_of(leaf) is not None)
 
-    def apply(patch: pytest.MonkeyPatch) -> None:
-        for method in methods:
-            sound = getattr(BlockFilters, method)
 
-            def unsound(filters: Any, *arguments: Any, sound: Any = sound) -> Any:
-                with pytest.MonkeyPatch.context() as within:
-                    within.setattr(side_filters, "condition_holds", lambda *_: True)
-                    return tuple(sound(filters, *arguments))
+def every_filter_holds_in_a_snowflake(patch: pytest.MonkeyPatch) -> None:
+    """The filters of a snowflake count wherever they stand."""
+    sound = BlockFilters.joined_with
 
-            patch.setattr(BlockFilters, method, unsound)
+    def unsound(filters: BlockFilters, *arguments: Any) -> Any:
+        with pytest.MonkeyPatch.context() as within:
+            within.setattr(side_filters, "condition_holds", lambda *_: True)
+            return sound(filters, *arguments)
 
-    return apply
+    patch.setattr(BlockFilters, "joined_with", unsound)
 
 
 def statements_of_any_kind(patch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import os
 import socket
 import threading
 import time
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
@@ -44,8 +45,10 @@ DROP DATABASE IF EXISTS hostile CASCADE;
 CREATE DATABASE hostile;
 CREATE TABLE hostile.f (id INT, k INT, ds STRING) USING parquet PARTITIONED BY (ds);
 INSERT INTO hostile.f SELECT int(id), int(id % 7), concat('d', id % 20) FROM range(0, 2000);
-CREATE TABLE hostile.d USING parquet AS SELECT concat('d', id) AS ds, int(id % 4) AS g, int(id) AS k FROM range(0, 20);
-CREATE TABLE hostile.e USING parquet AS SELECT int(id) AS k, int(id % 2) AS g, concat('d', id) AS ds FROM range(0, 20)
+CREATE TABLE hostile.d USING parquet AS
+  SELECT concat('d', id) AS ds, int(id % 4) AS g, int(id) AS k FROM range(0, 20);
+CREATE TABLE hostile.e USING parquet AS
+  SELECT int(id) AS k, int(id % 2) AS g, concat('d', id) AS ds FROM range(0, 20)
 """
 # Statements of the others.
 ASKED: Final = (
@@ -68,7 +71,7 @@ ODD: Final = (
     "SELECT count(*) FROM f JOIN d ON f.ds = d.ds WHERE d.g = 1 AND assert_true(rand() < 0.5) IS NULL",
     "SELECT count(*) + 1 FROM f JOIN d ON f.ds = d.ds WHERE d.g = 1 AND assert_true(rand() < 0.5) IS NULL",
     "SELECT count(*) + 2 FROM f JOIN d ON f.ds = d.ds WHERE d.g = 1 AND assert_true(rand() < 0.5) IS NULL",
-    "SELECT raise_error('INTERNAL_ERROR_HIVE_METASTORE_PARTITION_FILTER') FROM f JOIN d ON f.ds = d.ds WHERE d.g = 1",
+    "SELECT raise_error('INTERNAL_ERROR_HIVE_METASTORE_PARTITION_FILTER') FROM f JOIN d ON f.ds = d.ds",
     "EXPLAIN REWRITE SELECT count(*) FROM f JOIN d ON f.ds = d.ds WHERE d.g = 1",
 )
 
@@ -99,7 +102,7 @@ def attacked(spark: ThriftServer, tmp_path_factory: pytest.TempPathFactory) -> I
 
 def ask_on(endpoint: Endpoint, name: str, expected: dict[str, list[Row]], until: float, seen: Seen) -> None:
     """Ask the same things again and again, in a session that is opened anew from time to time."""
-    chance = Random(name)
+    chance = Random(name)  # noqa: S311 - the same acts in each run
     while time.monotonic() < until:
         try:
             with closing(connect(endpoint, database="hostile", user=name)) as session:
@@ -122,7 +125,7 @@ def ask(session: hive.Connection, sql: str, expected: dict[str, list[Row]], seen
 
 def harm(endpoint: Endpoint, name: str, until: float, admin_url: str | None) -> None:
     """Do one hostile thing after the other."""
-    chance = Random(name)
+    chance = Random(name)  # noqa: S311 - the same acts in each run
     acts: list[Callable[[], None]] = [lambda: state(endpoint, name, chance)] * 4
     acts.append(lambda: say_nothing(endpoint, chance))
     if admin_url is not None:
@@ -165,8 +168,8 @@ def say_nothing(endpoint: Endpoint, chance: Random) -> None:
 
 def guess(admin_url: str) -> None:
     """Guess at another user's password."""
-    # other:x
-    asked = Request(f"{admin_url}/partitions?table=f", headers={"Authorization": "Basic b3RoZXI6eA=="})
+    login = b64encode(b"other 1:guessed").decode()
+    asked = Request(f"{admin_url}/partitions?table=f", headers={"Authorization": f"Basic {login}"})
     for _ in range(20):
         with suppress(HTTPError):
             urlopen(asked, timeout=5).close()
@@ -215,7 +218,6 @@ def test_hostile_users_change_no_answer_of_others_and_hold_nobody_up(
         for worst in (False, True):
             taken, before = (_taken(seen.latencies_s[sql], worst=worst) for seen in (proxied, directly))
             told = f"{sql}: {'worst' if worst else 'p95'} {taken:.2f} s, {before:.2f} s directly"
-            print(told)
             assert taken <= FACTOR_MAX * before + EXTRA_S, told
 
 

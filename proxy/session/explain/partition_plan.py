@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from itertools import islice
-from typing import Final, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 from sqlglot import exp
-from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 
 from proxy.operations.query import Query, QueryResult
@@ -27,8 +26,8 @@ from rewriter.partitions.filter_text import FilterError, filter_sql, read_filter
 from rewriter.partitions.filter_tree import And, PartitionFilter
 from rewriter.partitions.index import PartitionIndex
 from rewriter.partitions.value_encoding import NotIndexableError
+from rewriter.sql.bounded_parser import parsed_into
 
-_SPARK: Final = Spark()
 # A plan may have ten thousand scans, and a table a million partitions.
 _SCANS_SHOWN_MAX = 100
 _NAMES_SHOWN_MAX = 1_000
@@ -215,7 +214,7 @@ def _no_list(table: str, known: KnownPartitions) -> str:
 def _table_name(text: str) -> TableName | None:
     """The name of a table as SQL writes it; None for anything else."""
     try:
-        found = _SPARK.parser().parse_into(exp.Table, _SPARK.tokenize(text), text)[0]
+        found = parsed_into(exp.Table, text)
     except (SqlglotError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
     if not isinstance(found, exp.Table) or not all(isinstance(part, exp.Identifier) for part in found.parts):

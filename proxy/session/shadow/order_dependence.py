@@ -10,7 +10,7 @@ from typing import Final
 from sqlglot import Token, TokenType
 from sqlglot.errors import SqlglotError
 
-from rewriter.sql.statement import tokenize
+from rewriter.sql.bounded_parser import tokenize
 
 # The outermost LIMIT and OFFSET, with plain numbers: what may stand between the end of a query and its semicolons.
 _BOUNDS: Final = (

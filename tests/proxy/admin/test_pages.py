@@ -4,6 +4,7 @@ import doctest
 import re
 import time
 from collections.abc import AsyncIterator
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,11 @@ import msgspec
 import pytest
 from aiohttp.test_utils import TestClient
 from click.testing import CliRunner
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from support.admin_pages import PASSWORD, admin_port, busy_history
 from support.histories import history_in, left_alone, record
+from support.worst_texts import seconds
 
 from proxy.admin import formats, insertions, passwords
 from proxy.admin.drawings import join_graph, timeline
@@ -353,9 +357,29 @@ def test_the_examples_hold(module: object) -> None:
     assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]
 
 
-def test_texts_that_are_too_long_to_compare_are_shown_as_they_are() -> None:
-    long = "a " * 10_000
-    assert compared(long, long + "b") == ([(long, False)], [(long + "b", False)])
+@given(st.lists(st.tuples(st.sampled_from(["f", ",", " ", "a"]), st.booleans())))
+def test_insertions_are_marked_so_that_the_rest_is_the_original(words: list[tuple[str, bool]]) -> None:
+    original = "".join(word for word, is_inserted in words if not is_inserted)
+    rewritten = "".join(word for word, _ in words)
+    # Words that touch one another are one.
+    assume(not re.search(r"\w\w|  ", rewritten + "." + original))
+    own, inserted = compared(original, rewritten)
+    assert "".join(text for text, _ in inserted) == rewritten
+    assert "".join(text for text, is_own in inserted if not is_own) == original
+    assert not any(is_own for _, is_own in own)
+
+
+def test_texts_that_differ_otherwise_are_marked_between_their_ends() -> None:
+    assert compared("FROM f, g WHERE x", "FROM f, h WHERE x") == (
+        [("FROM f, ", False), ("g", True), (" WHERE x", False)],
+        [("FROM f, ", False), ("h", True), (" WHERE x", False)],
+    )
+
+
+def test_long_texts_of_equal_words_are_compared_at_once() -> None:
+    # To look for the longest equal part of a tenth of them took two minutes, in which the event loop waited.
+    for original in (",a" * 20_000, f"x{',a' * 20_000}y"):
+        assert seconds(partial(compared, original, f"z{',a,b' * 20_000}w")) < 5
 
 
 def test_a_statement_without_keys_has_no_graph_and_one_with_many_a_bounded_one() -> None:

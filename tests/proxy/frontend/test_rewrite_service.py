@@ -2,8 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
+from typing import Any
 
 import pytest
 from support.relay_dialogue import SESSION
@@ -20,6 +21,8 @@ from proxy.operations.key_check import ASK_FIRST, KeyTerms
 from proxy.operations.session_port import SessionOpening
 from proxy.statements.statement_class import StatementClass
 from proxy.upstream.dialer import Dialer
+from proxy.upstream.fair_threads import FairThreads
+from proxy.wire.hs2.calls import SessionHandle
 
 CHANGE, JOIN, SENT = "USE other", "SELECT 1 FROM a JOIN b ON a.k = b.k", "SELECT 2"
 CONNECTION = "connection 1"
@@ -35,13 +38,13 @@ CALLER = Caller(CONNECTION, ask)
 class Stage:
     """A desk with one session."""
 
-    def __init__(self, rewriter: Rewriter, pool: ThreadPoolExecutor) -> None:
+    def __init__(self, rewriter: Rewriter, threads: FairThreads) -> None:
         self.rewriter = rewriter
         self.handles = Elsewhere()
         self.sessions = SessionRegistry(lambda _: rewriter, self.handles)
         self.sessions.opened(SESSION, 9, SessionOpening())
         self.rewrite_service = RewriteService(
-            self.sessions, pool, asyncio.Semaphore(1), OwnSessions(Dialer(), time.monotonic)
+            self.sessions, threads, asyncio.Semaphore(1), OwnSessions(Dialer(), time.monotonic)
         )
 
     @property
@@ -53,14 +56,15 @@ class Stage:
 
 
 @pytest.fixture
-def pool() -> Iterator[ThreadPoolExecutor]:
-    with ThreadPoolExecutor(1) as running:
-        yield running
+def threads() -> Iterator[FairThreads]:
+    running = FairThreads.started(1)
+    yield running
+    running.shutdown()
 
 
 @pytest.fixture
-def stage(pool: ThreadPoolExecutor) -> Stage:
-    return Stage(Rewriter(SENT), pool)
+def stage(threads: FairThreads) -> Stage:
+    return Stage(Rewriter(SENT), threads)
 
 
 async def test_a_change_waits_for_a_rewritten_write_also_where_its_session_is_rewritten_no_longer(
@@ -108,23 +112,23 @@ async def test_the_statements_of_a_session_are_decided_one_at_a_time(stage: Stag
 
 
 async def test_a_join_goes_as_the_original_where_its_session_begins_to_roam_meanwhile(
-    pool: ThreadPoolExecutor,
+    threads: FairThreads,
 ) -> None:
     class Roaming(Rewriter):
         def rewrite(self, statement: StatementClass, _keys: KeyTerms = ASK_FIRST) -> object:  # type: ignore[override]
             on.handles.roaming.add(session_id())
             return super().rewrite(statement)
 
-    on = Stage(Roaming(SENT), pool)
+    on = Stage(Roaming(SENT), threads)
     assert await on.sent(JOIN) == JOIN
 
 
 @pytest.mark.parametrize("statement", ["SELECT 1", JOIN])
 async def test_a_text_rests_on_its_session_and_on_that_no_other_process_lets_anything_of_it_pass(
-    pool: ThreadPoolExecutor, statement: str
+    threads: FairThreads, statement: str
 ) -> None:
     unchanged = True
-    stage = Stage(Rewriter(SENT, may_fall_back=True, premises=Premises(lambda: unchanged)), pool)
+    stage = Stage(Rewriter(SENT, may_fall_back=True, premises=Premises(lambda: unchanged)), threads)
     at_once = stage.rewrite_service.decide_now(SESSION, StatementClass(statement), CONNECTION)
     dispatch = at_once or await stage.rewrite_service.decide(SESSION, StatementClass(statement), CALLER)
     assert (dispatch.text, at_once is None) == (SENT, statement == JOIN)
@@ -134,3 +138,47 @@ async def test_a_text_rests_on_its_session_and_on_that_no_other_process_lets_any
     unchanged = True
     stage.handles.roaming.add(session_id())
     assert not dispatch.premises.is_session_unchanged()
+
+
+class Occupied(Executor):
+    """Threads that never come to what they are given."""
+
+    def submit(self, _fn: object, /, *_args: object, **_kwargs: object) -> Future[Any]:
+        return Future()
+
+
+async def test_a_statement_that_waits_too_long_for_a_thread_goes_on_as_it_came() -> None:
+    timers: list[Callable[[], None]] = []
+    threads = FairThreads(Occupied(), 1, lambda _, call: timers.append(call))
+    on = Stage(Rewriter(SENT), threads)
+    _ = threads.of("another owner").submit(lambda: None)
+    going, changing = (asyncio.create_task(on.sent(text)) for text in (JOIN, CHANGE))
+    await asyncio.sleep(0)
+    assert len(timers) == 1
+    timers.pop()()
+
+    assert await going == JOIN
+    await asyncio.sleep(0)
+    assert not timers, "a change of the session has to be noted, and waits"
+    _ = changing.cancel()
+
+
+async def test_the_statements_of_one_owner_have_one_thread_in_all_of_its_sessions() -> None:
+    given: list[object] = []
+
+    class Noting(Occupied):
+        def submit(self, fn: object, /, *_args: object, **_kwargs: object) -> Future[Any]:
+            given.append(fn)
+            return Future()
+
+    on = Stage(Rewriter(SENT), FairThreads(Noting(), 3, lambda _, __: None))
+    others = [SessionHandle(SESSION.replace(b"session", name)) for name in (b"monday!", b"tuesday", b"friday!")]
+    for handle, owner in zip(others, ("first", "first", "second"), strict=True):
+        on.sessions.opened(handle, 9, SessionOpening(owner=owner))
+    going = [
+        asyncio.create_task(on.rewrite_service.decide(handle, StatementClass(JOIN), CALLER)) for handle in others
+    ]
+    await asyncio.sleep(0)
+    assert len(given) == 2
+    for task in going:
+        _ = task.cancel()

@@ -42,6 +42,7 @@ LITERALS = [
     f"/* a comment */ set x = {PRIVATE}",
     f"SET TIME ZONE '{PRIVATE}=a'",
     f"ADD JAR /home/{PRIVATE}/a.jar",
+    f"/* {PRIVATE} */ LIST FILES /home/{PRIVATE}",
     f"INSERT INTO t VALUES ('{PRIVATE}', 5)",
 ]
 

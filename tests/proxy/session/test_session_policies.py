@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import cast
 
 import pytest
+from support.hostile_statements import SHAPES, of_length
 from support.parser_errors import parser_error
 from support.played_sessions import (
     DESCRIBE,
@@ -933,3 +934,13 @@ def beside(dispatch: Dispatch) -> list[str]:
     except StopIteration:
         pass
     return asked
+
+
+# --- work
+
+
+def test_a_statement_that_would_take_too_long_to_plan_goes_on_as_it_came(stage: Stage) -> None:
+    hostile = of_length(SHAPES["readers of a long CTE"], 24_000)
+    assert sent(stage.session().rewrite(hostile), DESCRIBE) == hostile
+    explained = view(played(stage.session().explain(hostile, run_key_queries=True), []))
+    assert explained.skip_reason == "TOO_INTRICATE"

@@ -6,8 +6,8 @@ import pytest
 from sqlglot import exp
 
 from rewriter import Statement, parse
+from rewriter.sql.bounded_parser import tokenize
 from rewriter.sql.fingerprint import fingerprint
-from rewriter.sql.statement import tokenize
 
 BASE = "SELECT sum(f.x) FROM f JOIN d ON f.k = d.k WHERE "
 

@@ -10,8 +10,9 @@ from sqlglot.errors import SqlglotError
 
 from proxy.session.feedback import known_texts
 from proxy.session.feedback.known_texts import KnownTexts, without_constants
+from rewriter.sql.bounded_parser import tokenize
 from rewriter.sql.fingerprint import fingerprint
-from rewriter.sql.statement import Statement, tokenize
+from rewriter.sql.statement import Statement
 
 SQL = "SELECT sum(x) FROM f1 JOIN d ON f1.k = d.k WHERE d.day = DATE '2024-01-01' AND d.g IN (1, 2) LIMIT 10"
 
