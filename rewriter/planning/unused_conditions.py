@@ -151,12 +151,15 @@ class UnusedConditions:
         """The USING or NATURAL JOIN that compares the fact with several tables at once."""
         own = {column.name.lower() for column in self._scopes.columns_of(leaf) or ()}
         for join in scope.block.tree.joins:
+            if not (join.using or join.natural):
+                continue
+            self._scopes.steps.look_at(len(scope.block.tree.leaves))
             side = join.side_of(leaf)
             beside = [one for one in scope.block.tree.leaves if join.side_of(one) not in {side, None}]
             named = [{column.name.lower() for column in self._scopes.columns_of(one) or ()} for one in beside]
             using = {name.lower() for name in join.using} if join.using else own
             shared = sorted(own & using & set[str]().union(*named))
-            if side is not None and (join.using or join.natural) and shared:
+            if side is not None and shared:
                 word = f"USING ({listed(join.using)})" if join.using else "NATURAL JOIN"
                 tables = listed(one.alias or "(..)" for one in beside)
                 return f"{cited(word)} compares its {listed(shared)} with what joins before it make of {tables}"

@@ -12,6 +12,8 @@ from typing import Final
 from urllib.request import urlopen
 
 SETTLE_SECONDS_MAX: Final = 60
+# Sessions of the proxy's own that a test may cause: for its one user, in one state.
+OWN_SESSIONS_MAX: Final = 1
 _POLL_SECONDS: Final = 0.1
 _ANSWER_SECONDS_MAX: Final = 30
 
@@ -39,7 +41,8 @@ class Held:
         return Held(self.sessions - other.sessions, new)
 
     def __bool__(self) -> bool:
-        return bool(self.sessions or self.operations)
+        """True if there is more than the proxy may leave: a session of its own, for the next question."""
+        return len(self.sessions) > OWN_SESSIONS_MAX or bool(self.operations)
 
 
 class KnownState:
