@@ -58,7 +58,7 @@ class Lease:
 
     @property
     def takes_sessions(self) -> bool:
-        """Whether the backend is to keep its connections."""
+        """True if the backend may keep its connections: it is neither drained nor removed."""
         return self._backend.takes_sessions
 
     def backend_answered(self) -> None:

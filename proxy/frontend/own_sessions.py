@@ -85,7 +85,7 @@ class OwnSessions:
         return self._open.get(digest)
 
     def is_lacking(self, state: KnownState) -> bool:
-        """Whether a session may be opened in a state, since there is none."""
+        """True if a state has no session, and one may be opened for it."""
         is_refused = self._refused_until.get(state.digest, 0.0) > self._clock()
         return state.digest not in self._open and not is_refused and not self._is_closed
 

@@ -45,7 +45,7 @@ class Decider:
         if beside is not None:
             decision = replace(decision, beside=self._shared_queries(beside, catalog))
         if unchecked is not None:
-            # What it asks for is to be of now: no answer that is on its way will do.
+            # The check needs answers of now: none that is on its way will do.
             queries = self._shared_queries(unchecked.queries, catalog, key=object())
             decision = replace(decision, unchecked=replace(unchecked, queries=queries))
         return decision
