@@ -155,7 +155,7 @@ def left_alone(texts: Sequence[str], runs: int) -> Summary:
         statement = parse(sql, chars_max=_STATEMENT_CHARS_MAX)
         if isinstance(statement, SkipReason):
             continue
-        key = StatementKey(terms.scope, fingerprint(statement))
+        key = StatementKey(terms.scope, fingerprint(statement), terms.owner)
         shared.known_texts.parsed(sql, key.fingerprint)
         shared.gate.ended(Run(key, Way.ORIGINAL, decider.listings), Outcome(OutcomeKind.FINISHED, seconds=0.0))
         others = (_STRING.sub(rf"'\g<1>{run}'", sql) for run in range(runs))

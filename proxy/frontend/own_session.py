@@ -19,7 +19,7 @@ from proxy.upstream.errors import BackendError
 AT_ONCE_MAX: Final = 3
 # A statement that sets something takes milliseconds.
 _STATEMENT_S: Final = 10.0
-_STATEMENT_BYTES_MAX: Final = 65_536
+_REPLY_BYTES_MAX: Final = 65_536
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ class StateSessions:
 
 async def _execute(client: Client, sql: str) -> None:
     """Execute a statement that changes the session. Raises BackendError."""
-    answer = await client.answer(Query(sql, 100, _STATEMENT_BYTES_MAX, _STATEMENT_S, reads=NO_TABLES))
+    answer = await client.answer(Query(sql, 0, _REPLY_BYTES_MAX, _STATEMENT_S, reads=NO_TABLES))
     if not isinstance(answer, Rows):
         # Without its words: they quote the statement, which may hold a password.
         raise BackendError(f"a statement that changes the session failed ({answer.kind.value})")

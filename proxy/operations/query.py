@@ -33,7 +33,8 @@ class Query:
     """A statement of ours and the bounds within which its answer is worth having."""
 
     sql: str
-    # One row past this ends the query with TOO_MANY_ROWS: a truncated answer is never handed on.
+    # One row past this ends the query with TOO_MANY_ROWS: a truncated answer is never handed on. With 0 the
+    # statement is run for what it changes, and its result is not fetched.
     rows_max: int
     # Bounds the reply messages that are held in memory, all batches together.
     bytes_max: int

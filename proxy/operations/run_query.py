@@ -98,6 +98,9 @@ class _Run:
         self, operation: OperationHandle
     ) -> Generator[Call, Reply, tuple[tuple[Column, ...], tuple[tuple[Value, ...], ...]]]:
         yield from self._wait(operation)
+        if not self._query.rows_max:
+            # Of a USE, Spark describes one column and sends none.
+            return (), ()
         columns = yield from self._columns(operation)
         rows = yield from self._rows(operation, len(columns))
         return columns, rows

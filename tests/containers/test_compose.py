@@ -201,7 +201,8 @@ except OSError as error:
     def proxy(self, name: str, *options: str, configuration: Path = CONFIGURATION) -> Iterator[str]:
         """A third proxy, run as the other two, with options of its own."""
         command = [
-            *("run", "-d", "--name", name, "--network", NETWORK, "--read-only", "--cap-drop", "ALL"),
+            *("run", "-d", "--name", name, "--hostname", name, "--network", NETWORK),
+            *("--read-only", "--cap-drop", "ALL"),
             *("--tmpfs", "/tmp", "-v", f"{configuration}:/etc/starpruner/starpruner.toml:ro"),  # noqa: S108 - in it
         ]
         self.engine.docker(*command, *options, PROXY_IMAGE)

@@ -6,11 +6,14 @@ import re
 import sys
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
+from aiohttp import ClientSession
 from support.backend_farm import Mood, StandIn
 from support.helm_chart import rendered
+from support.scripted_session import PATIENCE_S
 
 from demo.hive import Endpoint
 from demo.proxy_process import ProxyProcess, proxy_process, starpruner_command
@@ -52,6 +55,12 @@ async def run(container: dict[str, Any], proxy: ProxyProcess) -> tuple[int, str]
     return process.returncode or 0, told.decode()
 
 
+async def until_not_ready(proxy: ProxyProcess) -> None:
+    async with asyncio.timeout(PATIENCE_S), ClientSession() as client:
+        while (await client.get(f"{proxy.admin_url}/readyz")).status == HTTPStatus.OK:  # noqa: ASYNC110 - it tells nobody
+            await asyncio.sleep(0.2)
+
+
 def containers() -> dict[str, dict[str, Any]]:
     return {container["name"]: container for container in rendered(VALUES).only("Pod")["spec"]["containers"]}
 
@@ -72,6 +81,8 @@ async def test_the_pod_fails_where_no_session_can_be_opened_or_no_backend_is_the
         backend.mood = Mood.REFUSES_LOGINS
         session = await run(containers()["session"], proxy)
         await backend.die()
+        # A backend is down once several probes in a row have failed.
+        await until_not_ready(proxy)
         admin = await run(containers()["admin"], proxy)
     assert session[0] != 0
     assert "wrong password" in session[1]
