@@ -102,25 +102,30 @@ class StateSessions:
         started = self.used_at = self._clock()
         self._asked += 1
         try:
-            async with asyncio.timeout(query.deadline_s):
-                await self._turns.acquire()
-        except TimeoutError:
-            self._asked -= 1
-            return QueryFailed(FailureKind.BUSY, "the proxy's own sessions are busy", self._clock() - started)
-        try:
-            session = await self._taken()
-            left_s = max(0.0, query.deadline_s - (self._clock() - started))
             try:
-                answer = await session.client.answer(replace(query, deadline_s=left_s))
-            except BaseException:
-                self._close(session)
-                raise
-            self._give_back(session)
-            return answer
+                async with asyncio.timeout(query.deadline_s):
+                    await self._turns.acquire()
+            except TimeoutError:
+                waited_s = self._clock() - started
+                return QueryFailed(FailureKind.BUSY, "the proxy's own sessions are busy", waited_s)
+            try:
+                return await self._answer_in_turn(query, started)
+            finally:
+                self._turns.release()
         finally:
             self._asked -= 1
             self.used_at = self._clock()
-            self._turns.release()
+
+    async def _answer_in_turn(self, query: Query, started: float) -> QueryResult:
+        session = await self._taken()
+        left_s = max(0.0, query.deadline_s - (self._clock() - started))
+        try:
+            answer = await session.client.answer(replace(query, deadline_s=left_s))
+        except BaseException:
+            self._close(session)
+            raise
+        self._give_back(session)
+        return answer
 
     def end(self) -> None:
         """Free the slots of the idle sessions, and close all as soon as they are idle."""

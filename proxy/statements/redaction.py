@@ -80,7 +80,7 @@ class _Pass:
         self._before = self._string = ""
         # The depth of parentheses at which a secret name stands, for as long as its value may follow.
         self._secret_at = _NOWHERE
-        self._has_value = False
+        self._has_value = self._is_range = False
         # Places of the literals that are shown. The number of those before the expression that a name may follow,
         # and before each open parenthesis, where None is a query; and whether that is the one of an IN.
         self._shown: list[int] = []
@@ -169,9 +169,12 @@ class _Pass:
         self._column = piece if is_secret and self._groups and self._before in {"(", ","} else ""
         if is_secret and self._subject is not None:
             self._hide(self._subject)
+        # The second value of `password BETWEEN 'x' AND 'y'`.
+        is_second = word == "and" and self._is_range and self._secret_at != _NOWHERE
+        self._is_range = word == "between" or (self._is_range and word not in _ENDS)
         if word in _ENDS or (self._has_value and self._is_outside):
             self._secret_at = _NOWHERE
-        if is_secret:
+        if is_secret or is_second:
             self._await_value()
         if word == "select" and self._groups:
             self._groups[-1] = (None, False)

@@ -13,6 +13,7 @@ from recorded_server import RecordedServer
 from server_state import KnownState, ServerState
 from support.beeline_clients import answer
 from support.fault_proxy import Middle
+from support.metrics_of_proxy import own_session_count
 from support.proxies import patient
 
 from demo.hive import connect, run
@@ -85,9 +86,9 @@ class Stage:
     @contextmanager
     def nothing_left_behind(self) -> Iterator[None]:
         """What goes on within leaves no session and no operation on the server, and a proxy that serves."""
-        before = self.state.held()
+        before, own = self.state.held(), own_session_count(self.proxy)
         yield
-        assert not self.state.left_over(before)
+        assert not self.state.left_over(before, lambda: own_session_count(self.proxy) - own)
         assert self.serves_the_next_client()
         assert self.proxy.child.exit_code is None
 

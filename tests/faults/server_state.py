@@ -12,8 +12,6 @@ from typing import Final
 from urllib.request import urlopen
 
 SETTLE_SECONDS_MAX: Final = 60
-# Sessions of the proxy's own that a test may cause: for its one user, in one state.
-OWN_SESSIONS_MAX: Final = 1
 _POLL_SECONDS: Final = 0.1
 _ANSWER_SECONDS_MAX: Final = 30
 
@@ -40,10 +38,6 @@ class Held:
         new = frozenset(operation for operation in self.operations if operation[0] not in known)
         return Held(self.sessions - other.sessions, new)
 
-    def __bool__(self) -> bool:
-        """True if there is more than the proxy may leave: a session of its own, for the next question."""
-        return len(self.sessions) > OWN_SESSIONS_MAX or bool(self.operations)
-
 
 class KnownState:
     """A server that can be asked about its sessions and operations."""
@@ -52,14 +46,21 @@ class KnownState:
         """The operations and sessions that the server has now."""
         raise NotImplementedError
 
-    def left_over(self, since: Held) -> Held:
-        """The operations and sessions that came since and are left, once the server had the time to clear up."""
+    def left_over(self, since: Held, more_of_the_proxy: Callable[[], int]) -> str:
+        """What came since and is left, once the server had the time to clear up.
+
+        Of the sessions, as many may be left as `more_of_the_proxy` has come to: those are its own.
+        """
         # What was left a moment ago may not stand on the page yet.
         time.sleep(_POLL_SECONDS)
-        deadline = time.monotonic() + SETTLE_SECONDS_MAX
-        while (left := self.held().beyond(since)) and time.monotonic() < deadline:
-            time.sleep(_POLL_SECONDS)
-        return left
+        left = Held(frozenset(), frozenset())
+
+        def is_clear() -> bool:
+            nonlocal left
+            left = self.held().beyond(since)
+            return not left.operations and len(left.sessions) <= more_of_the_proxy()
+
+        return "" if promptly(is_clear) else str(left)
 
 
 @dataclass(frozen=True)

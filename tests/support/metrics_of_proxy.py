@@ -8,6 +8,8 @@ from demo.proxy_process import ProxyProcess
 
 _REWRITTEN = re.compile(r'^starpruner_statements_total\{outcome="rewritten"\} (\S+)$', re.MULTILINE)
 _KEY_CHECKS = re.compile(r'^starpruner_key_checks_total\{verdict="(\w+)"\} (\S+)$', re.MULTILINE)
+_CONNECTIONS = re.compile(r"^starpruner_connections_open (\S+)$", re.MULTILINE)
+_BACKEND_CONNECTIONS = re.compile(r"^starpruner_backend_connections\{[^}]*\} (\S+)$", re.MULTILINE)
 ANSWER_SECONDS_MAX = 60
 
 
@@ -25,6 +27,11 @@ def ended_count(proxy: ProxyProcess, outcome: str) -> float:
     """How many rewritten statements have had this outcome so far."""
     series = rf'^starpruner_statement_seconds_count\{{outcome="{outcome}",sent="rewritten"\}} (\S+)$'
     return _counted(proxy, re.compile(series, re.MULTILINE))
+
+
+def own_session_count(proxy: ProxyProcess) -> int:
+    """How many sessions of its own it has at its one backend: their connections are no client's."""
+    return int(_counted(proxy, _BACKEND_CONNECTIONS) - _counted(proxy, _CONNECTIONS))
 
 
 def key_checks(proxy: ProxyProcess) -> Counter[str]:

@@ -36,6 +36,9 @@ SELECT * FROM t WHERE 'hunter2' = password
 SELECT * FROM t WHERE 'hunter2'=u.`password`
 SELECT * FROM t WHERE concat('a', 'hunter2') = password
 SELECT * FROM t WHERE password = concat('a', 'hunter2')
+SELECT * FROM t WHERE password BETWEEN 'a' AND 'hunter2'
+SELECT * FROM t WHERE password NOT BETWEEN lower('a') AND lower('hunter2')
+SELECT * FROM t WHERE password BETWEEN concat('a', 'b') AND concat('c', 'hunter2') AND x = 1
 SELECT * FROM t WHERE password = 'a' || 'hunter2'
 SELECT * FROM t WHERE password = 'a' /* b */ 'hunter2'
 SELECT * FROM t WHERE password = 'a' -- b\n'hunter2'
