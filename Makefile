@@ -36,7 +36,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # One fact and several, a week and years of it, and two that are left alone.
 QUICK_QUERIES := q3 q7 q19 q37 q42 q55 q60 q71 q82 q96 q98 q9
 
-.PHONY: setup demo test test-deep test-spark-3.5 iceberg bench bench-tpcds bench-dashboard bench-short bench-wire bench-sizing bench-kerberos bench-layouts bench-lists bench-shared-lists bench-iceberg bench-small-files wheel-demo check clean
+.PHONY: setup demo test test-fast test-of test-deep test-spark-3.5 iceberg bench bench-tpcds bench-dashboard bench-short bench-wire bench-sizing bench-kerberos bench-layouts bench-lists bench-shared-lists bench-iceberg bench-small-files wheel-demo check clean
 
 setup: $(READY)
 
@@ -62,13 +62,21 @@ check: setup
 	$(BIN)/mypy
 	$(BIN)/pytest --quiet tests/test_architecture.py
 
-# More processes than two cores share the tests, since many tests wait, most of all those of landings for containers.
-# Groups of tests that share a Thrift Server go to one of them, and begin first (tests/support/groups.py). The longest
-# test takes three minutes. `check` has run test_architecture.py; with CHECKED=1 it has run before.
+# Heavy tests run where something has changed since they passed (tests/support/passed.py). More processes than two
+# cores share the tests, since many tests wait. Groups of tests that share a Thrift Server go to one of them, and begin
+# first (tests/support/groups.py). `check` has run test_architecture.py; with CHECKED=1 it has run before.
 test: $(if $(CHECKED),,check) iceberg
-	$(BIN)/pytest -n $(if $(LANDING),4,3) --dist loadgroup --no-loadscope-reorder --timeout 900 \
-	  --ignore tests/test_architecture.py \
-	  -m "not $(if $(LANDING),another_day,landing)"
+	$(BIN)/pytest -n 4 --dist loadgroup --no-loadscope-reorder --timeout 900 \
+	  --ignore tests/test_architecture.py --changed-only
+
+# Without the heavy ones, that is, those that start Spark, a container, a browser, a cluster or a KDC.
+test-fast: setup
+	$(BIN)/pytest -n 3 --dist loadgroup --no-loadscope-reorder --timeout 300 -m "not heavy"
+
+# What a change of files touches most closely: make test-of FILES="rewriter/semijoins/days.py ..".
+test-of: setup
+	$(BIN)/pytest -n 3 --dist loadgroup --no-loadscope-reorder --timeout 300 -m "not heavy" \
+	  $$($(BIN)/python -m tools.tests_of $(FILES))
 
 # With Spark as users run it, where the quick run has settings that suit tiny tables (tests/support/cheap_spark.py).
 # Writes the stamps of golden cases, which a commit then has.

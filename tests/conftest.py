@@ -17,11 +17,11 @@ from support.cheap_spark import QUICK_JAVA
 from support.container_engine import Built, NoEngineError, are_required, built_images
 from support.costs import CostRecorder
 from support.groups import GroupedTest, groups_of, longest_first
-from support.landing import is_landing, is_of_another_day
+from support.heavy import is_heavy
 from support.maven import ClientMissingError, is_required
+from support.passed import OPTION, Passed
 from support.profile import DEEP
 from support.proxies import patient
-from support.stamps import DAY, day_of_this_run
 
 from demo.hive import connect, run
 from demo.java import Java, find_java
@@ -38,7 +38,7 @@ hypothesis.settings.load_profile("deep" if DEEP else "quick")
 # Two months in four regions: 244 partitions, loaded in a few seconds.
 SAMPLE = Sample(days=61)
 
-_SERVERS = {"spark", "pipeline_spark", "iceberg_server"}
+PASSED = pytest.StashKey[Passed]()
 
 SMALL_STAR = """
 DROP DATABASE IF EXISTS small_star CASCADE;
@@ -54,13 +54,8 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if path := os.environ.get("STARPRUNER_TEST_COSTS"):
         config.pluginmanager.register(CostRecorder(Path(path)), "starpruner-test-costs")
-    # Before other processes start, so that all have the same day.
-    _ = day_of_this_run()
-
-
-def pytest_report_header() -> str:
-    """A run that fails on a golden case is repeated with the same choice of cases."""
-    return f"golden cases with a stamp: a tenth, as on {DAY}={day_of_this_run()}"
+    config.stash[PASSED] = passed = Passed.of(config)
+    config.pluginmanager.register(passed, "starpruner-passed")
 
 
 @pytest.fixture(scope="session")
@@ -133,6 +128,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-reach", action="store_true", help="record what is narrowed of the statements in tests/reach"
     )
+    parser.addoption(
+        OPTION,
+        action="store_true",
+        help="leave out heavy tests that passed with all that they use as it is",
+    )
 
 
 @pytest.fixture(scope="session")
@@ -142,21 +142,19 @@ def updating(request: pytest.FixtureRequest) -> bool:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks tests that need a server, so that `-m 'not spark'` stays quick, and gives each its group.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Marks heavy tests, so that `-m 'not heavy'` stays quick, leaves out what has passed, and groups the others.
 
     Where several processes share the tests (`-n 3 --dist loadgroup`), a group stays in one of them. Groups begin
     in the order of the tests (`--no-loadscope-reorder`), the longest first.
     """
+    heavy = [item for item in items if is_heavy(item)]
+    for item in heavy:
+        item.add_marker(pytest.mark.heavy)
+    config.stash[PASSED].select(config, items, heavy)
     tests = [GroupedTest.of(item) for item in items]
     groups = dict(zip(items, groups_of(tests), strict=True))
     for item, test in zip(items, tests, strict=True):
-        if not _SERVERS.isdisjoint(test.shared):
-            item.add_marker(pytest.mark.spark)
-        if is_landing(test.path):
-            item.add_marker(pytest.mark.landing)
-        if is_of_another_day(test.path, day_of_this_run()):
-            item.add_marker(pytest.mark.another_day)
         if test.chosen is None:
             item.add_marker(pytest.mark.xdist_group(groups[item]))
     items[:] = longest_first(items, groups)

@@ -82,7 +82,6 @@ def test_a_configuration_that_is_read_anew_counts_for_a_session_that_is_open(
 
 # The session's server has a session for each client, so that this one takes a server of its own.
 @only_deep("starts a Spark server of its own, and test_session_policies has what follows from its answer")
-@pytest.mark.spark
 def test_a_server_with_one_session_for_all_clients_is_left_alone(java: Java, tmp_path: Path) -> None:
     conf = {"spark.sql.hive.thriftServer.singleSession": "true", "spark.sql.catalogImplementation": "in-memory"}
     settings = ServerSettings(tmp_path / "spark", java_options=QUICK_JAVA, conf=conf)

@@ -182,7 +182,6 @@ def sides(
 
 
 # As if it named the server of the session, which it asks for by name where it is not deep.
-@pytest.mark.spark
 @pytest.mark.xdist_group("spark")
 def test_mutants_are_answered_as_they_are_directly(sides: tuple[ThriftServer, ProxyProcess]) -> None:
     (spark, proxy), outcome = sides, Run()

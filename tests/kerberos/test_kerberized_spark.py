@@ -34,7 +34,6 @@ from proxy.wire.sasl import plain_start
 
 require_kerberos()
 
-pytestmark = pytest.mark.spark
 
 PAGE = (Path(__file__).parents[2] / "docs" / "kerberos.md").read_text(encoding="utf-8")
 ANSWERS = Path(__file__).with_name("Answers.java")

@@ -35,8 +35,6 @@ from demo.metrics import SparkUi
 from demo.proxy_process import ProxyProcess, proxy_process
 from demo.thrift_server import ThriftServer, wait_until_it_answers
 
-pytestmark = pytest.mark.spark
-
 ROOT = Path(__file__).parents[2]
 GUIDE = page("clusters.md")
 

@@ -5,7 +5,6 @@ The text of a fact in a view or in a CTE counts once, and a fact that no small t
 anything about counts not at all. `{target}` stands for the table that a statement writes.
 """
 
-import hashlib
 import re
 import tomllib
 from collections.abc import Mapping
@@ -99,12 +98,6 @@ def statements() -> tuple[ReachStatement, ...]:
     """The whole corpus, by tool."""
     files = sorted((FOLDER / "statements").glob("*.toml"))
     return tuple(_statement(path.stem, one) for path in files for one in _entries(path))
-
-
-def of_day(day: str, one_of: int) -> tuple[ReachStatement, ...]:
-    """The statements that a quick run of the day executes: one of so many, spread over the tools."""
-    first = int.from_bytes(hashlib.sha256(day.encode()).digest()[:4]) % one_of
-    return statements()[first::one_of]
 
 
 def table_statements() -> list[str]:

@@ -1,7 +1,6 @@
 """The corpus on the real server, directly and through the proxy: same answers, and as much narrowed as recorded.
 
-A quick run executes a part of the statements, another one each day (STARPRUNER_GOLDEN_DAY repeats one), a landing
-a larger part, and a deep run all. `pytest tests/reach --update-reach` records what is narrowed now.
+`pytest tests/reach --update-reach` records what is narrowed now.
 """
 
 from collections import Counter
@@ -10,22 +9,19 @@ from contextlib import closing
 from dataclasses import dataclass
 
 import pytest
-from _pytest.mark import ParameterSet
 from pyhive import hive
 from reach_catalog import described, record, recorded
-from reach_corpus import DATABASE, DIRECT, PROXIED, ReachStatement, of_day, statements, table_statements
+from reach_corpus import DATABASE, DIRECT, PROXIED, ReachStatement, statements, table_statements
 from reach_expectations import Expectation, expectations, write
 from reach_explained import Explained, explained
 from spark_plans import pruned_by_spark
 from support.metrics_of_proxy import recovered_count
 from support.profile import DEEP
-from support.stamps import day_of_this_run
 
 from demo.hive import connect, run
 from demo.proxy_process import ProxyProcess
 from demo.thrift_server import ThriftServer
 
-QUICK_ONE_OF, LANDING_ONE_OF = 10, 6
 ROWS_SHOWN_MAX = 10
 
 Answer = Counter[tuple[str, ...]]
@@ -69,30 +65,16 @@ def test_the_tables_are_what_the_pure_cases_take_them_for(corpus: Corpus, *, upd
     assert found == recorded()
 
 
-def cases() -> list[ParameterSet]:
-    quick = of_day(day_of_this_run(), QUICK_ONE_OF)
-    return [
-        pytest.param(one, id=str(one), marks=() if one in quick else pytest.mark.landing) for one in statements()
-    ]
-
-
-@pytest.mark.parametrize("statement", cases())
+@pytest.mark.parametrize("statement", statements(), ids=str)
 def test_a_statement_answers_as_it_does_directly_and_is_narrowed_as_recorded(
     statement: ReachStatement, corpus: Corpus, *, updating_reach: bool
 ) -> None:
-    if not (DEEP or updating_reach or statement in of_this_run()):
-        pytest.skip("one of another day, or of a deep run")
     assert_same_answer(statement, corpus)
     found = explained(corpus.proxy, corpus.proxied, statement, PROXIED)
     if updating_reach:
         corpus.found[str(statement)] = expectation(statement, found, pruned_by_spark(corpus.direct, statement))
     else:
         assert found.narrowed(statement.narrowable) >= expectations()[str(statement)].narrowed, found
-
-
-def of_this_run() -> list[ReachStatement]:
-    day = day_of_this_run()
-    return [*of_day(day, QUICK_ONE_OF), *of_day(day, LANDING_ONE_OF)]
 
 
 @pytest.mark.skipif(not DEEP, reason="plans are Spark's own, and change with Spark alone: STARPRUNER_DEEP=1")

@@ -47,18 +47,10 @@ CHANGES: Mapping[str, Execution] = {
     "another version of Spark": replace(EXECUTION, spark="spark-core_2.13-4.3.1"),
 }
 
-# As many days as make it certain that a case is not repeated on all of them.
-DAYS = [f"2026-11-{day:02}" for day in range(1, 31)]
-
 
 def stamps(known: Mapping[str, Execution], path: Path = Path("plain.json"), *, all_due: bool = False) -> Stamps:
-    """Stamps of executions, on a day on which none of them is repeated."""
-    found = {case: Verified(execution.stamp) for case, execution in known.items()}
-    for day in (f"{day}/{number}" for number in range(10_000) for day in DAYS):
-        stamps = Stamps(path, day, all_due, known=found)
-        if not any(stamps.is_repeated(case) for case in known):
-            return stamps
-    raise AssertionError("no day repeats none of them")
+    """Stamps of executions."""
+    return Stamps(path, all_due, known={case: Verified(execution.stamp) for case, execution in known.items()})
 
 
 def test_what_ran_with_equal_answers_is_not_due_again() -> None:
@@ -86,27 +78,16 @@ def test_the_deep_run_executes_everything() -> None:
     assert stamps({"case": EXECUTION}, all_due=True).is_due("case", EXECUTION)
 
 
-def test_about_a_tenth_is_repeated_and_another_one_each_day() -> None:
-    cases = [f"case {number}" for number in range(1_000)]
-    chosen = [
-        frozenset(case for case in cases if Stamps(Path("plain.json"), day, all_due=False).is_repeated(case))
-        for day in DAYS
-    ]
-    assert all(50 < len(one) < 150 for one in chosen)
-    assert len(set(chosen)) == len(DAYS)
-    assert len(frozenset().union(*chosen)) > 900
-
-
 def test_a_file_keeps_stamps_of_its_cases_with_their_answers(tmp_path: Path) -> None:
     path = tmp_path / "verified" / "strict.json"
-    first = Stamps(path, DAYS[0], all_due=True)
+    first = Stamps(path, all_due=True)
     for case in ("kept", "gone", "anew"):
         first.came_out_equal(case, EXECUTION, EXECUTION.key_queries)
     first.write(["kept", "gone", "anew"])
-    second = Stamps.read(path, day=DAYS[0], all_due=True)
+    second = Stamps.read(path, all_due=True)
     second.came_out_equal("anew", CHANGES["another row"])
     second.write(["kept", "anew", "never ran"])
-    third = Stamps.read(path, day=DAYS[0], all_due=False)
+    third = Stamps.read(path, all_due=False)
     assert set(third.known) == {"kept", "anew"}
     assert third.is_verified("kept", EXECUTION)
     assert third.answers("kept") == dict(EXECUTION.key_queries)
@@ -129,7 +110,6 @@ def test_a_changed_rewriter_makes_those_cases_due_that_it_rewrites_in_another_wa
     cases, executed = takes(kind), EXECUTIONS[kind]
     before = {str(case): execution for case in cases if (execution := executed(case)) is not None}
     assert len(before) == len(cases)
-    # On a day on which none is repeated, so that the stamp alone decides.
     known = {name: stamps({name: execution}) for name, execution in before.items()}
     first_key_lost(monkeypatch)
     after = {str(case): executed(case) for case in cases}

@@ -2,29 +2,20 @@
 
 A stamp is a hash of all that may change either answer: the statement, the text that the rewriter makes of it now,
 its key queries with their answers, the tables, the settings, and the version of Spark. A file in git has the
-stamps of executions that came out equal. A quick run executes those without a stamp, and a tenth of the others
-that differs from day to day. `--update-goldens` executes the same ones and writes the file; the deep run executes
-all, and writes it too.
+stamps of executions that came out equal. A quick run executes those without a stamp. `--update-goldens` executes
+the same ones and writes the file; the deep run executes all, and writes it too.
 """
 
 import hashlib
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from support.goldens import RecordedRow
 from support.profile import DEEP
-
-# Names another day, to repeat the choice of a run.
-DAY: Final = "STARPRUNER_GOLDEN_DAY"
-
-# One execution of so many is repeated in a quick run though it has its stamp.
-REPEATED_ONE_OF: Final = 10
 
 # Why a test skips a case.
 UNCHANGED: Final = "ran before with equal answers, and nothing has changed since: golden/verified"
@@ -69,7 +60,6 @@ class Stamps:
     """The stamps of one mode, by the names of the cases."""
 
     path: Path
-    day: str
     # Whether every case is executed, whatever its stamp.
     all_due: bool = False
     is_written: bool = False
@@ -77,24 +67,19 @@ class Stamps:
     found: dict[str, Verified] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, path: Path, *, day: str, all_due: bool = False, is_written: bool = False) -> "Stamps":
+    def read(cls, path: Path, *, all_due: bool = False, is_written: bool = False) -> "Stamps":
         """The stamps in a file, none where there is no file."""
         stored = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        return cls(path, day, all_due, is_written, {name: _verified(one) for name, one in stored.items()})
+        return cls(path, all_due, is_written, {name: _verified(one) for name, one in stored.items()})
 
     def is_due(self, case: str, execution: Execution | None) -> bool:
         """Whether a case is executed in this run. None: nobody knows yet what it is rewritten to."""
-        return self.all_due or not self.is_verified(case, execution) or self.is_repeated(case)
+        return self.all_due or not self.is_verified(case, execution)
 
     def is_verified(self, case: str, execution: Execution | None) -> bool:
         """Whether exactly this was executed before, with equal answers."""
         known = self.known.get(case)
         return known is not None and execution is not None and execution.stamp == known.stamp
-
-    def is_repeated(self, case: str) -> bool:
-        """Whether the case is among the tenth of the day."""
-        chosen = hashlib.sha256(f"{self.day}/{self.path.stem}/{case}".encode()).digest()
-        return int.from_bytes(chosen[:4]) % REPEATED_ONE_OF == 0
 
     def answers(self, case: str) -> Mapping[str, Sequence[RecordedRow]]:
         """The answers of key queries that stand beside the stamp."""
@@ -125,15 +110,10 @@ def _as_json(verified: Verified) -> str:
     return json.dumps(stored, ensure_ascii=False)
 
 
-def day_of_this_run() -> str:
-    """The day that chooses the tenth, the same in all processes of a run."""
-    return os.environ.setdefault(DAY, datetime.now(UTC).date().isoformat())
-
-
 @contextmanager
 def stamps_in(path: Path, cases: Sequence[str], *, updating: bool) -> Iterator[Stamps]:
     """The stamps of a file. The deep run executes every case; it and `--update-goldens` write the file."""
-    stamps = Stamps.read(path, day=day_of_this_run(), all_due=DEEP, is_written=DEEP or updating)
+    stamps = Stamps.read(path, all_due=DEEP, is_written=DEEP or updating)
     yield stamps
     if stamps.is_written and stamps.found:
         stamps.write(cases)

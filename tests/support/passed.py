@@ -1,0 +1,138 @@
+"""Stamps of modules: heavy tests that passed need not run again while all that they depend on is as it was.
+
+Beside a module like tests/e2e/test_rewrite.py, tests/e2e/test_rewrite.passed has the digest of all that its heavy
+tests depend on (`support.source_tree`) as they last passed, all of them. `--changed-only`, which `make test` says,
+leaves out those of modules whose digest is still that one. Any run writes the stamp of a module of which all heavy
+tests passed, but for deep runs, and runs on another Spark, whose answers are others.
+
+A module without a stamp, a new file, or one that belongs to no known folder: the tests run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from support.heavy import files_used_by, functions_of
+from support.profile import DEEP, OF_A_DEEP_RUN
+from support.source_tree import ROOT, STAMP_SUFFIX, SourceTree
+from support.stamps import UNCHANGED
+
+OPTION: Final = "--changed-only"
+# Of a heavy test, for whoever sees its report: the digest, and the number of heavy tests in its module.
+_PROPERTY: Final = "heavy_tests"
+_CONFTEST: Final = "tests/conftest.py"
+# Skipped for such a reason, a test would be skipped everywhere.
+_EVERYWHERE: Final = (OF_A_DEEP_RUN, UNCHANGED)
+
+
+def stamp_of(path: str) -> Path:
+    """The path of the stamp of a module, such as `tests/e2e/test_rewrite.py`."""
+    return (ROOT / path).with_suffix(STAMP_SUFFIX)
+
+
+def digest_of(tree: SourceTree, path: str, items: Iterable[pytest.Item]) -> str:
+    """The digest of all that heavy tests of a module depend on.
+
+    Of conftest.py that is its own text, and what the fixtures use that the tests ask for.
+    """
+    modules = {path}
+    for item in items:
+        for stands_in, function in functions_of(item):
+            modules |= files_used_by(function) if stands_in == _CONFTEST else {stands_in}
+    return tree.digest_of(modules - {_CONFTEST}, beside=(_CONFTEST,))
+
+
+@dataclass
+class _Module:
+    """The heavy tests of a module, as far as they have ended."""
+
+    digest: str
+    total: int
+    ended: int = 0
+    is_whole: bool = True
+
+
+class Passed:
+    """A plugin of pytest that leaves out what has passed, and writes stamps."""
+
+    def __init__(self, config: pytest.Config, tree: SourceTree | None) -> None:
+        """Without a tree nothing is known to have passed."""
+        self._tree = tree
+        self._is_selecting = bool(config.getoption("changed_only"))
+        # A part of a module that is asked for by its name says nothing of the rest.
+        named = any("::" in argument for argument in config.args) or config.getoption("lf", default=False)
+        self._is_stamping = not named
+        self._modules: dict[str, _Module] = {}
+        self.left_out: dict[str, int] = {}
+
+    @classmethod
+    def of(cls, config: pytest.Config) -> Passed:
+        """The plugin of a run."""
+        is_usual = not DEEP and not os.environ.get("STARPRUNER_SPARK_HOME")
+        return cls(config, SourceTree.read() if is_usual else None)
+
+    def select(self, config: pytest.Config, items: list[pytest.Item], heavy: Sequence[pytest.Item]) -> None:
+        """Leave out heavy tests that have passed, and note at the others what their stamp would be."""
+        if self._tree is None:
+            return
+        by_path: dict[str, list[pytest.Item]] = {}
+        for item in heavy:
+            by_path.setdefault(item.nodeid.partition("::")[0], []).append(item)
+        out: set[pytest.Item] = set()
+        for path, members in by_path.items():
+            digest = digest_of(self._tree, path, members)
+            stamp = stamp_of(path)
+            if self._is_selecting and stamp.exists() and digest in stamp.read_text().split():
+                out.update(members)
+                self.left_out[path] = len(members)
+            elif self._is_stamping:
+                for item in members:
+                    item.user_properties.append((_PROPERTY, (digest, len(members))))
+        if out:
+            config.hook.pytest_deselected(items=list(out))
+            items[:] = [item for item in items if item not in out]
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Count a heavy test, and write the stamp of its module after the last one."""
+        properties: Mapping[str, Any] = dict(report.user_properties)
+        if _PROPERTY not in properties:
+            return
+        path = report.nodeid.partition("::")[0]
+        module = self._modules.setdefault(path, _Module(*properties[_PROPERTY]))
+        module.is_whole &= not report.failed and not (report.skipped and _lacks_something(report))
+        module.ended += report.when == "teardown"
+        if module.is_whole and module.ended == module.total and report.when == "teardown":
+            stamp_of(path).write_text(f"{module.digest}\n", encoding="utf-8")
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """A process that shares the tests tells the one that reports what it left out."""
+        output = getattr(session.config, "workeroutput", None)
+        if output is not None:
+            output["left_out"] = self.left_out
+
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Hear it: each process has collected all tests."""
+        self.left_out.update(getattr(node, "workeroutput", {}).get("left_out", {}))
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Say what did not run."""
+        if self.left_out:
+            tests, modules = sum(self.left_out.values()), len(self.left_out)
+            where = f"{modules} module{'s' if modules > 1 else ''}"
+            terminalreporter.write_line(
+                f"{tests} tests of {where} passed before, and all that they depend on is as it was"
+            )
+
+
+def _lacks_something(report: pytest.TestReport) -> bool:
+    """Whether a test was skipped for a reason of this machine."""
+    if hasattr(report, "wasxfail"):
+        return False
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    return not any(known in reason for known in _EVERYWHERE)

@@ -1,0 +1,225 @@
+"""A heavy test runs again where anything has changed that it depends on, and is left out where nothing has."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+from support import hbase_server, passed
+from support.heavy import is_heavy, starts_something
+from support.passed import Passed
+from support.source_tree import ROOT, SourceTree
+
+from tools.tests_of import touched_by
+
+# Asks for the proxy in its fixtures.
+GOLDENS = ("tests/rewriter/test_golden_on_spark.py", "demo/proxy_process.py", "demo/thrift_server.py")
+PIPELINE = ("tests/pipeline/load/test_load.py",)
+
+CHANGED: Mapping[str, str] = {
+    "the rewriter": "rewriter/semijoins/days_query.py",
+    "the proxy, which a command starts": "proxy/frontend/own_session.py",
+    "a template of the proxy": "proxy/admin/templates/base.html",
+    "the tables": "tests/rewriter/golden/tables.sql",
+    "the settings": "tests/support/cheap_spark.py",
+    "the expected texts": "tests/rewriter/golden/joins.toml",
+    "the module itself": GOLDENS[0],
+    "how servers start": "demo/thrift_server.py",
+    "what the project needs": "pyproject.toml",
+}
+OTHERS: Mapping[str, str] = {
+    "a page": "docs/serving.md",
+    "another test": "tests/e2e/test_rewrite.py",
+    "the pipeline": "pipeline/load/__init__.py",
+    "a stamp": "tests/rewriter/test_golden_on_spark.passed",
+    "a stamp of cases": "tests/rewriter/golden/verified/plain.json",
+}
+
+
+@cache
+def tree() -> SourceTree:
+    found = SourceTree.read()
+    assert found is not None
+    return found
+
+
+def changed(path: str) -> SourceTree:
+    return replace(tree(), digests={**tree().digests, path: "another text"})
+
+
+@pytest.mark.parametrize("what", CHANGED)
+def test_a_changed_input_makes_a_module_due(what: str) -> None:
+    assert CHANGED[what] in tree().digests
+    assert changed(CHANGED[what]).digest_of(GOLDENS) != tree().digest_of(GOLDENS)
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_what_a_module_does_not_use_leaves_it_as_it_is(what: str) -> None:
+    assert changed(OTHERS[what]).digest_of(GOLDENS) == tree().digest_of(GOLDENS)
+
+
+def test_another_version_of_spark_makes_every_module_due() -> None:
+    assert "pyspark" in tree().versions
+    other = replace(tree(), versions=tree().versions.replace("pyspark", "another pyspark"))
+    assert all(other.digest_of(one) != tree().digest_of(one) for one in (GOLDENS, PIPELINE))
+
+
+def test_a_file_in_a_folder_that_nobody_knows_makes_every_module_due() -> None:
+    assert all(
+        changed("new_folder/settings.ini").digest_of(one) != tree().digest_of(one) for one in (GOLDENS, PIPELINE)
+    )
+
+
+def test_a_new_file_is_an_input_where_its_folder_is() -> None:
+    assert changed("tests/rewriter/golden/new.sql").digest_of(GOLDENS) != tree().digest_of(GOLDENS)
+
+
+def test_the_pipeline_is_not_tested_anew_for_a_changed_proxy() -> None:
+    assert changed("proxy/frontend/own_session.py").digest_of(PIPELINE) == tree().digest_of(PIPELINE)
+    assert changed("pipeline/load/__init__.py").digest_of(PIPELINE) != tree().digest_of(PIPELINE)
+
+
+def test_a_module_that_a_text_of_python_imports_is_an_input() -> None:
+    texts = {
+        "pyproject.toml": (ROOT / "pyproject.toml").read_bytes(),
+        "tests/test_x.py": b'subprocess.run([python, "-c", "from proxy.cli import main; main()"])',
+        "proxy/cli.py": b"import proxy.server",
+        "proxy/server.py": b"",
+        "proxy/other.py": b"",
+    }
+    assert SourceTree.of(texts).inputs_of(["tests/test_x.py"]) == texts.keys() - {"proxy/other.py"}
+
+
+# --- tests that have passed
+
+
+class FakeItem:
+    """A test, as far as stamps see it."""
+
+    def __init__(self, name: str) -> None:
+        self.nodeid = f"tests/test_x.py::{name}"
+        self.user_properties: list[tuple[str, object]] = []
+
+
+class FakeConfig:
+    """The configuration of a run with these arguments."""
+
+    def __init__(self, *arguments: str) -> None:
+        self.args = [one for one in arguments if one != passed.OPTION]
+        self.hook = self
+        self._is_selecting = passed.OPTION in arguments
+
+    def getoption(self, name: str, *, default: bool = False) -> bool:
+        return self._is_selecting if name == "changed_only" else default
+
+    def pytest_deselected(self, items: list[FakeItem]) -> None:
+        assert items
+
+
+def report(of: FakeItem, when: str = "call", outcome: str = "passed", reason: str = "") -> pytest.TestReport:
+    longrepr = ("tests/test_x.py", 1, f"Skipped: {reason}") if reason else None
+    found = pytest.TestReport(of.nodeid, ("", 0, ""), {}, outcome, longrepr, when)  # type: ignore[arg-type]
+    found.user_properties = list(of.user_properties)
+    return found
+
+
+class Run:
+    """One run over a module with two heavy tests and one other test."""
+
+    def __init__(self, tree: SourceTree, *arguments: str) -> None:
+        config = FakeConfig(*arguments)
+        self._plugin = Passed(config, tree)  # type: ignore[arg-type]
+        self.heavy = [FakeItem("one"), FakeItem("two")]
+        self.selected = [*self.heavy, FakeItem("three")]
+        self._plugin.select(config, self.selected, self.heavy)  # type: ignore[arg-type]
+
+    def ends(self, *outcomes: Mapping[str, str]) -> None:
+        for test, outcome in zip(self.heavy, outcomes, strict=False):
+            self._plugin.pytest_runtest_logreport(report(test, "setup"))
+            self._plugin.pytest_runtest_logreport(report(test, **outcome))
+            self._plugin.pytest_runtest_logreport(report(test, "teardown"))
+
+    @property
+    def names(self) -> list[str]:
+        return [one.nodeid.partition("::")[2] for one in self.selected]
+
+
+SMALL = {
+    "pyproject.toml": (ROOT / "pyproject.toml").read_bytes(),
+    "tests/test_x.py": b"import y",
+    "tests/y.py": b"",
+}
+PASSES: Mapping[str, str] = {}
+ALL, SOME = ["one", "two", "three"], ["three"]
+
+
+@pytest.fixture
+def again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
+    """The tests that the next run over the same files has."""
+    (tmp_path / "tests").mkdir()
+    monkeypatch.setattr(passed, "ROOT", tmp_path)
+    return lambda: Run(SourceTree.of(SMALL), passed.OPTION).names
+
+
+def test_what_passed_is_left_out_and_other_tests_of_its_module_are_not(again: Callable[[], list[str]]) -> None:
+    assert again() == ALL
+    Run(SourceTree.of(SMALL), passed.OPTION).ends(PASSES, PASSES)
+    assert again() == SOME
+    assert Run(SourceTree.of({**SMALL, "tests/y.py": b"z = 1"}), passed.OPTION).names == ALL
+    assert Run(SourceTree.of(SMALL)).names == ALL, "it is asked for without the option"
+
+
+@pytest.mark.parametrize(
+    "second",
+    [{"outcome": "failed"}, {"outcome": "skipped", "reason": "there is no chromium"}, None],
+    ids=["failed", "lacked something", "did not run"],
+)
+def test_a_module_that_did_not_pass_as_a_whole_has_no_stamp(
+    again: Callable[[], list[str]], second: Mapping[str, str] | None
+) -> None:
+    Run(SourceTree.of(SMALL)).ends(PASSES, *(() if second is None else (second,)))
+    assert again() == ALL
+
+
+def test_a_test_for_deep_runs_alone_may_be_skipped(again: Callable[[], list[str]]) -> None:
+    Run(SourceTree.of(SMALL)).ends(PASSES, {"outcome": "skipped", "reason": "minutes: STARPRUNER_DEEP=1"})
+    assert again() == SOME
+
+
+def test_tests_that_are_named_one_by_one_are_no_whole_module(again: Callable[[], list[str]]) -> None:
+    Run(SourceTree.of(SMALL), "tests/test_x.py::one").ends(PASSES, PASSES)
+    assert again() == ALL
+
+
+# --- heavy tests
+
+
+def test_a_function_is_heavy_that_calls_one_that_starts_java() -> None:
+    # Called by its name, it would make this test a heavy one.
+    starts = vars(hbase_server)["hbase"]
+    assert starts_something(inspect.unwrap(starts))
+    assert not starts_something(touched_by)
+
+
+def test_a_test_is_heavy_by_what_its_fixtures_start(request: pytest.FixtureRequest) -> None:
+    assert not is_heavy(request.node)
+
+
+# --- tests of a change
+
+
+def test_a_change_has_the_tests_that_import_it_by_helpers_of_tests_alone() -> None:
+    named_by = {
+        "proxy/net/tls.py": {"proxy/server.py", "tests/support/stage.py", "tests/proxy/net/test_tls.py"},
+        "proxy/server.py": {"tests/proxy/test_server.py"},
+        "tests/support/stage.py": {"tests/proxy/http/test_http.py"},
+    }
+    assert touched_by(["proxy/net/tls.py"], named_by) == {"tests/proxy/net", "tests/proxy/http/test_http.py"}
+    assert touched_by(["tests/support/stage.py"], named_by) == {"tests/proxy/http/test_http.py"}
+
+
+def test_a_change_of_a_rule_has_its_mutations_and_generated_statements() -> None:
+    found = touched_by(["rewriter/semijoins/days_query.py"], {})
+    assert {"tests/rewriter/semijoins", "tests/differential/test_mutations.py"} < found
