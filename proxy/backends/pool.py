@@ -180,7 +180,9 @@ class BackendPool:
         taking = self._taking_sessions(tried)
         free = [one for one in taking if one.connections < self._settings.connections_max]
         if not free:
-            free = [one for one in taking if self.make_room(one.member.name)]
+            # At one of them: room for one connection is wanted.
+            made = next((one for one in taking if self.make_room(one.member.name)), None)
+            free = [] if made is None else [made]
         return choose(free, login, self._settings.login_together_max, self._chance)
 
     def lease(self, login: str | None, tried: frozenset[Address] = frozenset()) -> Lease | None:

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from proxy.backends.pool import Lease
 from proxy.frontend.own_sessions import OwnSessions
 from proxy.operations.internal_call import Call, InternalOperation, Reply
-from proxy.operations.query import Query, QueryResult
+from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult
 from proxy.upstream.dialer import Dialer
 from proxy.upstream.errors import BackendError
 from proxy.upstream.http_link import Link, link_to
@@ -150,8 +150,9 @@ class BackgroundRunner:
             return await answer_query(query, session, calls.ask, self._pool)
 
         async def answer_in_turn(query: Query) -> QueryResult:
-            if query.sharing is not None and self._own_sessions is not None:
-                return await self._own_sessions.answer(query)
+            if query.sharing is not None:
+                # Never in the client's session: the answer is for others too.
+                return await answer_shared(query, self._own_sessions)
             return await answer_in_slot(query, self._slots, answer)
 
         try:
@@ -169,6 +170,13 @@ class BackgroundRunner:
 
 def _result(task: asyncio.Task[Result | None]) -> Result | None:
     return None if task.cancelled() or task.exception() is not None else task.result()
+
+
+async def answer_shared(query: Query, own_sessions: OwnSessions | None) -> QueryResult:
+    """The answer to a query that sessions share, where there are sessions of the proxy's own."""
+    if own_sessions is None:
+        return QueryFailed(FailureKind.BUSY, "the proxy has no sessions of its own", 0.0)
+    return await own_sessions.answer(query)
 
 
 class _BackgroundCalls:

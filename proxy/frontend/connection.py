@@ -20,6 +20,7 @@ from proxy.frontend.own_session import Access
 from proxy.frontend.rewrite_service import Caller, tell_outcome
 from proxy.frontend.watchdog import Watchdog
 from proxy.kerberos.client_login import LoginStep
+from proxy.kerberos.delegation import login_of
 from proxy.kerberos.errors import KerberosError
 from proxy.kerberos.security_layer import SecurityLayer
 from proxy.net.login_threads import password_check_in_thread, step_in_thread, step_within_s
@@ -427,12 +428,14 @@ class Connection:
             return None
         # A server that asks for no login uses the name in the call. Lessons of one backend hold for that one
         # alone.
-        who = b"\0".join((str(self._backend.lease.address).encode(), credentials, (user or "").encode()))
-        owner = blake2b(who, key=self._context.owner_key, digest_size=OWNER_BYTES).hexdigest()
-        login = plain_user(credentials) or user or ""
+        opener = b"\0".join((str(self._backend.lease.address).encode(), credentials, (user or "").encode()))
+        owner = blake2b(opener, key=self._context.owner_key, digest_size=OWNER_BYTES).hexdigest()
+        login = login_of(credentials, user or "")
+        user_name = configuration.get(PROXY_USER, plain_user(credentials) or user or "")
+        who = f"{login}\0{user_name}" if login else ""
         client = "" if self._client is None else peer_host(self._client)
-        user_name, backend = configuration.get(PROXY_USER, login), str(self._backend.lease.address)
-        return SessionOpening(configuration, owner, user_name, client, backend, login, user or "")
+        backend = str(self._backend.lease.address)
+        return SessionOpening(configuration, owner, user_name, client, backend, login, user or "", who)
 
     async def _ask(self, call: Call) -> Reply:
         self._reply = self._loop.create_future()

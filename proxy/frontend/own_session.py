@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Final, Protocol, TypeAlias
 
 from proxy.backends.pool import Lease
@@ -20,6 +21,10 @@ AT_ONCE_MAX: Final = 3
 # A statement that sets something takes milliseconds.
 _STATEMENT_S: Final = 10.0
 _REPLY_BYTES_MAX: Final = 65_536
+# A session lives no longer: Iceberg's catalogs keep, for each session, tables that are used as they were.
+AGE_MAX_S: Final = 300.0
+# Source: Hive's SessionManager. Over HTTP nothing else tells that a server was restarted.
+_NO_SESSION: Final = "Invalid SessionHandle"
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,7 @@ class Client(Protocol):
 
     @property
     def is_closed(self) -> bool:
-        """Whether the session has ended."""
+        """True if the session has ended."""
         ...
 
     async def answer(self, query: Query) -> QueryResult:
@@ -53,6 +58,7 @@ class _Session:
     client: Client
     lease: Lease
     resources: AsyncExitStack
+    opened_at: float
 
 
 class StateSessions:
@@ -78,6 +84,8 @@ class StateSessions:
         self._is_ended = False
         self._closing: set[asyncio.Task[None]] = set()
         self.used_at = clock()
+        # Sessions that were opened before are of no use any more. Set by any thread.
+        self.renewed_at = -inf
 
     @property
     def is_unused(self) -> bool:
@@ -117,13 +125,24 @@ class StateSessions:
             self.used_at = self._clock()
 
     async def _answer_in_turn(self, query: Query, started: float) -> QueryResult:
-        session = await self._taken()
-        left_s = max(0.0, query.deadline_s - (self._clock() - started))
+        def left_s() -> float:
+            return max(0.0, query.deadline_s - (self._clock() - started))
+
         try:
-            answer = await session.client.answer(replace(query, deadline_s=left_s))
+            # A backend that accepts connections and serves none holds a login for a minute.
+            async with asyncio.timeout(left_s()):
+                session = await self._taken()
+        except TimeoutError:
+            words = "the proxy's own session is not open yet"
+            return QueryFailed(FailureKind.BUSY, words, self._clock() - started)
+        try:
+            answer = await session.client.answer(replace(query, deadline_s=left_s()))
         except BaseException:
             self._close(session)
             raise
+        if isinstance(answer, QueryFailed) and _NO_SESSION in answer.message:
+            self._close(session)
+            raise BackendError("the backend does not know the session any more")
         self._give_back(session)
         return answer
 
@@ -143,7 +162,8 @@ class StateSessions:
     async def _taken(self) -> _Session:
         while self._idle:
             session = self._idle.pop()
-            if not session.client.is_closed:
+            is_old = session.opened_at <= max(self.renewed_at, self._clock() - AGE_MAX_S)
+            if not (is_old or session.client.is_closed):
                 return session
             self._close(session)
         return await self._opened()
@@ -164,7 +184,10 @@ class StateSessions:
         lease = self._access.lease()
         if lease is None:
             raise BackendError("the backend has no room for a session of the proxy's own")
-        opened = self.state.opened
+        if not lease.takes_sessions:
+            lease.release()
+            raise BackendError("the backend takes no more sessions")
+        opened, opened_at = self.state.opened, self._clock()
         login = Login(
             lease.address,
             opened.named or opened.login,
@@ -179,7 +202,7 @@ class StateSessions:
             client = await resources.enter_async_context(self._connect(login))
             for sql in self.state.statements:
                 await _execute(client, sql)
-            return _Session(client, lease, resources.pop_all())
+            return _Session(client, lease, resources.pop_all(), opened_at)
 
 
 async def _execute(client: Client, sql: str) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -27,8 +27,9 @@ from proxy.wire.hs2.open_session import PROXY_USER
 
 log = logging.getLogger(__name__)
 
-# States with a session of the proxy's own at once. Each takes one of the backend's threads for as long.
+# States with a session of the proxy's own at once, of all users and of one. Each takes a thread of the backend's.
 STATES_MAX: Final = 64
+OF_USER_MAX: Final = 16
 # A dashboard is looked at again within minutes.
 IDLE_S: Final = 180.0
 # The time between two looks for sessions that have been idle.
@@ -38,7 +39,7 @@ OPENING_S: Final = 2.0
 # The time until it is tried again to open a session that could not be opened.
 REFUSED_S: Final = 60.0
 REFUSALS_MAX: Final = 1_000
-# Whether a server has one session for all clients is asked again from time to time: it may have been restarted.
+# Backends are asked again from time to time if they have one session for all: they may have been restarted.
 SERVER_KNOWN_S: Final = 600.0
 
 # Source: Spark's StaticSQLConf. With it, a USE of ours would count for all clients.
@@ -84,6 +85,12 @@ class OwnSessions:
         """The state of this digest, where there is a session to ask in."""
         return self._open.get(digest)
 
+    def renew(self, digest: bytes) -> None:
+        """Use no session of that state any more that is open now."""
+        sessions = self._sessions.get(digest)
+        if sessions is not None:
+            sessions.renewed_at = self._clock()
+
     def is_lacking(self, state: KnownState) -> bool:
         """True if a state has no session, and one may be opened for it."""
         is_refused = self._refused_until.get(state.digest, 0.0) > self._clock()
@@ -115,7 +122,10 @@ class OwnSessions:
 
     def give_way(self, backend: str | None = None) -> bool:
         """End the sessions of the state that was not used for longest, at a backend or any. False if all are."""
-        unused = next((one for one in self._sessions.values() if one.is_unused and one.is_at(backend)), None)
+        return self._end_unused(one for one in self._sessions.values() if one.is_at(backend))
+
+    def _end_unused(self, sessions: Iterable[StateSessions]) -> bool:
+        unused = next((one for one in sessions if one.is_unused), None)
         if unused is not None:
             self._end(unused)
         return unused is not None
@@ -137,6 +147,10 @@ class OwnSessions:
 
     def _begin(self, state: KnownState, access: Access) -> asyncio.Task[None] | None:
         """Begin to open a session; None where there is no room for one more."""
+        who = state.opened.who
+        of_user = [one for one in self._sessions.values() if one.state.opened.who == who]
+        if len(of_user) >= OF_USER_MAX and not self._end_unused(of_user):
+            return None
         if len(self._sessions) >= self._states_max and not self.give_way():
             return None
         sessions = StateSessions(state, access, self._dialer, self._clock, self._connect)
@@ -154,14 +168,14 @@ class OwnSessions:
         try:
             await self._check_server(state.opened, access)
             await sessions.open()
-        except (BackendError, TimeoutError) as error:
-            user = state.opened.user
-            log.info(
-                "sessions of %r ask for themselves, since the proxy could open none like them: %s", user, error
-            )
+        except Exception as error:  # noqa: BLE001 - whatever goes wrong, sessions ask for themselves
+            # Without the words of an error that nobody expects: they may quote a setting.
+            said = error if isinstance(error, (BackendError, TimeoutError)) else type(error).__name__
+            words = (state.opened.user, said)
+            log.info("sessions of %r ask for themselves, since the proxy could open none like them: %s", *words)
             self._refuse(state)
             self._end(sessions)
-        except BaseException:
+        except asyncio.CancelledError:
             self._end(sessions)
             raise
         else:
@@ -190,6 +204,8 @@ class OwnSessions:
             return await sessions.answer(query)
         except (BackendError, TimeoutError) as error:
             log.info("a session of the proxy's own for %r is lost: %s", sessions.state.opened.user, error)
+            # The server may have been started anew, with one session for all clients.
+            _ = self._known_until.pop(sessions.state.opened.backend, None)
             self._end(sessions)
             return QueryFailed(FailureKind.BUSY, "the proxy's own session is lost", 0.0)
 

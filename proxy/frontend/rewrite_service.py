@@ -127,9 +127,10 @@ class RewriteService:
             return
         thread = self._threads.of(session.owner, THREAD_WAIT_S)
         with suppress(Exception):
-            # Whatever goes wrong with it, goes wrong again in the decision, and is logged there.
-            looking = asyncio.get_running_loop().run_in_executor(thread, port.is_quick, statement)
-            if statement.first_word == "explain" or not await looking:
+            # Each failure of it shows again in the decision, and is logged there.
+            loop = asyncio.get_running_loop()
+            is_explain = statement.first_word == "explain"
+            if is_explain or not await loop.run_in_executor(thread, port.is_quick, statement):
                 await self._own_sessions.prepare(state, access)
 
     def note_forwarded(self, handle: SessionHandle, text: str, connection: str) -> None:
@@ -165,7 +166,7 @@ def _now() -> float:
 
 
 def may_be_left(statement: StatementClass) -> bool:
-    """Whether a statement may go on without a decision: it changes nothing to be known, and asks us nothing."""
+    """True if a statement may go on without a decision: it changes nothing to be known, and asks us nothing."""
     return statement.keeps_meanings and statement.first_word != "explain"
 
 

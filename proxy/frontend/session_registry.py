@@ -32,7 +32,7 @@ class OpenSession:
     port: SessionPort
     # Whether its statements may be rewritten. Its writes have to be known either way.
     is_offered: bool = True
-    # Whose it is: an owner's sessions share one thread. A session that was not seen to open is by itself.
+    # The sessions of an owner share one thread. A session that was not seen to open is by itself.
     owner: str = ""
     # Its statements wait until then, by the clock of the event loop.
     settled_at: float = 0.0
@@ -55,8 +55,9 @@ class SessionRegistry:
         Before V6 results come row by row, which are not read; and settings that were not read may say anything.
         """
         is_offered = protocol_version >= PROTOCOL_V6 and opened is not None
-        port, owner = self._open_port(opened or SessionOpening()), opened.owner if opened is not None else ""
-        self._sessions[handle] = OpenSession(port, is_offered=is_offered, owner=owner or uuid4().hex)
+        opened = opened or SessionOpening()
+        owner = opened.who or opened.owner or uuid4().hex
+        self._sessions[handle] = OpenSession(self._open_port(opened), is_offered=is_offered, owner=owner)
 
     def of(self, handle: SessionHandle) -> OpenSession:
         """The session. One that was opened elsewhere, or before a restart, is not offered rewriting."""

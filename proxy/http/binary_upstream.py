@@ -8,7 +8,7 @@ from typing import Final
 from proxy.backends.backend import Backend
 from proxy.config.endpoints import Transport
 from proxy.http.binary_pool import BinaryPool, PooledConnection
-from proxy.kerberos.delegation import name_of_owner
+from proxy.kerberos.delegation import login_of, name_of_owner
 from proxy.operations.internal_call import Call, Reply
 from proxy.upstream.errors import BackendError, OwnLimitError
 from proxy.upstream.http_headers import Caller, Headers
@@ -72,6 +72,8 @@ class BinaryUpstream:
         self.names = frozenset(
             () if self.credentials is None else (name_of_owner(self.credentials).decode("utf-8", "replace"),)
         )
+        self.own_login = "" if self.credentials is None else login_of(self.credentials)
+        self.who = "\0".join(self.names)
         self._last: PooledConnection | None = None
 
     async def send(self, call: Call) -> PooledReply:

@@ -35,7 +35,6 @@ from proxy.upstream.errors import UnsentError
 from proxy.upstream.own_calls import InternalCalls
 from proxy.wire.hs2.calls import OPEN_SESSION, SessionHandle
 from proxy.wire.hs2.open_session import PROXY_USER, encode_open_session_refusal
-from proxy.wire.sasl import plain_user
 from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
 from proxy.wire.thrift.messages import Message
 
@@ -320,11 +319,9 @@ def _opened(
         return None
     # A server that asks for no login uses the name in the call. Lessons of one backend hold for that one alone.
     owner = "\0".join((upstream.backend.member.name, upstream.owner, user or ""))
-    # A client whose cookie may name another user than its login is nobody in particular: its login is empty.
     user_name, backend = configuration.get(PROXY_USER, upstream.login or ""), upstream.backend.member.name
-    is_certain = upstream.credentials is not None and plain_user(upstream.credentials) == upstream.login
-    login = upstream.login if is_certain and upstream.login is not None else ""
-    return SessionOpening(configuration, owner, user_name, host, backend, login, user or "")
+    who = f"{upstream.who}\0{user_name}" if upstream.who else ""
+    return SessionOpening(configuration, owner, user_name, host, backend, upstream.own_login, user or "", who)
 
 
 def _drop_answer(running: asyncio.Task[ExchangeReply]) -> None:

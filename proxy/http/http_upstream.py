@@ -8,14 +8,16 @@ from typing import Final
 
 from proxy.backends.backend import Backend
 from proxy.backends.pool import BackendPool
+from proxy.kerberos.delegation import login_of
 from proxy.operations.internal_call import Call
 from proxy.upstream.dialer import Dialer
 from proxy.upstream.errors import BackendError, OwnLoginError, UnsentError
 from proxy.upstream.http_connections import HttpConnections, HttpReply
 from proxy.upstream.http_cookies import cookies_for, mark_of_backend, marks_in
-from proxy.upstream.http_headers import Caller, forwarded_headers
+from proxy.upstream.http_headers import Caller, forwarded_headers, proxy_users_of
 from proxy.upstream.login_cookies import CookieOwner, LoginCookie, SessionCookies
 from proxy.wire.hs2.calls import CLOSE_SESSION, SessionHandle
+from proxy.wire.sasl import plain_user
 
 
 class HttpUpstreams:
@@ -80,6 +82,7 @@ class HttpUpstream:
         self.name = caller.owner_digest_without_cookie(upstreams.key)
         self.login = caller.login
         self.names = caller.claimed_users
+        self.who = "\0".join((*sorted(self.names), "", *proxy_users_of(caller.query))) if self.names else ""
         # The owner of the cookie of our login at the backend, if it asks for Kerberos, and the cookie used last.
         self._owner: CookieOwner | None = None
         self._cookie: LoginCookie | None = None
@@ -88,6 +91,14 @@ class HttpUpstream:
     def owner(self) -> str | None:
         """The owner of sessions that are opened here; None where nothing may be asked in that name."""
         return self._caller.owner_digest(self._upstreams.key) if self._caller.can_be_reused else None
+
+    @property
+    def own_login(self) -> str:
+        """See Upstream. Sessions of a cookie's user, or for a user that the query names, are others."""
+        credentials = self.credentials
+        if credentials is None or self._caller.query or plain_user(credentials) != self.login:
+            return ""
+        return login_of(credentials)
 
     @property
     def credentials(self) -> bytes | None:

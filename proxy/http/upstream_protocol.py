@@ -42,6 +42,16 @@ class Upstream(Sender, Protocol):
         ...
 
     @property
+    def own_login(self) -> str:
+        """The full name of the login by which the proxy can open the same sessions; empty where it cannot."""
+        ...
+
+    @property
+    def who(self) -> str:
+        """The names that the client gives itself, and for whom the request acts; empty where it gives none."""
+        ...
+
+    @property
     def credentials(self) -> bytes | None:
         """The name and the password, as PLAIN has them, perhaps with tickets. A secret."""
         ...

@@ -58,6 +58,19 @@ def name_of_owner(credentials: bytes) -> bytes:
     return plain_name(credentials) or b""
 
 
+def login_of(credentials: bytes, named: str = "") -> str:
+    """Return the name by which a client is let in, the name in its call where it gave none at the login.
+
+    It is empty where it is no text, and the principal where the credentials bring tickets along: the server may
+    tell two of one short name apart.
+    """
+    name = name_of_owner(credentials)
+    try:
+        return name.decode() if name else named
+    except UnicodeDecodeError:
+        return ""
+
+
 def tickets_of(credentials: bytes) -> ClientTickets:
     """Return the tickets that come with a client's credentials. Raises KerberosError if there are none."""
     if not isinstance(credentials, DelegatedCredentials):

@@ -34,10 +34,13 @@ class SessionOpening:
     client: str = ""
     # The address of the backend that has the session.
     backend: str = ""
-    # The name that the client logged in by; empty where nobody knows that.
+    # The login by which the proxy can open the same session, by its full name; empty where it can open none.
     login: str = ""
     # The name in the call, which counts where the backend asks for no login.
     named: str = ""
+    # The user for whose lessons, and for whose share of the threads, the statements count: equal for all sessions
+    # that a login opens for one user. Empty where nobody knows it: then the owner's.
+    who: str = ""
 
 
 @dataclass(frozen=True)

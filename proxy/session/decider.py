@@ -19,6 +19,9 @@ from rewriter import TableName
 
 T = TypeVar("T")
 
+# Statements that may change the columns of a table, which Iceberg's catalog keeps as they were for each session.
+_DEFINING = frozenset({"alter", "call", "create", "drop", "replace"})
+
 
 class Decider:
     """The catalogs of one client session, and the decisions that they lead to.
@@ -111,6 +114,8 @@ class Decider:
         else:
             names = words_in(statement.text)
             self._catalogs.forget(names, state)
+        if state is not None and statement.first_word in _DEFINING:
+            self._shared.own_sessions.renew(state)
         self._shared.lists.forget(names)
         self._shared.gate.written(names)
 

@@ -61,18 +61,9 @@ class KeyCache:
     def get(self, state: bytes, question: KeyQuery, *, asker: str, asked_since: float) -> Keys | None:
         """The keys that a session has asked for in that state, if that was since then and they still hold."""
         with self._lock:
-            entry = self._entries.get((state, question))
-            if entry is None or entry.asker != asker:
-                return None
-        return self._current(state, question, asked_since=asked_since)
-
-    def _current(self, state: bytes, question: KeyQuery, *, asked_since: float) -> Keys | None:
-        with self._lock:
-            entry = self._take(state, question)
-            if entry is None or not entry.fence.holds(entry.tables):
-                return None
-            self._keep(state, question, entry)
-            return entry.keys if entry.asked_at >= asked_since else None
+            entry = self._current(state, question)
+            is_its = entry is not None and entry.asker == asker and entry.asked_at >= asked_since
+            return entry.keys if entry is not None and is_its else None
 
     def likely(self, state: bytes, question: KeyQuery, *, asked_since: float) -> Keys | None:
         """The keys that any session of that state has asked for, to be checked while they are used.
@@ -80,10 +71,9 @@ class KeyCache:
         None where the last answers were each other ones.
         """
         with self._lock:
-            entry = self._entries.get((state, question))
-            if entry is None or entry.changes >= _CHANGES_MAX:
-                return None
-        return self._current(state, question, asked_since=asked_since)
+            entry = self._current(state, question)
+            is_likely = entry is not None and entry.changes < _CHANGES_MAX and entry.asked_at >= asked_since
+            return entry.keys if entry is not None and is_likely else None
 
     def asked_at(self, state: bytes, question: KeyQuery) -> float | None:
         """When the keys that are kept were asked for, whether they still hold or not."""
@@ -115,6 +105,14 @@ class KeyCache:
             self._keep(
                 state, question, _Entry(keys, asker, frozenset(tables), asked_at, fence, size_bytes, changes)
             )
+
+    def _current(self, state: bytes, question: KeyQuery) -> _Entry | None:
+        """The entry, as the one used last; dropped where its tables have been written since. Under the lock."""
+        entry = self._take(state, question)
+        if entry is None or not entry.fence.holds(entry.tables):
+            return None
+        self._keep(state, question, entry)
+        return entry
 
     def _keep(self, state: bytes, question: KeyQuery, entry: _Entry) -> None:
         self._entries[state, question] = entry

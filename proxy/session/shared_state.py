@@ -39,11 +39,18 @@ class OwnSessionStates(Protocol):
         """The state of this digest, where there is such a session to ask in."""
         ...
 
+    def renew(self, digest: bytes) -> None:
+        """Use no session of that state any more that is open now: a table may have other columns."""
+        ...
+
 
 class NoOwnSessions:
     """None: each session asks for itself, and shares its answers with no other."""
 
     def state_of(self, digest: bytes) -> KnownState | None:
+        """See OwnSessionStates."""
+
+    def renew(self, digest: bytes) -> None:
         """See OwnSessionStates."""
 
 

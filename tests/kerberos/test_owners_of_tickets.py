@@ -8,7 +8,7 @@ from proxy.config.kerberos import KerberosSection
 from proxy.kerberos import client_logins
 from proxy.kerberos.client_login import GssapiLogin
 from proxy.kerberos.context import Unwrapped
-from proxy.kerberos.delegation import ClientTickets, DelegatedCredentials, name_of_owner
+from proxy.kerberos.delegation import ClientTickets, DelegatedCredentials, login_of, name_of_owner
 from proxy.kerberos.errors import KerberosError
 from proxy.kerberos.name_rules import NameRules
 from proxy.kerberos.principals import parse_principal
@@ -109,6 +109,13 @@ def test_two_principals_of_one_short_name_share_nothing() -> None:
     assert plain_user(annas) == plain_user(bobs) == "shared"
     assert annas != bobs
     assert name_of_owner(annas) != name_of_owner(bobs)
+    assert (login_of(annas), login_of(bobs)) == ("anna@REALM", "bob@REALM")
+
+
+def test_a_login_is_named_by_no_other_name_than_its_own() -> None:
+    assert login_of(plain_response("anna", "a"), "bob") == "anna"
+    assert login_of(b"", "bob") == "bob", "the backend asks for no login"
+    assert login_of(b"\0\xff\0x", "bob") == "", "it is no text"
 
 
 def test_without_tickets_handles_belong_to_the_name() -> None:

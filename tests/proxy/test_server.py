@@ -459,6 +459,27 @@ async def test_a_session_is_opened_with_its_settings_and_told_its_end() -> None:
         assert rewriter.has_closed
 
 
+async def test_lessons_count_for_the_login_whatever_name_the_call_has() -> None:
+    opened: list[SessionOpening] = []
+
+    def open_port(opening: SessionOpening) -> Rewriter:
+        opened.append(opening)
+        return Rewriter()
+
+    async with stage(open_port=open_port) as on:
+        for name in ("anybody", "anybody else"):
+            client, backend = await on.log_in()
+            opening = frame(encode_open_session(1, name, "password", {}))
+            client.send(opening)
+            await backend.expect(opening)
+            backend.send(session_opened())
+            await client.expect(session_opened())
+    one, other = opened
+    assert one.owner != other.owner, "a server that asks for no login goes by the name"
+    assert (one.who, one.login) == (other.who, other.login)
+    assert one.login
+
+
 async def test_a_session_with_too_many_settings_is_not_offered_to_rewrite() -> None:
     async with stage(Rewriter("SELECT 2")) as on:
         client, backend = await on.log_in()

@@ -14,5 +14,8 @@ class OpenStates:
         if state is not None:
             self._open[state.digest] = state
 
+    def renew(self, digest: bytes) -> None:
+        """There is nothing that could be old."""
+
     def state_of(self, digest: bytes) -> KnownState | None:
         return self._open.get(digest)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 from support.scripted_session import eventually
@@ -11,7 +12,7 @@ from proxy.backends.pool import BackendPool, PoolSettings
 from proxy.config.address import Address
 from proxy.config.backend_list import PoolMember
 from proxy.frontend import own_sessions
-from proxy.frontend.own_session import AT_ONCE_MAX, Access
+from proxy.frontend.own_session import AGE_MAX_S, AT_ONCE_MAX, Access
 from proxy.frontend.own_sessions import IDLE_S, REFUSED_S, OwnSessions
 from proxy.operations.query import Column, FailureKind, Query, QueryFailed, QueryResult, Rows, Sharing
 from proxy.operations.session_port import KnownState, SessionOpening
@@ -39,16 +40,25 @@ class Server:
         self.one_for_all = "false"
         self.failing: set[str] = set()
         self.is_lost = False
+        self.forgotten = ""
+        self.breaks = False
+        self.asked_whether_one_for_all = 0
         self.goes_on = asyncio.Event()
         self.goes_on.set()
         self.opens = asyncio.Event()
         self.opens.set()
+
+    def sessions_of(self, sql: str) -> list[int]:
+        """The numbers of the sessions that were asked this, less that of the first look."""
+        return [number - 1 for number, asked in self.asked if asked == sql]
 
     @asynccontextmanager
     async def connect(self, login: Login) -> AsyncIterator["Session"]:
         await self.opens.wait()
         if self.is_lost:
             raise BackendError("nobody listens")
+        if self.breaks:
+            raise ValueError("secret")
         self.logins.append(login)
         self.open += 1
         try:
@@ -69,7 +79,10 @@ class Session:
     async def answer(self, query: Query) -> QueryResult:
         server = self._server
         if query.sql == ONE_FOR_ALL:
+            server.asked_whether_one_for_all += 1
             return rows(server.one_for_all)
+        if server.forgotten:
+            return QueryFailed(FailureKind.REJECTED, server.forgotten, 0.1)
         server.asked.append((self._number, query.sql))
         await server.goes_on.wait()
         if server.is_lost:
@@ -256,3 +269,68 @@ async def test_all_sessions_end_with_the_proxy(stage: Stage) -> None:
     assert not await stage.prepare(OTHER)
     with pytest.raises(asyncio.CancelledError):
         await asking
+
+
+async def test_a_question_waits_for_a_session_no_longer_than_it_may(stage: Stage) -> None:
+    assert await stage.prepare()
+    stage.server.goes_on.clear()
+    first = stage.asking("DESCRIBE t")
+    await stage.settled()
+    stage.server.opens.clear()
+    query = Query("DESCRIBE u", 1, 1_000, 0.01, sharing=Sharing(STATE.digest, "key", lambda: True))
+    answer = await stage.sessions.answer(query)
+    assert isinstance(answer, QueryFailed)
+    assert answer.kind is FailureKind.BUSY
+    stage.server.opens.set()
+    stage.server.goes_on.set()
+    assert await first == rows("DESCRIBE t")
+    assert stage.sessions.count == 1, "the session that there is goes on"
+
+
+async def test_a_session_that_the_backend_has_forgotten_is_opened_anew(stage: Stage) -> None:
+    assert await stage.prepare()
+    stage.server.forgotten = "Invalid SessionHandle: SessionHandle [6a..]"
+    answer = await stage.asking("DESCRIBE t")
+    assert isinstance(answer, QueryFailed)
+    assert stage.sessions.state_of(STATE.digest) is None
+    stage.server.forgotten = ""
+    assert await stage.prepare()
+    assert stage.server.asked_whether_one_for_all == 2, "it may be another server"
+
+
+async def test_one_users_states_take_no_session_of_another_user(stage: Stage) -> None:
+    stage = Stage(states_max=own_sessions.OF_USER_MAX + 1)
+    of_bob = KnownState(b"bob", replace(OPENED, login="bob", who="bob"))
+    assert await stage.prepare(of_bob)
+    for number in range(own_sessions.OF_USER_MAX + 3):
+        assert await stage.prepare(KnownState(b"%d" % number, OPENED))
+    assert stage.sessions.state_of(b"bob") is of_bob
+    assert stage.sessions.count == own_sessions.OF_USER_MAX + 1
+
+
+async def test_after_a_change_of_columns_the_next_question_has_a_new_session(stage: Stage) -> None:
+    assert await stage.prepare()
+    stage.now += 1
+    stage.sessions.renew(STATE.digest)
+    stage.now += 1
+    _ = await stage.asking("DESCRIBE t")
+    _ = await stage.asking("DESCRIBE t")
+    assert stage.server.sessions_of("DESCRIBE t") == [2, 2]
+    stage.now += AGE_MAX_S
+    _ = await stage.asking("DESCRIBE t")
+    assert stage.server.sessions_of("DESCRIBE t") == [2, 2, 3]
+    await stage.settled()
+    assert (stage.server.open, stage.connections) == (1, 1)
+
+
+async def test_no_session_is_opened_at_a_drained_backend(stage: Stage) -> None:
+    assert stage.backends.drain("spark:1", on=True)
+    assert not await stage.prepare()
+    assert (stage.server.open, stage.connections) == (0, 0)
+
+
+async def test_whatever_fails_is_not_tried_again_at_once(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    stage.server.breaks = True
+    assert not await stage.prepare()
+    assert not stage.sessions.is_lacking(STATE)
+    assert "secret" not in caplog.text

@@ -42,14 +42,19 @@ from support.relay_dialogue import (
 from support.scripted_session import PATIENCE_S, Rewriter, eventually
 from support.stop_requests import requested
 
+from proxy.backends.pool import BackendPool
+from proxy.config.address import Address
+from proxy.config.backend_list import PoolMember
 from proxy.config.memory_shares import AMPLE
 from proxy.frontend import memory_gate
+from proxy.http.http_upstream import HttpUpstreams
 from proxy.operations.dispatch import Dispatch, OutcomeKind, Premises
 from proxy.operations.key_check import ASK_FIRST, KeyTerms
 from proxy.operations.query import Query, QueryFailed, QueryResult
 from proxy.operations.reply_tracker import WATCHED_REPLY_BYTES_MAX
 from proxy.operations.session_port import SessionOpening
 from proxy.statements.statement_class import StatementClass
+from proxy.upstream.dialer import Dialer
 from proxy.wire.hs2.calls import OperationState, encode_open_session
 from proxy.wire.hs2.open_session import PROXY_USER
 from proxy.wire.thrift.reader import read_header
@@ -283,6 +288,35 @@ async def test_sessions_belong_to_whoever_sent_the_same_headers() -> None:
     assert owners[0] == owners[1]
     assert len(set(owners)) == 4
     assert hosts == {"127.0.0.1"}
+
+
+async def test_lessons_count_for_the_login_and_lists_for_what_it_alone_may_see() -> None:
+    opened: list[SessionOpening] = []
+
+    def open_port(opening: SessionOpening) -> Rewriter:
+        opened.append(opening)
+        return Rewriter()
+
+    async with stage(open_port=open_port) as on:
+        for headers in (basic(), {**basic(), "X-Any": "1"}, {**basic(), "Cookie": "hive.server2.auth=x"}):
+            await open_one(on, headers)
+    plain, with_a_header, with_a_cookie = opened
+    assert plain.owner != with_a_header.owner, "the server may tell them apart"
+    assert plain.who == with_a_header.who
+    assert plain.login == with_a_header.login
+    assert with_a_cookie.login == "", "the cookie may be another user's"
+
+
+def test_a_session_for_another_user_is_none_that_the_login_can_open() -> None:
+    backends = BackendPool([PoolMember(Address("spark", 1))], lambda: 0.0)
+    (backend,) = backends.configured
+    upstreams = HttpUpstreams(Dialer(), backends, b"key")
+    anna, bob, nobody = (
+        upstreams.client(query, list(basic("hue").items()), None).at(backend)
+        for query in ("doAs=anna", "doAs=bob", "")
+    )
+    assert (anna.own_login, nobody.own_login) == ("", "hue")
+    assert len({anna.who, bob.who, nobody.who}) == 3
 
 
 async def test_a_cancel_waits_for_no_statement_that_is_held() -> None:

@@ -1,6 +1,9 @@
 """Remembered keys: whose they are, how old they may be, and what makes them worthless."""
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from threading import RLock
+from typing import Self
 
 import pytest
 
@@ -51,6 +54,31 @@ def test_keys_are_remembered_for_the_same_question_of_the_same_state() -> None:
     assert get(cache, sql="another") is None
     of_int = KeySetQuery(question().sql, (KeyColumn("int"),), 5_000)
     assert cache.get(STATE, of_int, asker="one", asked_since=90.0) is None
+
+
+def test_keys_of_another_session_do_not_come_between_the_look_and_the_answer() -> None:
+    cache, fence = KeyCache(), LocalWriteLog().open()
+
+    class Between(AbstractContextManager["Between"]):
+        """A lock, at whose first release another session's keys come."""
+
+        lock, has_come = RLock(), False
+
+        def __enter__(self) -> Self:
+            self.lock.acquire()
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            self.lock.release()
+            if not self.has_come:
+                self.has_come = True
+                cache.put(
+                    STATE, question(), keys("of another"), asker="other", tables=D, asked_at=100.0, fence=fence
+                )
+
+    put(cache, keys("its own"))
+    cache._lock = Between()  # type: ignore[assignment]  # noqa: SLF001 - the place of another thread
+    assert get(cache) in {keys("its own"), None}
 
 
 def test_another_session_uses_them_only_where_it_asks_again() -> None:
