@@ -1,9 +1,10 @@
 # make setup   an environment in .venv, with a Java runtime from PyPI where the machine has none
 # make demo    Spark Thrift Server, a sample star schema and the proxy; the same queries with and without it,
 #              RUNS=3 for medians
-# make test    every part of it, in a quarter of an hour; with LANDING=1 all that a landing is held to, in half an hour
-# make test-deep   the same with many more examples, every golden case and Spark's own settings, and the fuzzer on the
-#              wire; hours
+# make test    the tests; heavy ones where something has changed since they passed
+# make test-fast  all that start no Spark, container, browser, cluster or KDC; some minutes
+# make test-of FILES=".."  those that a change of these files touches most closely; a minute
+# make test-all   every test with many more examples and Spark's own settings, and the fuzzer on the wire; hours
 # make test-spark-3.5   what meets a server, with Spark 3.5 as the server
 # make iceberg   the Spark that the tests with Iceberg tables run on, for who runs them without make
 # make bench   what planning costs, per phase on the TPC-DS texts and as statements grow; what covers of keys cost;
@@ -36,7 +37,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # One fact and several, a week and years of it, and two that are left alone.
 QUICK_QUERIES := q3 q7 q19 q37 q42 q55 q60 q71 q82 q96 q98 q9
 
-.PHONY: setup demo test test-fast test-of test-deep test-spark-3.5 iceberg bench bench-tpcds bench-dashboard bench-short bench-wire bench-sizing bench-kerberos bench-layouts bench-lists bench-shared-lists bench-iceberg bench-small-files wheel-demo check clean
+.PHONY: setup demo test test-fast test-of test-all test-spark-3.5 iceberg bench bench-tpcds bench-dashboard bench-short bench-wire bench-sizing bench-kerberos bench-layouts bench-lists bench-shared-lists bench-iceberg bench-small-files wheel-demo check clean
 
 setup: $(READY)
 
@@ -73,14 +74,14 @@ test: $(if $(CHECKED),,check) iceberg
 test-fast: setup
 	$(BIN)/pytest -n 3 --dist loadgroup --no-loadscope-reorder --timeout 300 -m "not heavy"
 
-# What a change of files touches most closely: make test-of FILES="rewriter/semijoins/days.py ..".
+# What a change of files touches most closely: make test-of FILES="rewriter/semijoins/days_query.py ..".
 test-of: setup
 	$(BIN)/pytest -n 3 --dist loadgroup --no-loadscope-reorder --timeout 300 -m "not heavy" \
 	  $$($(BIN)/python -m tools.tests_of $(FILES))
 
 # With Spark as users run it, where the quick run has settings that suit tiny tables (tests/support/cheap_spark.py).
-# Writes the stamps of golden cases, which a commit then has.
-test-deep: setup iceberg
+# Looks at no stamps, and writes those of golden cases, which a commit then has.
+test-all: setup iceberg
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev,fuzz]'
 	STARPRUNER_DEEP=1 $(BIN)/pytest -s
 

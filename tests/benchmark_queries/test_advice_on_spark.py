@@ -1,6 +1,6 @@
 """Advice on TPC-DS from the history of a real proxy: an index of the dates of shipping, which then narrows q62.
 
-In `make test-deep` alone: the tables take a minute or more to load.
+In `make test-all` alone: the tables take a minute or more to load.
 """
 
 import json

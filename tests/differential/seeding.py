@@ -1,4 +1,4 @@
-"""How much a run tries: a little in every test run, a lot in `make test-deep`, one seed to look at a failure.
+"""How much a run tries: a little in every test run, a lot in `make test-all`, one seed to look at a failure.
 
 STARPRUNER_DEEP=1 tries a lot; STARPRUNER_SEED=7 tries just that seed, and STARPRUNER_SEED=500-599 a hundred
 others.

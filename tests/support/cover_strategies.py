@@ -14,7 +14,7 @@ from rewriter.domains.literals import Key
 from rewriter.vocabulary.identifiers import Column
 from support.profile import DEEP
 
-# A little in every test run, a lot in `make test-deep`. A busy machine may be slow to make examples.
+# A little in every test run, a lot in `make test-all`. A busy machine may be slow to make examples.
 laws = settings(
     max_examples=600 if DEEP else 50,
     deadline=None,

@@ -1,4 +1,4 @@
-"""The profile of a run: quick by default, deep with STARPRUNER_DEEP=1 (`make test-deep`)."""
+"""The profile of a run: quick by default, deep with STARPRUNER_DEEP=1 (`make test-all`)."""
 
 import os
 from typing import Final
