@@ -23,7 +23,7 @@ from demo.proxy_process import proxy_process
 from demo.thrift_server import ServerSettings, ThriftServer, thrift_server
 
 # The server in Derby is every test's, which the tests' fixtures do not show by their names.
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.xdist_group("spark")
 
 DATABASE = "metastores"
 

@@ -142,7 +142,6 @@ def test_days_that_begin_in_no_order_are_not_read() -> None:
     assert query("timestamp_ntz").read([row]) is SkipReason.UNREADABLE_KEY
 
 
-@pytest.mark.spark
 def test_days_that_no_number_of_microseconds_has_are_open(local_spark: SparkSession) -> None:
     days = "VALUES (106751991), (-106751992), (0) AS t (number)"
     sql = f"SELECT date_from_unix_date(number) AS day, 1 AS g FROM {days}"
