@@ -94,7 +94,6 @@ def state(name: str, directory: Path) -> History:
     return history
 
 
-# A landing looks at the dark ones too; a quick run has their style sheet in common with the light ones.
 @pytest.mark.parametrize("show", ["light", "phone", "dark", "dark-phone"])
 @pytest.mark.parametrize("name", ["busy", "empty", "error"])
 async def test_every_view_can_be_read(
