@@ -45,6 +45,7 @@ from rewriter import (
 from rewriter.files.file_index import FileIndex
 from rewriter.files.splits import SplitHints
 from rewriter.partitions.index import PartitionIndex
+from rewriter.scopes.steps import Steps
 from rewriter.sql.fingerprint import fingerprint
 
 T = TypeVar("T")
@@ -84,6 +85,7 @@ class DecisionRun:
             due_s=terms.due_s,
             is_session_unchanged=terms.is_session_unchanged,
             believes_ungrouped=not terms.waits_for_splits,
+            steps=Steps(),
         )
         self._settings = catalog.settings_at_hand
         self._listings = listings
