@@ -172,12 +172,12 @@ def _now() -> float:
 
 
 def may_be_left(statement: StatementClass) -> bool:
-    """Whether the event loop may decide about it: it leaves what is known as it is, and asks the proxy nothing."""
+    """True if the event loop may decide about it: it leaves what is known as it is, and asks the proxy nothing."""
     return statement.keeps_meanings and statement.first_word != "explain"
 
 
 def asks_us(statement: StatementClass) -> bool:
-    """Whether a statement may ask the proxy for something: to explain, show or set what is its own, or SKEWED BY.
+    """True if a statement may ask the proxy for something: to explain, show or set what is its own, or SKEWED BY.
 
     Any other may go on undecided. It is noted as it goes, with what it writes and changes. Lists of partitions and
     costs are not forgotten then, as after a write past this process: no answer rests on them.

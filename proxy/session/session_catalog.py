@@ -1,6 +1,7 @@
 """The session catalog: tables, keys, partitions and files as one session of the backend sees them.
 
-Each question is a generator: it yields queries for the client's own session, and is sent their results.
+Each question is a generator: it yields queries, and is sent their results. They are asked in a session of the
+proxy's own, or in the client's where there is none (docs/decisions/0063).
 """
 
 from __future__ import annotations
@@ -169,7 +170,7 @@ class SessionCatalog:
     _settings: CatalogSection
     _lists: PartitionLists
     _store_wait: StoreWait
-    # Whether the session's state is like that of no other, so that no other has use of its answers.
+    # True if the session's state is like that of no other, so that no other has use of its answers.
     is_like_no_other: bool
     # Answers to this session alone, and those to all sessions of the state: the same object where they are not
     # shared.
