@@ -201,19 +201,22 @@ def plan(
     catalog: Catalog,
     limits: RewriteLimits,
     partitions: PartitionIndexes = MappingProxyType({}),
+    steps: Steps | None = None,
 ) -> Plan:
     """Find the fact scans that may be narrowed, given what is known of the tables.
 
     If tables are missing from the catalog, the plan names them and has no scans: look them up and plan again. If
     it `wants_lists` of the partitions of tables, or names tables as `unsized`, it may ask for more when it is made
-    again with them. A plan that would take too many steps has no scans, and says so.
+    again with them. A plan that would take too many steps has no scans, and says so: more than those that are left
+    of `steps`, which several plans share, or of its own.
     """
-    steps = Steps(limits.plan_steps_max)
+    steps = steps or Steps(limits.plan_steps_max)
+    before = steps.taken
     try:
         planned = _planned(statement, catalog, limits, partitions, steps)
     except StepsSpentError:
         planned = Plan(statement, (), partitions=partitions, catalog=catalog, skip=SkipReason.TOO_INTRICATE)
-    return replace(planned, steps=steps.taken)
+    return replace(planned, steps=steps.taken - before)
 
 
 def _planned(

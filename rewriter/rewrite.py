@@ -267,7 +267,7 @@ def _inserted_alike(outcome: ScanOutcome) -> tuple[object, ...]:
 
 
 def _insertions(plan: Plan, alike: Sequence[ScanOutcome], layout: TableLayout) -> Insertions:
-    """What scans that are alike get all together."""
+    """Sum up the insertions of scans that are alike."""
     first = alike[0]
     texts = [first.predicate or "", *first.checks]
     values = sum(map(values_in, texts)) + VALUES_PER_CHECK * len(first.checks)

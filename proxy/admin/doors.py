@@ -33,7 +33,7 @@ WATCHED: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 READ_S: Final = 60.0
 
 
-class Room:
+class RequestRoom:
     """Requests that are answered at once, counted by address."""
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class Room:
             del self._of_address[address]
 
 
-_ROOM: Final = web.RequestKey("room", Room)
+_ROOM: Final = web.RequestKey("room", RequestRoom)
 
 
 class Doors:
@@ -63,7 +63,7 @@ class Doors:
         self._request_bytes_max = request_bytes_max
         newcomers = Newcomers(time.monotonic, WAITING_MAX, WAITING_OF_ADDRESS_MAX)
         self.guard = RequestGuard("the admin port", newcomers, keeps=False)
-        self._watchers, self._others = Room(), Room()
+        self._watchers, self._others = RequestRoom(), RequestRoom()
 
     @web.middleware
     async def outer(self, request: web.Request, handler: Handler) -> web.StreamResponse:

@@ -32,7 +32,7 @@ class BackendView:
     """A backend as the admin port shows it."""
 
     name: str
-    # Whether it takes new sessions and is healthy.
+    # True if it takes new sessions and is healthy.
     healthy: bool
     draining: bool
     probes: str
@@ -80,7 +80,7 @@ class Backend:
 
     @property
     def is_healthy(self) -> bool:
-        """Whether nothing is known against it: health checks pass, and connections have not failed in a row.
+        """True if nothing is known against it: health checks pass, and connections have not failed in a row.
 
         Half-open is not healthy: time alone shows nothing. The pages, the metrics and /readyz say this.
         """
@@ -88,7 +88,7 @@ class Backend:
 
     @property
     def is_eligible(self) -> bool:
-        """Whether it is healthy, or due for the trial that shows whether it is again."""
+        """True if it is healthy, or due for the trial that shows whether it is again."""
         return self.is_up and self.breaker.admits
 
     @property

@@ -125,7 +125,7 @@ class ShadowSection(Section, frozen=True):
 
 
 class CatalogSection(Section, frozen=True):
-    """Table facts, asked for in the client's session and kept with it."""
+    """Table facts, asked for by the client's login and kept for its sessions."""
 
     # How long a description may be old. A changed type is caught by the inserted type check at any age.
     facts_ttl_s: Seconds = 60.0
@@ -172,7 +172,7 @@ class FilesSection(Section, frozen=True):
     """
 
     # The table of the file index, such as "starpruner.file_index". Empty: there is none, and nothing is asked.
-    # Read in the client's own session, by its own rights.
+    # Read by the client's login, with its rights.
     index: QualifiedTableOrNothing = ""
     # Expert. How long an answer is believed to the question which tables are indexed, and since when. To ask takes
     # a tenth of a second; rows that have changed since cost pruning, never rows.

@@ -26,11 +26,17 @@ from proxy.statements.statement_class import StatementClass
 from proxy.upstream.fair_threads import OF_ANSWERS, THREAD_WAIT_S, FairThreads, ThreadsBusyError
 from proxy.upstream.query_driver import Ask, answer_in_slot, answer_query, drive
 from proxy.wire.hs2.calls import SessionHandle
+from rewriter.sql.classify import has_none
 
 log = logging.getLogger(__name__)
 
 # A statement of this length is looked through in microseconds; to wake a thread takes a tenth of a millisecond.
 QUICK_CHARS_MAX: Final = 2_000
+
+# First words of statements that ask the proxy something, or may do so where one of the words stands in them.
+_OURS: Final = frozenset({"explain", "reset"})
+_MAYBE_OURS: Final = frozenset({"show", "set", "create", "alter"})
+_OUR_WORDS: Final = ("starpruner", "skewed", "directories")
 
 
 @dataclass(frozen=True)
@@ -110,22 +116,23 @@ class RewriteService:
                 if session.port.writes_before(statement):
                     # Another one was released while this one waited for its turn.
                     continue
-                await self._prepare(session, statement, caller.access)
+                thread = self._threads.of(session.owner, None if asks_us(statement) else THREAD_WAIT_S)
+                await self._prepare(session, statement, caller.access, thread)
                 deciding = session.port.rewrite(statement, replace(keys, is_session_here=is_session_here))
-                thread = self._threads.of(session.owner, THREAD_WAIT_S if may_be_left(statement) else None)
                 dispatch = await dispatch_in_turn(
                     session, statement, deciding, answer_in_turn, thread, caller.connection
                 )
             break
         return self._if_still_offered(handle, statement, dispatch)
 
-    async def _prepare(self, session: OpenSession, statement: StatementClass, access: Access | None) -> None:
+    async def _prepare(
+        self, session: OpenSession, statement: StatementClass, access: Access | None, thread: Executor
+    ) -> None:
         """Have a session of the proxy's own where the decision may ask for metadata."""
         port = session.port
         state = port.known_state()
         if access is None or state is None or not self._own_sessions.is_lacking(state):
             return
-        thread = self._threads.of(session.owner, THREAD_WAIT_S)
         with suppress(Exception):
             # Each failure of it shows again in the decision, and is logged there.
             loop = asyncio.get_running_loop()
@@ -166,8 +173,18 @@ def _now() -> float:
 
 
 def may_be_left(statement: StatementClass) -> bool:
-    """True if a statement may go on without a decision: it changes nothing to be known, and asks us nothing."""
+    """True if the event loop may decide about it: it leaves what is known as it is, and asks the proxy nothing."""
     return statement.keeps_meanings and statement.first_word != "explain"
+
+
+def asks_us(statement: StatementClass) -> bool:
+    """True if a statement may ask the proxy for something: to explain, show or set what is its own, or SKEWED BY.
+
+    Any other may go on undecided. It is noted as it goes, with what it writes and changes. Lists of partitions and
+    costs are not forgotten then, as after a write past this process: no answer rests on them.
+    """
+    word = statement.first_word
+    return word in _OURS or (word in _MAYBE_OURS and not has_none(_OUR_WORDS, statement.text))
 
 
 def dispatch_now(session: OpenSession, statement: StatementClass, connection: str) -> Dispatch | None:

@@ -17,7 +17,7 @@ from typing import Final, Protocol
 # hundreds of them connect at once after a restart.
 CLIENTS_MAX: Final = 512
 CLIENTS_OF_ADDRESS_MAX: Final = 256
-# Where a place is wanted for another, one that has waited for this long is no client that is about to speak.
+# A client that has waited for this long is not about to speak, and gives its place to another that wants one.
 SILENT_S: Final = 1.0
 # An IPv6 address belongs to a network of this many bits, all of whose addresses one machine can have.
 _NETWORK_BITS: Final = 64

@@ -12,14 +12,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from proxy.config.address import Address
-from proxy.net.newcomers import SILENT_S, Newcomers, address_group
+from proxy.net.newcomers import CLIENTS_MAX, CLIENTS_OF_ADDRESS_MAX, SILENT_S, Newcomers, address_group
 from proxy.net.tls import HANDSHAKE_S, SHUTDOWN_S, Certificates, why_no_handshake
 
 log = logging.getLogger(__name__)
 
-# Handshakes at once. Each takes some milliseconds of arithmetic; more clients wait in the listening sockets, until
-# one has ended or has taken so long that its client must be silent.
-HANDSHAKES_MAX: Final = 200
+# Handshakes at once, and of one address, as of all newcomers. Each takes some milliseconds of arithmetic; more
+# clients wait in the listening sockets, until one has ended or has taken so long that its client must be silent.
+# With 100 for an address, 150 clients behind a balancer that connect at once would lose 50.
+HANDSHAKES_MAX: Final = CLIENTS_MAX
+HANDSHAKES_OF_ADDRESS_MAX: Final = CLIENTS_OF_ADDRESS_MAX
 # asyncio's own number: connections that the system accepts meanwhile.
 _BACKLOG: Final = 100
 # The wait after an error such as "no file descriptors left", as in asyncio.
@@ -60,7 +62,7 @@ class TlsServer:
         self.sockets = _listen(address, shares_port=shares_port)
         self._certificates = certificates
         self._accept = accept
-        self.handshakes = Newcomers(time.monotonic, HANDSHAKES_MAX, HANDSHAKES_MAX)
+        self.handshakes = Newcomers(time.monotonic, HANDSHAKES_MAX, HANDSHAKES_OF_ADDRESS_MAX)
         self._has_ended = asyncio.Event()
         self._tasks = {asyncio.get_running_loop().create_task(self._serve(sock)) for sock in self.sockets}
 

@@ -48,7 +48,7 @@ class Outcome:
 
     @property
     def did_nothing(self) -> bool:
-        """Whether no part of the statement has certainly run: it has written nothing, and changed no session."""
+        """True if no part of the statement can have run: it has written nothing, and changed no session."""
         return self.is_unread or self.kind is OutcomeKind.NOT_SENT
 
 

@@ -42,7 +42,7 @@ class Query:
     # Whether it costs the backend something: of these only so many run at once. Waiting for a slot counts
     # against the deadline.
     needs_slot: bool = False
-    # Whether its answer counts for the session alone in which the statement runs, and is asked for in that one.
+    # True if its answer counts for the session alone in which the statement runs, and is asked for in that one.
     is_for_client: bool = False
     # The tables that its answer depends on; None if that is not known.
     reads: frozenset[TableName] | None = None

@@ -1,6 +1,7 @@
 """One decision: a statement on its way through the stages classify, gate, plan, weigh, ask and apply.
 
-The stages are generators: they yield the queries that they need answered in the client's own session.
+The stages are generators: they yield the queries that they need answered. Those for keys are answered in the
+client's own session, others in one of the proxy's own where there is one (`proxy.session.decider`).
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ from rewriter import (
 from rewriter.files.file_index import FileIndex
 from rewriter.files.splits import SplitHints
 from rewriter.partitions.index import PartitionIndex
+from rewriter.scopes.steps import Steps
 from rewriter.sql.fingerprint import fingerprint
 
 T = TypeVar("T")
@@ -78,12 +80,13 @@ class DecisionRun:
         terms: DecisionTerms,
     ) -> None:
         self._shared = shared
-        # What has expired may be used where it is asked for again while the statement runs.
+        # Facts that have expired may be used where it is asked for again while the statement runs.
         self._catalog = replace(
             catalog,
             due_s=terms.due_s,
             is_session_unchanged=terms.is_session_unchanged,
             believes_ungrouped=not terms.waits_for_splits,
+            steps=Steps(),
         )
         self._settings = catalog.settings_at_hand
         self._listings = listings

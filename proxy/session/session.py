@@ -1,7 +1,7 @@
 """One HiveServer2 session: decides about each of its statements. No sockets, no asyncio.
 
-A decision is a generator: it yields the queries that it needs answered in the client's own session, and returns
-the dispatch. The connection drives it.
+A decision is a generator: it yields the queries that it needs answered, in the client's own session or in one of
+the proxy's own, and returns the dispatch. The rewrite service drives it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The session catalog: tables, keys, partitions and files as one session of the backend sees them.
 
-Each question is a generator: it yields queries for the client's own session, and is sent their results.
+Each question is a generator: it yields queries, and is sent their results. They are asked in a session of the
+proxy's own, or in the client's where there is none (docs/decisions/0063).
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ from rewriter import (
 from rewriter.domains.gap_costs import PartitionCosts
 from rewriter.files.file_index import FileIndex
 from rewriter.partitions.index import PartitionIndex
+from rewriter.scopes.steps import Steps
 
 T = TypeVar("T")
 Queries: TypeAlias = Generator[Query, QueryResult, T]
@@ -168,7 +170,7 @@ class SessionCatalog:
     _settings: CatalogSection
     _lists: PartitionLists
     _store_wait: StoreWait
-    # Whether the session's state is like that of no other, so that no other has use of its answers.
+    # True if the session's state is like that of no other, so that no other has use of its answers.
     is_like_no_other: bool
     # Answers to this session alone, and those to all sessions of the state: the same object where they are not
     # shared.
@@ -182,6 +184,8 @@ class SessionCatalog:
     believes_ungrouped: bool = True
     # Answers that came after a change of the session are not remembered: they are not those of the state.
     is_session_unchanged: Callable[[], bool] = always
+    # Steps that all plans of a decision share. Without them each plan has its own.
+    steps: Steps | None = None
 
     @property
     def shared_state(self) -> bytes | None:
@@ -263,7 +267,10 @@ class SessionCatalog:
     def plan(
         self, statement: Statement, limits: RewriteLimits, partitions: PartitionIndexes | None = None
     ) -> Queries[Plan | SkipReason]:
-        """Plan a statement by the descriptions of its tables, and by lists of their partitions."""
+        """Plan a statement by the descriptions of its tables, and by lists of their partitions.
+
+        Where no steps are left to plan it by sizes too, the plan is one without them.
+        """
         server = yield from self._server_settings()
         if server.uncertainty is not None:
             return server.uncertainty
@@ -276,19 +283,19 @@ class SessionCatalog:
         )
         asked: set[TableName] = set()
         late: set[TableName] = set()
-        is_sized = False
+        unsized: Plan | None = None
         facts = self._metadata.facts
         for _ in range(_PLANNING_ROUNDS_MAX):
             known = facts.current(self.due_s)
             late -= known.keys()
-            planned = plan(statement, {**known, **dict.fromkeys(late)}, limits, partitions or {})
+            planned = plan(statement, {**known, **dict.fromkeys(late)}, limits, partitions or {}, self.steps)
             if planned.skip is not None:
-                return planned.skip
+                return planned.skip if unsized is None else _with_late(unsized, frozenset(late))
             if not planned.missing:
-                if not is_sized and (yield from self._find_sizes(planned.unsized)):
-                    is_sized = True
+                if unsized is None and (yield from self._find_sizes(planned.unsized)):
+                    unsized = planned
                     continue
-                return _with_late(planned, frozenset(late)) if late else planned
+                return _with_late(planned, frozenset(late))
             if planned.missing <= asked:
                 break  # they change meanwhile, or are more than the session may keep
             if facts.moment().fence.changed_columns(planned.missing):

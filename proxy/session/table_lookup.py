@@ -1,6 +1,6 @@
 """Descriptions of names in a session: of a table, a view with its text, or a version of a table.
 
-Each description is a generator: it yields queries for the client's own session, and is sent their results.
+Each description is a generator: it yields queries, and is sent their results.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def redacted(text: str) -> tuple[str, bool]:
 
 
 def _is_suspect(text: str) -> bool:
-    """Whether a text may have a secret: most have none, and need no pass."""
+    """True if a text may have a secret: most have none, and need no pass."""
     lower = text.lower()
     if mentions_secret(lower) or any(mark in lower for mark in ("://", "jdbc:", "bearer ", "sig=")):
         return True
@@ -205,7 +205,7 @@ class _Pass:
 
     @property
     def _is_outside(self) -> bool:
-        """Whether no parenthesis is open that was opened behind the secret name."""
+        """True if no parenthesis is open that was opened behind the secret name."""
         return len(self._groups) <= self._secret_at
 
     def _await_value(self) -> None:

@@ -31,13 +31,13 @@ _CLOSING: Final = " \t\r\n\"'\\`])"
 
 
 def mentions_secret(text: str) -> bool:
-    """Whether a part of a secret name is anywhere in a text of lower case."""
+    """True if a part of a secret name is anywhere in a text of lower case."""
     folded = text.translate(_SEPARATORS)
     return "pass" in folded or any(part in folded for part in _PARTS)
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a value of this name is a secret.
+    """True if a value of this name is a secret.
 
     >>> is_secret_name("fs.s3a.secret.key"), is_secret_name("db_pass"), is_secret_name("token_count")
     (True, True, False)
@@ -49,7 +49,7 @@ def is_secret_name(name: str) -> bool:
 
 
 def holds_secret(text: str) -> bool:
-    """Whether a literal, a comment or a message may hold a secret: a URL with a password, or SQL of its own.
+    """True if a literal, a comment or a message may hold a secret: a URL with a password, or SQL of its own.
 
     >>> holds_secret("s3a://key:abc@bucket/"), holds_secret("jdbc:mysql://h:3306/d?password=abc")
     (True, True)
@@ -69,5 +69,5 @@ def _names_secret(lower: str) -> bool:
 
 
 def _ends_in_name(before: str) -> bool:
-    """Whether a text before an assignment ends in a secret name."""
+    """True if a text before an assignment ends in a secret name."""
     return is_secret_name(_NO_NAME.split(before[-NAME_CHARS_MAX:].rstrip(_CLOSING))[-1])

@@ -147,7 +147,7 @@ class StatementClass:
 
     @property
     def may_declare_variables(self) -> bool:
-        """Whether the session may have a variable afterwards, if it does not have `hidden_names`."""
+        """True if the session may have a variable afterwards, if it does not have `hidden_names`."""
         return self.first_word == "declare"
 
     @cached_property

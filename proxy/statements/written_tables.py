@@ -13,7 +13,7 @@ from typing import Final
 
 from proxy.statements.write_target_parser import Target, target_at
 from rewriter import TableName
-from rewriter.sql.classify import before_first_word, first_word, is_found
+from rewriter.sql.classify import before_first_word, first_word, has_none
 
 # First words of statements that change no table, whatever follows. SET, USE and RESET change the session alone.
 _READING: Final = frozenset("select values table show describe desc explain list set use reset declare".split())
@@ -55,8 +55,9 @@ _CHARS_MAX: Final = 10_000
 _WORDS_MAX: Final = 1_000
 # Words within a query that may begin a write behind it. FROM .. INSERT has one for each of its targets.
 _BEGINNINGS_MAX: Final = 100
-# Text of a query that is looked through for these, which takes milliseconds in which the whole process waits.
-_QUERY_CHARS_MAX: Final = 250_000
+# Text that a pattern searches, which takes milliseconds in which the whole process waits. A longer one counts as
+# if it were found.
+_SEARCHED_CHARS_MAX: Final = 250_000
 
 
 class WrittenTables:
@@ -143,15 +144,19 @@ def begins_clearly(sql: str) -> bool:
     within them. And a statement that is explained may be executed for that.
     """
     before = before_first_word(sql)
-    is_executed = first_word(sql) == "explain" and is_found(_EXECUTING, ("execute", "${"), sql)
+    is_executed = first_word(sql) == "explain" and _may_hold(_EXECUTING, ("execute", "${"), sql)
     has_odd_comments = before.count("/*") > 1 or any(odd in before for odd in ("\\\n", "\\\r", "${"))
     return not (is_executed or has_odd_comments)
 
 
+def _may_hold(pattern: re.Pattern[str], words: Sequence[str], text: str) -> bool:
+    return not has_none(words, text) and (len(text) > _SEARCHED_CHARS_MAX or pattern.search(text) is not None)
+
+
 def _written_behind(query: str) -> WrittenTables | None:
-    if not is_found(_WRITING, _IN_WRITING, query):
+    if not _may_hold(_WRITING, _IN_WRITING, query):
         return None
-    if len(query) > _QUERY_CHARS_MAX:
+    if len(query) > _SEARCHED_CHARS_MAX:
         return AnyTable()
     # Each of the words may be a name, or stand in a string: a write is among them, and nothing is lost by others.
     found = [match.start() for match in islice(_WRITING.finditer(query), _BEGINNINGS_MAX + 1)]

@@ -111,7 +111,7 @@ class BackendClient:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the connection is closed, with which the session ends."""
+        """True if the connection is closed, with which the session ends."""
         return self._link.is_closed
 
     async def answer(self, query: Query) -> QueryResult:

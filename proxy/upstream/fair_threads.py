@@ -7,6 +7,7 @@ thread no longer than the work that runs takes, and work that may be given up is
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
@@ -23,8 +24,8 @@ OF_ANSWERS: Final = "answers"
 # Work that no client waits for, which may plan too.
 BESIDE: Final = "beside"
 
-# Wait for a thread after which a statement goes on as the client wrote it. Planning ends within some seconds
-# (`rewriter.scopes.steps`), and is to save time.
+# Wait for threads, in all steps of a decision, after which a statement goes on as the client wrote it. Planning
+# ends within some seconds (`rewriter.scopes.steps`), and is to save time.
 THREAD_WAIT_S: Final = 3.0
 
 
@@ -47,8 +48,11 @@ class _Work:
 class FairThreads:
     """A number of threads, which are given to owners in turn. Used by several threads at once."""
 
-    def __init__(self, threads: Executor, count: int, later: Later) -> None:
+    def __init__(
+        self, threads: Executor, count: int, later: Later, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         """Take `later`, which calls something after some seconds, as an event loop does."""
+        self.clock = clock
         self._threads = threads
         self._free = count
         self._later = later
@@ -64,7 +68,10 @@ class FairThreads:
         return cls(threads, count, lambda seconds, call: asyncio.get_running_loop().call_later(seconds, call))
 
     def of(self, owner: str, within_s: float | None = None) -> Executor:
-        """The threads as one owner has them: one after the other, each within that time, or ThreadsBusyError."""
+        """The threads as one owner has them, one after the other.
+
+        All work that is given to the result may wait so long together, or ends with ThreadsBusyError.
+        """
         return _OwnThread(self, owner, within_s)
 
     def submit(self, owner: str, call: Callable[[], T], within_s: float | None) -> Future[T]:
@@ -145,12 +152,22 @@ def _call(work: _Work) -> None:
 
 
 class _OwnThread(Executor):
-    """The threads as one owner has them."""
+    """The threads as one owner has them. With a limit, it is given one work at a time."""
 
     def __init__(self, threads: FairThreads, owner: str, within_s: float | None) -> None:
         self._fair = threads
         self._owner = owner
-        self._within_s = within_s
+        # The time that work may wait yet.
+        self._left_s = within_s
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        return self._fair.submit(self._owner, partial(fn, *args, **kwargs), self._within_s)
+        left_s = self._left_s
+        if left_s is None:
+            return self._fair.submit(self._owner, partial(fn, *args, **kwargs), None)
+        began_at, self._left_s = self._fair.clock(), 0.0
+
+        def work() -> T:
+            self._left_s = max(0.0, left_s - (self._fair.clock() - began_at))
+            return fn(*args, **kwargs)
+
+        return self._fair.submit(self._owner, work, left_s)

@@ -39,7 +39,7 @@ _BOXES_MAX: Final = 1_000
 
 @dataclass(frozen=True)
 class Insertions:
-    """What scans that are alike would get all together, and the bytes that they would not read."""
+    """Insertions into scans that are alike, all together, and the bytes that these would not read."""
 
     chars: int
     values: int

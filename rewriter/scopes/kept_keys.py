@@ -15,7 +15,7 @@ _Key: TypeAlias = tuple[Leaf, str]
 
 
 class KeptKeys:
-    """What one SELECT groups by, and partitions its windows by; looked at once for all of its outputs."""
+    """Keys that one SELECT groups by, and partitions its windows by; looked at once for all of its outputs."""
 
     def __init__(self, scope: Scope, select: exp.Select) -> None:
         self._scope = scope

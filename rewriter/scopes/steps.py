@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-# One plan: a few seconds of processor time at most. 1,000 joins take half of it, 10,000 conditions joined by OR
-# nearly all, and no text of TPC-DS a fiftieth (tests/benchmark_queries/test_steps_of_benchmarks.py).
+# All plans of a decision: a few seconds of processor time at most. 1,000 joins take half of it, 10,000 conditions
+# joined by OR nearly all, and no text of TPC-DS a fiftieth (tests/benchmark_queries/test_steps_of_benchmarks.py).
 PLAN_STEPS_MAX: Final = 100_000
 
 # Looks at a condition, an item or an equality, which is there already, that are one step.
@@ -22,7 +22,7 @@ class StepsSpentError(Exception):
 
 
 class Steps:
-    """The steps that one plan may take."""
+    """The steps that a plan may take, or several plans together."""
 
     def __init__(self, steps_max: int = PLAN_STEPS_MAX) -> None:
         self._steps_max = steps_max

@@ -46,7 +46,7 @@ class RewriteLimits:
     # (`rewriter.predicates.inserted_total`).
     inserted_chars_max: int = INSERTED_CHARS_MAX
     inserted_values_max: int = INSERTED_VALUES_MAX
-    # Steps of one plan (`rewriter.scopes.steps`), beyond which the statement stays as it is.
+    # Steps of a plan that shares none (`rewriter.scopes.steps`), beyond which the statement stays as it is.
     plan_steps_max: int = PLAN_STEPS_MAX
     # True if there is a file index: without one, statements without a join need no plan.
     has_file_index: bool = False

@@ -54,7 +54,7 @@ class BlockFilters:
         self._located_terms: dict[Join, dict[int, Conjunct]] = {}
         # The only item that a term reads, by the term and the join at which it stands.
         self._only_readers: dict[tuple[int, Join], Leaf | None] = {}
-        # What each branch of a disjunction says of each item, by the disjunction.
+        # Conditions of each branch of a disjunction on each item, by the disjunction.
         self._branches: dict[int, list[dict[Leaf, list[str]]]] = {}
         # A view's conditions have the settings of its maker, and a key query those of the client's session.
         is_in_view = scopes.is_in_view(scope.block.select)

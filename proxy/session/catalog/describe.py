@@ -1,4 +1,4 @@
-"""Table facts from the client's own session: the statements that ask for them, and the parsers of the answers.
+"""Table facts as a session is told them: the statements that ask for them, and the parsers of the answers.
 
 DESCRIBE's text is read on every Spark version, also where `AS JSON` exists: the JSON of Spark 4 calls a
 `char(5)` column a `string`, and the difference decides whether a literal may be compared with it.

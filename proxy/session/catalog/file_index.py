@@ -1,4 +1,4 @@
-"""The file index as a table: the queries to it in the client's own session, and the parsers of their answers."""
+"""The file index as a table: the queries to it by the client's login, and the parsers of their answers."""
 
 from __future__ import annotations
 

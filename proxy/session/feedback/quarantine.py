@@ -223,7 +223,7 @@ class Quarantine:
             self._rules.quarantine(UsersRule(rule), Cause.FAILED, now, self.period_s, at)
 
     def _named(self, name: str) -> list[UsersRule]:
-        """What a release of a name is about: a rule for all is released for each of its users, too."""
+        """The rules that a release of a name is about: a rule for all is released for each of its users, too."""
         named = UsersRule.of_name(name)
         if named is None:
             return []

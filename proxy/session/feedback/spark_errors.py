@@ -27,7 +27,7 @@ class SparkError:
 
     @property
     def is_lasting(self) -> bool:
-        """Whether the same query would fail again."""
+        """True if the same query would fail again."""
         return self.state.startswith(_LASTING)
 
     def __str__(self) -> str:

@@ -1,8 +1,9 @@
 """The interface of stores of partition lists, and the keys by which they find them.
 
-Access: a list was asked for in one client's session, and it is found again under the same `ListKey` alone. The key
-is the user for whom the backend took the session, and the table that the session's own DESCRIBE said the name to
-be. So nobody is handed a list of a table that they could not describe themselves, nor another user's view of it.
+Access: a list was asked for in a session of the proxy's own, and it is found again under the same `ListKey` alone.
+The key is the login that the backend accepted, with the user for whom it acts and its settings, and the table that
+DESCRIBE said the name to be. So nobody is handed a list of a table that their login could not describe, nor
+another user's view of it.
 
 A store is a cache: whatever goes wrong with it means that a list is not kept or not found, and is asked for again.
 """

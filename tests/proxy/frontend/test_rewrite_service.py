@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Executor, Future
 from typing import Any
 
@@ -11,18 +11,23 @@ from support.relay_dialogue import SESSION
 from support.scripted_session import Rewriter
 from support.session_handles import Elsewhere, session_id
 
+from proxy.config.config import Config
 from proxy.frontend import session_order
 from proxy.frontend.own_sessions import OwnSessions
 from proxy.frontend.rewrite_service import Caller, RewriteService
 from proxy.frontend.session_registry import SessionRegistry
-from proxy.operations.dispatch import Premises, WriteUnderWay
+from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind, Premises, WriteUnderWay
 from proxy.operations.internal_call import Call
 from proxy.operations.key_check import ASK_FIRST, KeyTerms
-from proxy.operations.session_port import SessionOpening
+from proxy.operations.query import Query, QueryResult
+from proxy.operations.session_port import SessionOpening, SessionPort
+from proxy.session.session import Session
+from proxy.session.shared_state import SharedState
 from proxy.statements.statement_class import StatementClass
 from proxy.upstream.dialer import Dialer
 from proxy.upstream.fair_threads import FairThreads
 from proxy.wire.hs2.calls import SessionHandle
+from rewriter import TableName
 
 CHANGE, JOIN, SENT = "USE other", "SELECT 1 FROM a JOIN b ON a.k = b.k", "SELECT 2"
 CONNECTION = "connection 1"
@@ -38,8 +43,7 @@ CALLER = Caller(CONNECTION, ask)
 class Stage:
     """A desk with one session."""
 
-    def __init__(self, rewriter: Rewriter, threads: FairThreads) -> None:
-        self.rewriter = rewriter
+    def __init__(self, rewriter: SessionPort, threads: FairThreads) -> None:
         self.handles = Elsewhere()
         self.sessions = SessionRegistry(lambda _: rewriter, self.handles)
         self.sessions.opened(SESSION, 9, SessionOpening())
@@ -63,14 +67,20 @@ def threads() -> Iterator[FairThreads]:
 
 
 @pytest.fixture
-def stage(threads: FairThreads) -> Stage:
-    return Stage(Rewriter(SENT), threads)
+def rewriter() -> Rewriter:
+    return Rewriter(SENT)
+
+
+@pytest.fixture
+def stage(rewriter: Rewriter, threads: FairThreads) -> Stage:
+    return Stage(rewriter, threads)
 
 
 async def test_a_change_waits_for_a_rewritten_write_also_where_its_session_is_rewritten_no_longer(
     stage: Stage,
+    rewriter: Rewriter,
 ) -> None:
-    stage.rewriter.write = write = WriteUnderWay()
+    rewriter.write = write = WriteUnderWay()
     stage.handles.roaming.add(session_id())
     assert stage.rewrite_service.decide_now(SESSION, StatementClass(CHANGE), CONNECTION) is None
     going = asyncio.create_task(stage.sent(CHANGE))
@@ -81,10 +91,10 @@ async def test_a_change_waits_for_a_rewritten_write_also_where_its_session_is_re
 
 
 async def test_it_is_refused_there_too_where_it_would_wait_for_too_long(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, rewriter: Rewriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session_order, "WAIT_S", -1.0)
-    stage.rewriter.write = WriteUnderWay()
+    rewriter.write = WriteUnderWay()
     stage.handles.roaming.add(session_id())
     refused = await stage.rewrite_service.decide(SESSION, StatementClass(CHANGE), CALLER)
     assert refused.text.startswith("SELECT raise_error(")
@@ -92,12 +102,12 @@ async def test_it_is_refused_there_too_where_it_would_wait_for_too_long(
 
 
 async def test_a_write_that_is_released_while_a_change_waits_for_its_turn_is_awaited(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, rewriter: Rewriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with stage.turn:
         going = asyncio.create_task(stage.sent(CHANGE))
         await asyncio.sleep(0)
-        stage.rewriter.write = WriteUnderWay()
+        rewriter.write = WriteUnderWay()
         monkeypatch.setattr(session_order, "WAIT_S", -1.0)
     assert (await going).startswith("SELECT raise_error(")
 
@@ -115,7 +125,9 @@ async def test_a_join_goes_as_the_original_where_its_session_begins_to_roam_mean
     threads: FairThreads,
 ) -> None:
     class Roaming(Rewriter):
-        def rewrite(self, statement: StatementClass, _keys: KeyTerms = ASK_FIRST) -> object:  # type: ignore[override]
+        def rewrite(
+            self, statement: StatementClass, _keys: KeyTerms = ASK_FIRST
+        ) -> Generator[Query, QueryResult, Dispatch]:
             on.handles.roaming.add(session_id())
             return super().rewrite(statement)
 
@@ -147,20 +159,65 @@ class Occupied(Executor):
         return Future()
 
 
-async def test_a_statement_that_waits_too_long_for_a_thread_goes_on_as_it_came() -> None:
-    timers: list[Callable[[], None]] = []
-    threads = FairThreads(Occupied(), 1, lambda _, call: timers.append(call))
-    on = Stage(Rewriter(SENT), threads)
-    _ = threads.of("another owner").submit(lambda: None)
-    going, changing = (asyncio.create_task(on.sent(text)) for text in (JOIN, CHANGE))
-    await asyncio.sleep(0)
-    assert len(timers) == 1
-    timers.pop()()
+class Busy:
+    """Threads that another owner has, and the ends of waits for them."""
 
-    assert await going == JOIN
+    def __init__(self) -> None:
+        self.timers: list[Callable[[], None]] = []
+        self.threads = FairThreads(Occupied(), 1, lambda _, call: self.timers.append(call))
+        _ = self.threads.of("another owner").submit(lambda: None)
+
+
+@pytest.mark.parametrize(
+    "statement", [JOIN, CHANGE, "SET a = b", "INSERT INTO t SELECT 1", "CREATE TABLE t (a INT)"]
+)
+async def test_a_statement_that_waits_too_long_for_a_thread_goes_on_as_it_came(statement: str) -> None:
+    busy = Busy()
+    going = asyncio.create_task(Stage(Rewriter(SENT), busy.threads).sent(statement))
     await asyncio.sleep(0)
-    assert not timers, "a change of the session has to be noted, and waits"
-    _ = changing.cancel()
+    busy.timers.pop()()
+    assert await going == statement
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "EXPLAIN REWRITE SELECT 1",
+        "/* a tool */ SHOW Starpruner STATEMENTS",
+        "SET starpruner.enabled = false",
+        "RESET",
+        "CREATE TABLE t (a INT) SKEWED BY (a) ON (1)",
+        "ALTER TABLE t NOT STORED AS DIRECTORIES",
+    ],
+)
+async def test_a_statement_that_only_the_proxy_understands_waits_for_its_thread(statement: str) -> None:
+    busy = Busy()
+    going = asyncio.create_task(Stage(Rewriter(SENT), busy.threads).sent(statement))
+    await asyncio.sleep(0)
+    assert not busy.timers
+    _ = going.cancel()
+
+
+async def test_a_write_and_a_change_are_noted_also_where_no_thread_was_free() -> None:
+    busy, shared = Busy(), SharedState.of(Config())
+    session = Session(shared, SessionOpening(owner="ann", login="ann"))
+    on = Stage(session, busy.threads)
+    before = shared.writes.open()
+
+    async def given_up(statement: str) -> Dispatch:
+        going = asyncio.create_task(on.rewrite_service.decide(SESSION, StatementClass(statement), CALLER))
+        await asyncio.sleep(0)
+        busy.timers.pop()()
+        return await going
+
+    _ = await given_up("INSERT INTO t SELECT 1")
+    assert not before.holds([TableName(("t",))])
+    changed = await given_up("USE db")
+    assert session.known_state() is None, "it is changing"
+    changed.on_outcome(Outcome(OutcomeKind.FINISHED, 0.0))
+    after = session.known_state()
+    assert after is not None
+    assert after.statements == ("USE db",)
 
 
 async def test_the_statements_of_one_owner_have_one_thread_in_all_of_its_sessions() -> None:

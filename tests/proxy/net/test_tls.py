@@ -250,6 +250,21 @@ async def test_clients_that_say_nothing_keep_no_other_from_its_handshake(
     assert "no TLS: no request so far, and others wait for its place" in caplog.text
 
 
+async def test_one_address_holds_no_more_handshakes_than_its_share(
+    certificate: ListenerTls, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert tls_listener.HANDSHAKES_OF_ADDRESS_MAX <= tls_listener.HANDSHAKES_MAX / 2
+    caplog.set_level(logging.INFO)
+    monkeypatch.setattr(tls_listener, "HANDSHAKES_OF_ADDRESS_MAX", 1)
+    async with stage(listeners=(listener(certificate),)) as on:
+        first = await on.connect()
+        await eventually(lambda: on.proxy.connection_count == 1)
+        _ = await on.connect()
+        assert await first.rest() == b""
+        await eventually(lambda: on.proxy.connection_count == 1)
+    assert "no TLS: no request so far, and 1 connections of its address wait" in caplog.text
+
+
 async def test_a_proxy_that_stops_waits_for_no_handshake(certificate: ListenerTls) -> None:
     async with stage(listeners=(listener(certificate),)) as on:
         client = await on.connect()

@@ -4,7 +4,7 @@ import re
 import time
 from collections.abc import Generator, Sequence
 from contextlib import suppress
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from support.hostile_statements import SHAPES, of_length
@@ -38,7 +38,7 @@ from proxy.session.consistency.write_fence import CLOSING_S
 from proxy.session.explain.text import text
 from proxy.session.explain.view import view
 from proxy.session.feedback.metastore_limits import FILTER_REFUSED
-from rewriter import Catalog, PartitionIndexes, Plan, RewriteLimits, Rule, SkipReason, Statement, TableName, plan
+from rewriter import Plan, Rule, SkipReason, TableName, plan
 
 ONE_SESSION, PATH = "spark.sql.hive.thriftServer.singleSession", "spark.sql.defaultPath"
 # How a session with default quoting answers.
@@ -279,10 +279,8 @@ def test_a_table_that_gets_other_columns_while_the_statement_is_planned_leaves_i
     one, other = stage.session(), stage.session("bob")
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
-    def overtaken(
-        statement: Statement, catalog: Catalog, limits: RewriteLimits, partitions: PartitionIndexes
-    ) -> Plan:
-        planned = plan(statement, catalog, limits, partitions)
+    def overtaken(*given: Any) -> Plan:
+        planned = plan(*given)
         # In the meantime: statements are planned in threads.
         played(other.rewrite("ALTER TABLE f ADD COLUMN extra INT"), []).on_outcome(FINISHED)
         return planned

@@ -1,5 +1,7 @@
 """Tables without statistics: the session asks for their sizes where these tell whether they need a filter."""
 
+from typing import Any
+
 import pytest
 from support.played_sessions import DESCRIBE, failed, of, rows, sent
 from support.text_session import TextSession
@@ -7,8 +9,12 @@ from support.text_session import TextSession
 from proxy.config.config import Config
 from proxy.config.rewriting import CatalogSection
 from proxy.operations.query import FailureKind, QueryResult
+from proxy.session import decision_run, session_catalog
 from proxy.session.catalog.table_sizes import read_size
 from proxy.session.shared_state import SharedState
+from rewriter import Plan
+from rewriter import plan as plan_of
+from rewriter.scopes.steps import Steps
 
 SQL = "SELECT f.id FROM f JOIN d ON f.ds = d.ds"
 SIZE = "EXPLAIN COST SELECT * FROM `d`"
@@ -73,3 +79,26 @@ def test_a_size_expires_with_the_description_of_its_table() -> None:
     assert sent(one.rewrite(SQL), [(SIZE, plan("812.0 B")), KEYS]) == NARROWED
     now[0] = 61.0
     assert sent(one.rewrite(SQL), [*DESCRIBE, (SIZE, plan("17.8 KiB"))]) == SQL
+
+
+def test_all_plans_of_a_decision_share_one_budget_of_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[int] = []
+
+    def counted(*args: Any) -> Plan:
+        made = plan_of(*args)
+        taken.append(made.steps)
+        return made
+
+    def of_budget(steps_max: int) -> TextSession:
+        monkeypatch.setattr(decision_run, "Steps", lambda: Steps(steps_max))
+        return session()
+
+    monkeypatch.setattr(session_catalog, "plan", counted)
+    size = (SIZE, plan("812.0 B"))
+    assert sent(session().rewrite(SQL), [*DESCRIBE, size, KEYS]) == NARROWED
+    needed = sum(taken)
+    assert needed > max(taken)
+
+    assert sent(of_budget(needed).rewrite(SQL), [*DESCRIBE, size, KEYS]) == NARROWED
+    # The plan by sizes is done without.
+    assert sent(of_budget(needed - 1).rewrite(SQL), [*DESCRIBE, size]) == SQL

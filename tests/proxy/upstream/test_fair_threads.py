@@ -34,7 +34,13 @@ class Stage:
         self.threads = ByHand()
         self.ran: list[str] = []
         self.timers: list[Callable[[], None]] = []
-        self.fair = FairThreads(self.threads, count, lambda _, call: self.timers.append(call))
+        self.waits_s: list[float] = []
+        self.now = 0.0
+        self.fair = FairThreads(self.threads, count, self._later, lambda: self.now)
+
+    def _later(self, seconds: float, call: Callable[[], None]) -> None:
+        self.waits_s.append(seconds)
+        self.timers.append(call)
 
     def give(self, owner: str, name: str, within_s: float | None = None) -> Future[None]:
         return self.fair.of(owner, within_s).submit(self.ran.append, name)
@@ -85,6 +91,38 @@ def test_work_that_got_its_thread_in_time_is_not_given_up_later() -> None:
     stage.timers.pop()()
 
     assert second.result(0) is None
+
+
+def test_the_steps_of_a_decision_wait_no_longer_together_than_one_may() -> None:
+    stage = Stage(1)
+    decision = stage.fair.of("b", 3.0)
+    steps = []
+    for _ in range(2):
+        _ = stage.give("a", "a")
+        steps.append(decision.submit(stage.ran.append, "b"))
+        stage.now += 2.0
+        stage.threads.run_next()
+        if stage.threads.given:
+            stage.threads.run_next()
+            stage.now += 10.0  # work is no wait
+    assert stage.waits_s == [3.0, 1.0]
+    _ = stage.give("a", "a")
+    steps.append(decision.submit(stage.ran.append, "b"))
+    assert stage.waits_s == [3.0, 1.0, 0.0]
+    stage.timers[-1]()
+    with pytest.raises(ThreadsBusyError):
+        steps[-1].result(0)
+
+
+def test_a_decision_whose_wait_was_given_up_does_not_wait_again() -> None:
+    stage = Stage(1)
+    decision = stage.fair.of("b", 3.0)
+    for seconds in (3.0, 0.0):
+        _ = stage.give("a", "a")
+        step = decision.submit(stage.ran.append, "b")
+        assert stage.waits_s[-1] == seconds
+        stage.timers.pop()()
+        assert isinstance(step.exception(0), ThreadsBusyError)
 
 
 def test_a_caller_that_waits_no_longer_costs_no_thread() -> None:

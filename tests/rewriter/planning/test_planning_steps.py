@@ -11,7 +11,7 @@ from support.hostile_statements import CATALOG, SHAPES, Shape, of_length
 
 from rewriter import PartitionIndexes, Plan, RewriteLimits, SkipReason, TableName, apply, parse, plan
 from rewriter.partitions.index import PartitionIndex
-from rewriter.scopes.steps import PLAN_STEPS_MAX
+from rewriter.scopes.steps import PLAN_STEPS_MAX, Steps
 from rewriter.semijoins import partition_query
 from rewriter.sql.statement import Statement
 
@@ -70,6 +70,17 @@ def test_a_statement_that_takes_too_many_steps_stays_as_it_is() -> None:
     assert (spent.skip, spent.scans, spent.key_queries) == (SkipReason.TOO_INTRICATE, (), ())
     assert (rewrite.text, rewrite.skip) == (statement.text, SkipReason.TOO_INTRICATE)
     assert plan(statement, CATALOG, replace(LIMITS, plan_steps_max=found.steps)).skip is None
+
+
+def test_plans_that_share_steps_take_no_more_together_than_one() -> None:
+    statement = parsed(of_length(SHAPES["the same equality"], FEW))
+    assert isinstance(statement, Statement)
+    found = plan(statement, CATALOG, LIMITS)
+    shared = Steps(2 * found.steps)
+    one, other, third = (plan(statement, CATALOG, LIMITS, steps=shared) for _ in range(3))
+
+    assert (one, other) == (found, found)
+    assert third.skip is SkipReason.TOO_INTRICATE
 
 
 def test_a_list_of_partitions_is_written_once_for_all_that_ask_the_same() -> None:

@@ -87,6 +87,23 @@ def test_a_statement_that_writes_says_so_of_what_it_names_and_not_of_others(sql:
 
 
 @pytest.mark.parametrize(
+    ("sql", "is_clear"),
+    [
+        ("WITH x AS (SELECT 1) SELECT a FROM d WHERE a IN ('', ..)", True),
+        ("WITH x AS (SELECT 1) SELECT a FROM d WHERE a IN ('é', ..)", False),
+        ("WITH x AS (SELECT 1) SELECT inserted FROM d WHERE a IN ('', ..)", False),
+        ("EXPLAIN SELECT a FROM d WHERE a IN ('', ..)", True),
+        ("EXPLAIN SELECT a FROM d WHERE a IN ('é', ..)", False),
+        ("EXPLAIN SELECT executed FROM d WHERE a IN ('', ..)", False),
+    ],
+)
+def test_no_pattern_searches_a_text_of_more_than_250_kb(sql: str, *, is_clear: bool) -> None:
+    long = sql.replace("..", "'x', " * 60_000 + "''")
+    assert tables_written(sql) is None
+    assert (tables_written(long) is None) is is_clear
+
+
+@pytest.mark.parametrize(
     "sql",
     [
         "CALL system.rollback('x')",
