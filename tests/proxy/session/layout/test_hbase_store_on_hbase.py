@@ -48,7 +48,7 @@ COLUMNS, TYPES = ("k", "r"), ("int", "string")
 SPECS = [f"k={number}/r={r}" for number in (DEFAULT_PARTITION, *range(-1_200, 1_200)) for r in ("eu", "us", "%25")]
 BACKGROUND_S = 120.0
 # Less than who waits for a gateway that is away.
-PROMPTLY_S = 20.0
+PROMPTLY_S = 30.0
 
 
 @dataclass
