@@ -12,7 +12,7 @@ from iceberg_server import iceberg_server as iceberg_server_in
 from pipeline_server import FILE_INDEX, PipelineServer, pipeline_server
 from pyhive import hive
 from pyspark.sql import SparkSession
-from support import cheap_spark
+from support import cheap_spark, not_tested, unhurried_loop
 from support.cheap_spark import QUICK_JAVA
 from support.container_engine import Built, NoEngineError, are_required, built_images
 from support.costs import CostRecorder
@@ -56,6 +56,8 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(CostRecorder(Path(path)), "starpruner-test-costs")
     config.stash[PASSED] = passed = Passed.of(config)
     config.pluginmanager.register(passed, "starpruner-passed")
+    config.pluginmanager.register(not_tested, "starpruner-not-tested")
+    config.pluginmanager.register(unhurried_loop, "starpruner-unhurried-loop")
 
 
 @pytest.fixture(scope="session")

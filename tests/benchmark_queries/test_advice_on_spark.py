@@ -14,14 +14,14 @@ import pytest
 from known_benchmarks import benchmark
 from pipeline_server import FILE_INDEX, PipelineServer
 from spark_tables import load
-from support.profile import DEEP
+from support.profile import only_deep
 from support.proxies import patient
 from test_benchmarks_on_spark import tables_of
 
 from demo.hive import connect, run
 from demo.proxy_process import ProxyProcess, proxy_process, starpruner_command
 
-pytestmark = pytest.mark.skipif(not DEEP, reason="loads tables of TPC-DS")
+pytestmark = only_deep("loads tables of TPC-DS")
 
 NAME = "tpcds_coarse"
 QUERIES = ("q62",)

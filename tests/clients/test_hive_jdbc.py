@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from drivers import Driver, hive_4_driver, kyuubi_driver, spark_driver
 from support.beeline_clients import comparable_message
-from support.maven import ClientMissingError, is_required
+from support.maven import ClientMissingError, is_required, require_compiler
 from support.metrics_of_proxy import rewritten_count
 from support.profile import DEEP
 
@@ -64,8 +64,7 @@ def runs(
 ) -> Runs:
     """One process for each driver, both at once: most of their time they wait."""
     assert small_star is None
-    if "jdk.compiler" not in java.modules:
-        pytest.skip("this Java has no compiler, so it cannot run a program from its source")
+    require_compiler(java)
     found, missing = _drivers()
     endpoints = (spark.endpoint, proxy.endpoint)
     before = rewritten_count(proxy)

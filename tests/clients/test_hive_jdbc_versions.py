@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from call_counter import call_counter
 from drivers import Driver, hive_driver, spark_driver
-from support.maven import ClientMissingError, is_required
+from support.maven import ClientMissingError, is_required, require_compiler
 from support.profile import only_deep
 from support.proxies import options, patient
 from support.spark_over_http import URL_OPTIONS, proxy_with_http
@@ -60,8 +60,7 @@ def driver(version: str) -> Driver:
 
 def run(java: Java, found: Driver, *urls: str) -> list[Answers]:
     """The program's answers by URL."""
-    if "jdk.compiler" not in java.modules:
-        pytest.skip("this Java has no compiler, so it cannot run a program from its source")
+    require_compiler(java)
     command = [str(java.path), "-cp", found.class_path, str(PROGRAM), *urls]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=PROGRAM_SECONDS_MAX)
     assert done.returncode == 0, done.stderr

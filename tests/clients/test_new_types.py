@@ -10,7 +10,7 @@ from typing import Any
 import impala.dbapi
 import pytest
 from drivers import hive_driver, spark_driver
-from support.maven import ClientMissingError, is_required
+from support.maven import ClientMissingError, is_required, require_compiler
 from support.profile import only_deep
 
 from demo.hive import Endpoint, connect
@@ -69,8 +69,7 @@ def impyla(endpoint: Endpoint) -> Any:
 
 
 def by_jdbc(java: Java, version: str) -> Ask:
-    if "jdk.compiler" not in java.modules:
-        pytest.skip("this Java has no compiler, so it cannot run a program from its source")
+    require_compiler(java)
     try:
         found = spark_driver() if version == "2.3" else hive_driver(version)
     except ClientMissingError as error:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, inspect
 from sqlalchemy.exc import DBAPIError
-from support.maven import ClientMissingError, is_required
+from support.maven import ClientMissingError, is_required, require_compiler
 from support.metrics_of_proxy import rewritten_count
 from support.profile import only_deep
 from tool_page import SHELL_STEPS, ToolFolder, addressed, installed, steps_of_pages
@@ -119,8 +119,8 @@ def _followed(tool: str, programs: tuple[str, ...], proxy: ProxyProcess, java: J
 def _need(tool: str, programs: tuple[str, ...], java: Java) -> None:
     if missing := [program for program in programs if shutil.which(program) is None]:
         raise ClientMissingError(f"{tool} needs {', '.join(missing)}, and there is none on PATH")
-    if tool == "hikaricp" and "jdk.compiler" not in java.modules:
-        raise ClientMissingError("this Java has no compiler, so it cannot run a program from its source")
+    if tool == "hikaricp":
+        require_compiler(java)
 
 
 def _run(folder: ToolFolder, tool: str, proxy: ProxyProcess, java: Java, home: Path) -> str:

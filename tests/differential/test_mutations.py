@@ -23,7 +23,7 @@ from small_scopes import (
     three_table_stars,
 )
 from star_tables import Star
-from support.profile import DEEP
+from support.profile import DEEP, only_deep
 from tally import Tally
 
 TESTS = Path(__file__).parent.parent
@@ -69,7 +69,7 @@ def test_the_small_cases_notice_a_rule_that_is_off(switched_off: Mutation, first
     first_wrong[rule] = wrong
 
 
-@pytest.mark.skipif(not DEEP, reason="takes minutes: make test-all runs it")
+@only_deep("takes minutes")
 @pytest.mark.parametrize("switched_off", caught_by(SIEVE), indirect=True, ids=str)
 def test_generated_statements_notice_a_rule_that_is_off(switched_off: Mutation) -> None:
     wrong = (wrong for seed in range(SEEDS) for wrong in wrong_answers(seed))

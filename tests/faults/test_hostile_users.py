@@ -39,6 +39,8 @@ FACTOR_MAX: Final = 3.0
 EXTRA_S: Final = 2.0
 # A hostile statement is given up after this long.
 GIVEN_UP_S: Final = 20.0
+# A proxy that does not answer at all has failed.
+PATIENCE_S: Final = 60.0
 
 TABLES = """
 DROP DATABASE IF EXISTS hostile CASCADE;
@@ -158,7 +160,7 @@ def say_nothing(endpoint: Endpoint, chance: Random) -> None:
     opened = []
     try:
         for _ in range(100):
-            opened.append(socket.create_connection((endpoint.host, endpoint.port), 2))
+            opened.append(socket.create_connection((endpoint.host, endpoint.port), PATIENCE_S))
             opened[-1].sendall(b"\x01\x00\x00\x00\x05PL"[: chance.randrange(8)])
         time.sleep(3)
     finally:
@@ -172,7 +174,7 @@ def guess(admin_url: str) -> None:
     asked = Request(f"{admin_url}/partitions?table=f", headers={"Authorization": f"Basic {login}"})
     for _ in range(20):
         with suppress(HTTPError):
-            urlopen(asked, timeout=5).close()
+            urlopen(asked, timeout=PATIENCE_S).close()
 
 
 def say_half(admin_url: str) -> None:
@@ -181,7 +183,7 @@ def say_half(admin_url: str) -> None:
     opened = []
     try:
         for _ in range(50):
-            opened.append(socket.create_connection((address.hostname or "", address.port or 0), 2))
+            opened.append(socket.create_connection((address.hostname or "", address.port or 0), PATIENCE_S))
             opened[-1].sendall(b"GET /readyz HTTP/1.1\r\nHost: ")
         time.sleep(3)
     finally:

@@ -13,7 +13,7 @@ import pytest
 from fuzz_targets import TARGETS, seeds
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.profile import DEEP
+from support.profile import only_deep
 
 HERE = Path(__file__).parent
 DEEP_SECONDS = 60
@@ -69,9 +69,9 @@ def test_the_campaign_finds_its_targets_and_seeds_without_pytest(tmp_path: Path)
     assert list((tmp_path / "rows").glob("seed-*"))
 
 
-@pytest.mark.skipif(not DEEP, reason="takes minutes; set STARPRUNER_DEEP=1")
-@pytest.mark.skipif(importlib.util.find_spec("atheris") is None, reason="needs the extra `fuzz`")
 @pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.skipif(importlib.util.find_spec("atheris") is None, reason="needs the extra `fuzz`")
+@only_deep("takes minutes")
 def test_a_minute_of_coverage_guided_inputs_breaks_nothing(name: str, tmp_path: Path) -> None:
     command = [
         sys.executable,

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from iceberg_server import runtime_jar, spark_for_iceberg
 from support.maven import ClientMissingError, is_required
-from support.profile import DEEP
+from support.profile import only_deep
 
 ROOT = Path(__file__).parents[2]
 FILES = 40
 SECONDS_MAX = 1800
 
 
-@pytest.mark.skipif(not DEEP, reason="takes a server of its own")
+@only_deep("takes a server of its own")
 def test_the_benchmark_counts_files_and_compares_answers_for_each_number_of_keys(tmp_path: Path) -> None:
     try:
         spark_for_iceberg()

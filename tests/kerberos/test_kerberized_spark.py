@@ -23,7 +23,7 @@ from support.kerberized_spark import Beeline, Service, kerberized_spark
 from support.ldap_directory import BASE, missing_directory_parts
 from support.maven import ClientMissingError, is_required
 from support.metrics_of_proxy import rewritten_count
-from support.profile import DEEP
+from support.profile import only_deep
 from support.proxies import patient
 
 from demo.hive import Endpoint, free_port
@@ -322,10 +322,9 @@ def test_beeline_gets_it_over_http_by_spnego_too(world: World) -> None:
     ]
 
 
+@only_deep("starts a Spark server of its own")
 @pytest.mark.parametrize("qop", ["auth", "auth-int"])
 def test_a_server_with_another_protection(qop: str, java: Java, tmp_path: Path) -> None:
-    if not DEEP:
-        pytest.skip("starts a Spark server of its own: STARPRUNER_DEEP=1 runs it")
     with ExitStack() as stack:
         world = world_with(qop, tmp_path, java, stack)
         proxy = stack.enter_context(starpruner(world, f"kerberos.backend_qop={qop}"))
@@ -337,9 +336,8 @@ def test_a_server_with_another_protection(qop: str, java: Java, tmp_path: Path) 
             assert proxied.stdout == direct.stdout
 
 
+@only_deep("starts a Spark server of its own")
 def test_a_server_over_http(java: Java, tmp_path: Path) -> None:
-    if not DEEP:
-        pytest.skip("starts a Spark server of its own: STARPRUNER_DEEP=1 runs it")
     listener = '[[listener]]\nlisten = "127.0.0.1:0"\ntransport = "http"\n[backend]\ntransport = "http"\n'
     listener += f'tls = true\ntls_ca = "{tmp_path}/spark/spark.pem"\n'
     settings = ("kerberos.backend_qop=auth", "proxy.listen=")

@@ -11,10 +11,18 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
+
+from proxy.session.layout import hbase_scans, open_store
 from proxy.wire.thrift.messages import Message, UnframedMessageReader
 from proxy.wire.thrift.reader import Reader
 from proxy.wire.thrift.types import Kind, MessageType
 from proxy.wire.thrift.writer import Writer
+
+# The machine of the tests is busy: what is to be in time gets this long.
+PATIENT_S = 30.0
+# An answer that nobody lets go is given after so long: far later than whoever waits for it gives it up.
+HELD_S_MAX = 120.0
 
 
 @dataclass
@@ -29,6 +37,8 @@ class GatewayInMemory:
     filters: list[bytes] = field(default_factory=list)
     # Seconds before each answer, or before those to calls of a name.
     delay_s: dict[str, float] = field(default_factory=dict)
+    # Answers to calls of a name, or to all, wait until the test lets them go.
+    held: dict[str, threading.Event] = field(default_factory=dict)
     # Answers to calls of a name: bytes in their place, or only so many of theirs.
     garbage: dict[str, bytes] = field(default_factory=dict)
     cut_bytes: dict[str, int] = field(default_factory=dict)
@@ -41,11 +51,18 @@ class GatewayInMemory:
     _scans: dict[int, list[bytes]] = field(default_factory=dict)
     _keys_only: set[int] = field(default_factory=set)
 
+    def hold(self, name: str = "") -> threading.Event:
+        """Let answers to calls of a name, or to all, wait for an event. Calls after `held.clear()` do not wait."""
+        self.held[name] = threading.Event()
+        return self.held[name]
+
     def answer(self, message: Message) -> bytes:
         """The reply to a call."""
         name = message.header.name
         self.calls.append(name)
         time.sleep(self.delay_s.get(name, self.delay_s.get("", 0.0)))
+        if let_go := self.held.get(name, self.held.get("")):
+            let_go.wait(HELD_S_MAX)
         if name in self.garbage:
             return self.garbage[name]
         arguments = _struct(Reader(message.raw, message.header.body_offset))
@@ -101,6 +118,12 @@ class GatewayInMemory:
 
     def _scannerClose(self, _: Writer, __: Mapping[int, Any]) -> None:  # noqa: N802
         pass
+
+
+def allow_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gives the calls of stores that are opened from now on the time that a busy machine may take."""
+    for module, limit in ((open_store, "_READ_S"), (open_store, "_SCANS_S"), (hbase_scans, "_ANSWER_S")):
+        monkeypatch.setattr(module, limit, PATIENT_S)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from proxy.history.record import Record, new_id
 from proxy.session.explain.view import CountView, ReducerView, ScanView, SplitsView
 from proxy.session.timings import AskedQuery
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 SQL = "SELECT sum(s.amount) FROM sales s JOIN dates d ON s.ds = d.ds WHERE d.month = 'may'"
 REWRITTEN = (
     "SELECT sum(s.amount) FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-05-01') OR typeof(`ds`) <> 'string')) s"

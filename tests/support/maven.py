@@ -1,4 +1,4 @@
-"""What tests need beside the packages of Python, from Maven Central by way of Maven."""
+"""What tests need beside the packages of Python: artifacts of Maven Central, and a Java that compiles."""
 
 import os
 import shutil
@@ -6,6 +6,10 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+import pytest
+
+from demo.java import Java
 
 # Tens of megabytes from a registry near or far, and Maven's own plugins before them.
 MAVEN_SECONDS_MAX = 300
@@ -29,6 +33,16 @@ def is_required(environment: Mapping[str, str] = os.environ) -> bool:
     return environment.get(REQUIRED, "") not in ("", "0")
 
 
+def require_compiler(java: Java) -> None:
+    """Skip a test, or fail where every client has to be there, whose Java runs no program from its source."""
+    if "jdk.compiler" in java.modules:
+        return
+    reason = "this Java has no compiler, so it cannot run a program from its source"
+    if is_required():
+        raise ClientMissingError(reason)
+    pytest.skip(reason)
+
+
 def fetch(artifact: str, directory: Path) -> None:
     """Put an artifact, as group:name:version, into a directory; raises ClientMissingError."""
     _run_maven(artifact, "dependency:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={directory}")
@@ -47,7 +61,7 @@ def fetch_with_dependencies(artifacts: Sequence[str], directory: Path) -> None:
 def _run_maven(artifact: str, *arguments: str) -> None:
     maven = shutil.which("mvn")
     if maven is None:
-        raise ClientMissingError(f"{artifact} is fetched by Maven, and there is no mvn on PATH")
+        raise ClientMissingError("there is no mvn on PATH, which fetches clients and servers from Maven Central")
     command = [maven, "--batch-mode", "--quiet", *arguments]
     try:
         done = subprocess.run(

@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.profile import DEEP
+from support.profile import only_deep
 
 from demo.java import find_java
 
-pytestmark = pytest.mark.skipif(not DEEP, reason="starts Spark four times: STARPRUNER_DEEP=1")
+pytestmark = only_deep("starts Spark four times")
 
 FILES = 8
 SPARK = ("--master", "local[1]", "--conf", "spark.ui.enabled=false", "--conf", "spark.driver.memory=1g")

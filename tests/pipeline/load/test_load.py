@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 from support.loaded_tables import FOUND, TWO_DAYS, answers, held, load_query, quietly
-from support.profile import DEEP
+from support.profile import only_deep
 
 import pipeline.index.build
 import pipeline.load.load
@@ -281,7 +281,7 @@ load(spark, Load("t", rows, Skew(("x",), ("1",), None, 0.1, 9)), killing)
 """
 
 
-@pytest.mark.skipif(not DEEP, reason="starts Spark in a process of its own, and kills it")
+@only_deep("starts Spark in a process of its own, and kills it")
 @pytest.mark.parametrize("stage", ["Writing", "Checking", "Publishing"])
 def test_a_killed_load_leaves_the_table_as_it_was_and_can_be_run_again(
     local_spark: SparkSession, tmp_path: Path, stage: str

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from dataclasses import replace
 
 import pytest
 from support.backend_farm import Clock, Mood, StandIn, several
@@ -55,7 +56,8 @@ async def test_a_login_tells_whether_a_backend_works(
     assert (said is None) if answer is None else (said is not None and answer in said)
     assert "secret" not in repr(settings)
     await server.die()
-    said = await HealthProbe(settings).check_login(server.member.address)
+    patient = replace(settings, timeout_s=PATIENCE_S)
+    said = await HealthProbe(patient).check_login(server.member.address)
     assert said is not None
     assert "Connection refused" in said
 

@@ -2,7 +2,8 @@
 
 import asyncio
 import ssl
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ import trustme
 import uvloop
 from support.http_stage import Stage, Tls, message, ok, request, stage
 from support.relay_dialogue import open_session, session_opened
-from support.scripted_session import HOST, Peer, eventually
+from support.scripted_session import HOST, PATIENCE_S, Peer, eventually
+from support.unhurried_loop import UnhurriedLoop
 
 from proxy.config.endpoints import ListenerTls
 from proxy.net import newcomers, request_guard
@@ -18,7 +20,7 @@ from proxy.net import newcomers, request_guard
 # A client that is let be stays for longer than this.
 REQUEST_S = 0.3
 CALL, REPLY = message(open_session()), message(session_opened())
-LOOPS = [asyncio.new_event_loop, uvloop.new_event_loop]
+LOOPS = [UnhurriedLoop, uvloop.new_event_loop]
 # The machine has all addresses of its loopback.
 FLOODER = "127.0.0.2"
 
@@ -26,6 +28,14 @@ FLOODER = "127.0.0.2"
 @pytest.fixture(autouse=True)
 def _within_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request_guard, "REQUEST_S", REQUEST_S)
+
+
+@contextmanager
+def in_no_hurry() -> Iterator[None]:
+    """Gives a client that is served the time of a busy machine: uvloop's clock has no mercy."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(request_guard, "REQUEST_S", PATIENCE_S)
+        yield
 
 
 @pytest.fixture
@@ -74,8 +84,9 @@ def test_who_sends_no_whole_header_in_time_is_closed_and_a_client_that_works_is_
 
     async def play() -> None:
         async with stage(tls=used) as on:
-            works = await connect(on, used)
-            await served(on, works)
+            with in_no_hurry():
+                works = await connect(on, used)
+                await served(on, works)
             for sent in (b"", b"POST /cliser", b"POST /cliservice HTTP/1.1\r\nHost: here\r\nConte"):
                 client = await connect(on, used)
                 client.send(sent)
@@ -83,7 +94,8 @@ def test_who_sends_no_whole_header_in_time_is_closed_and_a_client_that_works_is_
             slow = await connect(on, used)
             await trickle(slow, (bytes([byte]) for byte in b"GET / HTTP/1.1\r\nX: " + b"x" * 200))
             await eventually(lambda: on.proxy.connection_count == 1)
-            await served(on, works)
+            with in_no_hurry():
+                await served(on, works)
 
     with asyncio.Runner(loop_factory=loop_of) as runner:
         runner.run(play())

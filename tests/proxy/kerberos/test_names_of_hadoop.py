@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
-import pytest
+from support.maven import require_compiler
 
 from demo.java import Java, spark_home
 from proxy.kerberos.errors import KerberosError
@@ -96,8 +96,7 @@ def names_of_hadoop(java: Java, cases: list[tuple[list[str], str]]) -> list[str]
 
 
 def test_a_name_is_that_of_hadoop_or_none(java: Java) -> None:
-    if "jdk.compiler" not in java.modules:
-        pytest.skip("this Java has no compiler, so it cannot run a program from its source")
+    require_compiler(java)
     random = Random(SEED)  # noqa: S311 - the same each time
     cases = [([a_rule(random) for _ in range(random.randint(1, 3))], a_principal(random)) for _ in range(CASES)]
     found = [

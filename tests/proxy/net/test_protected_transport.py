@@ -22,7 +22,7 @@ from proxy.net.wrapping_threads import THREAD_BYTES_MIN
 from proxy.wire.thrift.errors import RemoteProtocolError
 from proxy.wire.thrift.frames import frame
 
-PATIENCE_S = 10.0
+PATIENCE_S = 30.0
 LONG = 3 * PIECE_BYTES_MAX
 DATA_BYTES_MAX = 64 * 1024 * 1024
 

@@ -12,7 +12,7 @@ from proxy.net.reply_room import SHORT_BYTES_MAX, NoReplyRoomError, ReplyPlace, 
 MB = 1024 * 1024
 # For three replies of a megabyte.
 ROOM = 3 * REPLY_COPIES * MB
-PATIENCE_S = 10.0
+PATIENCE_S = 30.0
 
 
 class Connection:

@@ -85,10 +85,10 @@ def test_attributes_have_the_names_of_the_semantic_conventions() -> None:
 
 
 def test_a_long_row_of_comments_is_looked_through_in_no_time() -> None:
-    began = time.monotonic()
+    began = time.process_time()
     assert span(record(original="/* a */" * 10_000 + "1", scans=[])).name == "spark"
     assert trace_parent_of(record(original="/* traceparent " * 10_000)) is None
-    assert time.monotonic() - began < 10
+    assert time.process_time() - began < 10
 
 
 def test_reasons_stand_beside_a_statement_that_was_left_alone() -> None:

@@ -44,5 +44,5 @@ def test_who_has_fetched_says_so_under_the_lock() -> None:
         outcome.start()
         outcome.join(timeout=0.2)
         assert outcome.is_alive()
-    outcome.join(timeout=10.0)
+    outcome.join(timeout=60.0)
     assert not outcome.is_alive()

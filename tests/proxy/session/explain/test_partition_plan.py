@@ -5,7 +5,7 @@ from collections.abc import Generator
 from contextlib import ExitStack
 
 import pytest
-from support.hbase_gateway import gateway_in_memory
+from support.hbase_gateway import PATIENT_S, allow_time, gateway_in_memory
 from support.played_sessions import DESCRIBE, LISTED, Script, played
 
 from proxy.config.config import Config
@@ -14,7 +14,6 @@ from proxy.operations.query import Query, QueryResult
 from proxy.operations.session_port import SessionOpening
 from proxy.session.explain.partition_plan import PartitionPlanView, partition_plan, plan_lines, planned
 from proxy.session.explain.view import CountView
-from proxy.session.layout import hbase_scans
 from proxy.session.layout.hbase_store import HBasePartitionStore
 from proxy.session.layout.open_store import open_store
 from proxy.session.layout.partition_store import PartitionStore
@@ -91,8 +90,7 @@ def test_a_filter_that_hbase_has_tested_tells_no_number_of_what_was_looked_at() 
 def test_a_session_does_not_ask_for_a_list_that_another_replica_has_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # The machine of the tests is busy.
-    monkeypatch.setattr(hbase_scans, "_ANSWER_S", 20.0)
+    allow_time(monkeypatch)
     with gateway_in_memory() as gateway, ExitStack() as stack:
         config = Config(catalog=CatalogSection(store="hbase", store_gateway=f"127.0.0.1:{gateway.port}"))
         one, other = (stack.enter_context(open_store(config.catalog)) for _ in range(2))
@@ -106,7 +104,7 @@ def test_a_session_does_not_ask_for_a_list_that_another_replica_has_asked_for(
             return played(partition_plan(session, "f", text), script)
 
         january = plan(one, "ds LIKE '2026-01-2%'", [*described, LISTED])
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + PATIENT_S
         while dict(one.results())["published"] == 0:
             assert time.monotonic() < deadline
             time.sleep(0.01)

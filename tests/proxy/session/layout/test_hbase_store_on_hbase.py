@@ -47,6 +47,8 @@ from rewriter.partitions.scan_plan import plan_scans
 COLUMNS, TYPES = ("k", "r"), ("int", "string")
 SPECS = [f"k={number}/r={r}" for number in (DEFAULT_PARTITION, *range(-1_200, 1_200)) for r in ("eu", "us", "%25")]
 BACKGROUND_S = 120.0
+# Less than who waits for a gateway that is away.
+PROMPTLY_S = 30.0
 
 
 @dataclass
@@ -330,15 +332,14 @@ def test_a_replica_goes_on_while_the_gateway_is_killed_and_joins_the_others_agai
     known = one.names(KEY)
     shared.server.kill_gateway()
     try:
-        for _ in range(5):
-            begun = time.monotonic()
-            assert one.names(KEY) == known
-            assert time.monotonic() - begun < 1.0
-        assert one.store.is_away
         begun = time.monotonic()
-        for _ in range(20):
-            assert one.store.look_up(KEY, StoreWait(0.05)) is not None
-        assert (time.monotonic() - begun) / 20 < 0.05
+        assert one.names(KEY) == known
+        assert time.monotonic() - begun < PROMPTLY_S
+        eventually(lambda: one.names(KEY) == known and one.store.is_away)
+        waits = [StoreWait(0.05) for _ in range(20)]
+        assert all(one.store.look_up(KEY, wait) is not None for wait in waits)
+        # But for a trial now and then.
+        assert sum(wait.is_whole for wait in waits) > 10
     finally:
         shared.server.start_gateway()
     eventually(lambda: other.names(KEY) == known and one.names(KEY) == known and not one.store.is_away)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
-from support.hbase_gateway import gateway_in_memory
+from support.hbase_gateway import PATIENT_S, allow_time, gateway_in_memory
 
 from proxy.config.rewriting import CatalogSection
 from proxy.operations.query import Column, Rows
@@ -74,31 +74,37 @@ def rest(lists: PartitionLists, known: SessionMetadata, table: DescribedTable = 
         return asked
 
 
-def test_a_list_that_one_replica_asked_for_is_not_asked_for_by_another() -> None:
+def test_a_list_that_one_replica_asked_for_is_not_asked_for_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    allow_time(monkeypatch)
     with gateway_in_memory() as gateway, ExitStack() as stack:
-        section = CatalogSection(store="hbase", store_gateway=f"127.0.0.1:{gateway.port}", store_deadline_s=1.0)
+        at = f"127.0.0.1:{gateway.port}"
+        section = CatalogSection(store="hbase", store_gateway=at, store_deadline_s=PATIENT_S)
         one, other = (stack.enter_context(open_store(section)) for _ in range(2))
         assert SALES.identity is not None
         key = ListKey(("someone",), SALES.identity)
         known = MetadataCache(section, lambda: 0.0).of_nobody_else(("someone",))
         assert len(rest(PartitionLists(SharedLists(one), section, lambda: 0.0), known)) == 1
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + PATIENT_S
         while other.look_up(key, StoreWait(1.0)) is None:
             assert time.monotonic() < deadline
             time.sleep(0.01)
         assert rest(PartitionLists(SharedLists(other), section, lambda: 0.0), known) == []
 
 
-def test_a_filter_is_answered_by_scans_of_a_list_that_another_replica_asked_for() -> None:
+def test_a_filter_is_answered_by_scans_of_a_list_that_another_replica_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    allow_time(monkeypatch)
     with gateway_in_memory() as gateway, ExitStack() as stack:
-        section = CatalogSection(store="hbase", store_gateway=f"127.0.0.1:{gateway.port}", store_deadline_s=1.0)
+        at = f"127.0.0.1:{gateway.port}"
+        section = CatalogSection(store="hbase", store_gateway=at, store_deadline_s=PATIENT_S)
         one, other = (
             PartitionLists(SharedLists(stack.enter_context(open_store(section))), section, lambda: 0.0)
             for _ in range(2)
         )
         known = MetadataCache(section, lambda: 0.0).of_nobody_else(("someone",))
         listed(one, known, "ds=2026-01-01", "ds=2026-01-02", "ds=2026-01-03")
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + PATIENT_S
         while (found := scanned(other, known, "ds > '2026-01-02'")) is None:
             assert time.monotonic() < deadline
             time.sleep(0.01)
