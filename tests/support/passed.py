@@ -116,6 +116,7 @@ class Passed:
         if output is not None:
             output["left_out"] = self.left_out
 
+    @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Hear it: each process has collected all tests."""
         self.left_out.update(getattr(node, "workeroutput", {}).get("left_out", {}))
