@@ -81,6 +81,15 @@ def test_the_pipeline_is_not_tested_anew_for_a_changed_proxy() -> None:
     assert changed("pipeline/load/__init__.py").digest_of(PIPELINE) != tree().digest_of(PIPELINE)
 
 
+def test_what_an_image_is_built_of_is_an_input_of_its_tests() -> None:
+    images = ["tests/containers/test_proxy_image.py", "tests/support/container_engine.py"]
+    found = tree().inputs_of(images)
+    let_in = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    folders = [line.removeprefix("!") for line in let_in if line.startswith("!") and (ROOT / line[1:]).is_dir()]
+    assert len(folders) > 3
+    assert all(any(path.startswith(f"{folder}/") for path in found) for folder in folders)
+
+
 def test_a_module_that_a_text_of_python_imports_is_an_input() -> None:
     texts = {
         "pyproject.toml": (ROOT / "pyproject.toml").read_bytes(),

@@ -36,6 +36,9 @@ _NAMED: Final = (
 # Records of tests that passed say nothing of how they end the next time.
 STAMP_SUFFIX: Final = ".passed"
 _RECORDS: Final = ("tests/rewriter/golden/verified/", "tests/reach/verified/")
+# Images are built by these files, of what .dockerignore lets in.
+_IMAGES: Final = "deploy/docker/"
+_IN_IMAGES: Final = ("rewriter", "proxy", "pipeline", "demo")
 # A command of ours that is started by its name.
 _COMMANDS: Final = {"starpruner": "proxy/cli.py"}
 
@@ -98,6 +101,8 @@ class SourceTree:
     def inputs_of(self, modules: Iterable[str]) -> set[str]:
         """The paths of all files that modules depend on, their own included."""
         found = self.reached_from(modules)
+        if any(path.startswith(_IMAGES) for path in found):
+            found |= {path for folder in _IN_IMAGES for path in self._folders.get(folder, ())}
         units = {_unit(path) for path in found}
         return found | {path for path in self._data if _unit(path) in units} | self._everybodys
 
@@ -213,7 +218,7 @@ def _versions(project: Mapping[str, object]) -> str:
             found.append(f"{name} {metadata.version(name)}")
         except metadata.PackageNotFoundError:
             found.append(f"{name} is not installed")
-    beside = sorted(path.name for path in (ROOT / ".starpruner").glob("spark-*/pyspark-*.dist-info"))
+    beside = sorted(path.name for path in (ROOT / ".starpruner" / "spark-4.1").glob("pyspark-*.dist-info"))
     return "\n".join((f"Python {python_version()[:4]}", *found, *beside))
 
 
