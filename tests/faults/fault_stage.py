@@ -88,7 +88,8 @@ class Stage:
         """What goes on within leaves no session and no operation on the server, and a proxy that serves."""
         before, own = self.state.held(), own_session_count(self.proxy)
         yield
-        assert not self.state.left_over(before, lambda: own_session_count(self.proxy) - own)
+        left = self.state.left_over(before, own, lambda: own_session_count(self.proxy))
+        assert not left, left
         assert self.serves_the_next_client()
         assert self.proxy.child.exit_code is None
 

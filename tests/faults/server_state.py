@@ -32,11 +32,10 @@ class Held:
     sessions: frozenset[str]
     operations: frozenset[tuple[str, str, str]]
 
-    def beyond(self, other: "Held") -> "Held":
-        """What is held here and was not there."""
-        known = {operation[0] for operation in other.operations}
-        new = frozenset(operation for operation in self.operations if operation[0] not in known)
-        return Held(self.sessions - other.sessions, new)
+    def new_operations(self, before: "Held") -> list[tuple[str, str, str]]:
+        """The operations that were not there before."""
+        known = {operation[0] for operation in before.operations}
+        return [operation for operation in self.operations if operation[0] not in known]
 
 
 class KnownState:
@@ -46,21 +45,23 @@ class KnownState:
         """The operations and sessions that the server has now."""
         raise NotImplementedError
 
-    def left_over(self, since: Held, more_of_the_proxy: Callable[[], int]) -> str:
-        """What came since and is left, once the server had the time to clear up.
+    def left_over(self, before: Held, own_before: int, own: Callable[[], int]) -> str:
+        """What is left of what came since, once the server had the time to clear up.
 
-        Of the sessions, as many may be left as `more_of_the_proxy` has come to: those are its own.
+        `own` counts the sessions of the proxy's own, of which it may have others by now.
         """
-        # What was left a moment ago may not stand on the page yet.
-        time.sleep(_POLL_SECONDS)
-        left = Held(frozenset(), frozenset())
+        left = ""
 
         def is_clear() -> bool:
             nonlocal left
-            left = self.held().beyond(since)
-            return not left.operations and len(left.sessions) <= more_of_the_proxy()
+            now, is_own = self.held(), own()
+            operations, sessions = now.new_operations(before), len(now.sessions) - is_own
+            left = f"{sessions} sessions of clients, {len(before.sessions) - own_before} before, and {operations}"
+            return not operations and sessions <= len(before.sessions) - own_before
 
-        return "" if promptly(is_clear) else str(left)
+        # What was left a moment ago may not stand on the page yet.
+        time.sleep(_POLL_SECONDS)
+        return "" if promptly(is_clear) else left
 
 
 @dataclass(frozen=True)

@@ -64,6 +64,8 @@ def sessions(spark: ThriftServer, proxy: ProxyProcess, spark_ui: SparkUi) -> Ite
         closing(connect(proxy.endpoint, database=DATABASE)) as proxied,
     ):
         yield Sessions(direct, proxied, proxy, spark_ui)
+        # Derby reads the days of all tables where it filters one by a day, and fails at the year 0.
+        run(direct, f"DROP DATABASE {DATABASE} CASCADE")
 
 
 @pytest.mark.parametrize("name", NAMES)
