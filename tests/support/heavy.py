@@ -23,6 +23,8 @@ _STARTS: Final = frozenset({"find_java", "launch_command", "SparkSession", "NATI
 _STARTED: Final = frozenset(
     {"playwright.async_api", "dockerd", "docker", "krb5kdc", "slapd", "mvn", "mmdebstrap", "haproxy", "prometheus"}
 )
+# Commands of starpruner that start Spark.
+_WITH_SPARK: Final = frozenset({"demo", "sts"})
 
 
 def functions_of(item: pytest.Item) -> Iterator[tuple[str, FunctionType]]:
@@ -48,7 +50,11 @@ def is_heavy(item: pytest.Item) -> bool:
 @cache
 def starts_something(function: FunctionType) -> bool:
     """True if a function starts such a program, perhaps by functions that it calls."""
-    return any(not _STARTS.isdisjoint(names) or not _STARTED.isdisjoint(texts) for names, texts in _read(function))
+    for names, texts in _read(function):
+        is_demo = "starpruner_command" in names and not _WITH_SPARK.isdisjoint(texts)
+        if is_demo or not _STARTS.isdisjoint(names) or not _STARTED.isdisjoint(texts):
+            return True
+    return False
 
 
 @cache
