@@ -231,4 +231,8 @@ def test_a_change_has_the_tests_that_import_it_by_helpers_of_tests_alone() -> No
 
 def test_a_change_of_a_rule_has_its_mutations_and_generated_statements() -> None:
     found = touched_by(["rewriter/semijoins/days_query.py"], {})
-    assert {"tests/rewriter/semijoins", "tests/differential/test_mutations.py"} < found
+    assert {"tests/rewriter/semijoins", "tests/rewriter/test_golden.py"} < found
+    assert {name.partition("::")[0] for name in found if "::" in name} == {
+        "tests/differential/test_mutations.py",
+        "tests/differential/test_sieve.py",
+    }
