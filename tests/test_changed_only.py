@@ -41,7 +41,8 @@ OTHERS: Mapping[str, str] = {
 @cache
 def tree() -> SourceTree:
     found = SourceTree.read()
-    assert found is not None
+    if found is None:
+        pytest.skip("git tells no files of this folder")
     return found
 
 

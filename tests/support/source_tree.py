@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import shutil
 import subprocess
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
@@ -61,8 +62,11 @@ class SourceTree:
     @classmethod
     def read(cls, root: Path = ROOT) -> SourceTree | None:
         """The tree as it is now, files that git does not know yet included; None where git cannot tell."""
+        git = shutil.which("git")
+        if git is None:
+            return None
         listed = subprocess.run(
-            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],  # noqa: S607 - git of the PATH
+            [git, "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
             cwd=root,
             capture_output=True,
             text=True,
