@@ -18,7 +18,7 @@ from typing import Final
 import click
 
 ROOT: Final = Path(__file__).parent.parent
-# What shows most of a change of the rewriter in a minute. Who changes what is sound runs test_sieve.py and
+# These show most of a change of the rewriter in a minute. A change of what is sound needs test_sieve.py and
 # test_mutations.py whole, which take some minutes.
 _PROOFS: Final = (
     "tests/rewriter/test_golden.py",
@@ -34,7 +34,8 @@ def touched_by(changed: Iterable[str], named_by: dict[str, set[str]]) -> set[str
         waiting, seen = [path], {path}
         while waiting:
             one = waiting.pop()
-            found.update({one} if Path(one).name.startswith("test_") else ())
+            if Path(one).name.startswith("test_"):
+                found.add(one)
             near = {other for other in named_by.get(one, ()) if other.startswith(("tests/", "benchmarks/"))} - seen
             seen |= near
             waiting += near

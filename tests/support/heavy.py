@@ -16,10 +16,10 @@ from typing import Any, Final
 
 import pytest
 
-ROOT: Final = Path(__file__).parents[2]
+from support.source_tree import ROOT
 
 # By the names of functions that lead to such a program, or of the program in a text.
-_STARTS: Final = frozenset({"find_java", "launch_command", "SparkSession", "NATIVE_SPARK"})
+_STARTS: Final = frozenset({"find_java", "launch_command", "SparkSession"})
 _STARTED: Final = frozenset(
     {"playwright.async_api", "dockerd", "docker", "krb5kdc", "slapd", "mvn", "mmdebstrap", "haproxy", "prometheus"}
 )
@@ -50,7 +50,8 @@ def is_heavy(item: pytest.Item) -> bool:
 @cache
 def starts_something(function: FunctionType) -> bool:
     """True if a function starts such a program, perhaps by functions that it calls."""
-    for names, texts in _read(function):
+    for one in _called(function, lambda _: True):
+        names, texts = _names_in(one.__code__)
         is_demo = "starpruner_command" in names and not _WITH_SPARK.isdisjoint(texts)
         if is_demo or not _STARTS.isdisjoint(names) or not _STARTED.isdisjoint(texts):
             return True
@@ -64,15 +65,10 @@ def files_used_by(function: FunctionType) -> frozenset[str]:
     for one in _called(function, lambda other: other.__module__ == function.__module__):
         names, _ = _names_in(one.__code__)
         for value in _values(one, names):
-            module = value if isinstance(value, ModuleType) else inspect.getmodule(value)
-            path = None if module is None else _relative(getattr(module, "__file__", None))
-            found.update(() if path is None else (path,))
+            path = _path_of(value)
+            if path is not None:
+                found.add(path)
     return frozenset(found)
-
-
-def _read(function: FunctionType) -> Iterator[tuple[set[str], set[str]]]:
-    for one in _called(function, lambda _: True):
-        yield _names_in(one.__code__)
 
 
 def _called(function: FunctionType, is_followed: Any) -> list[FunctionType]:
@@ -127,6 +123,7 @@ def _plain(value: Any) -> FunctionType | None:
 
 
 def _path_of(value: Any) -> str | None:
+    """The path of the file in which a value is defined; a module's own."""
     module = inspect.getmodule(value)
     return None if module is None else _relative(getattr(module, "__file__", None))
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +30,8 @@ _PROPERTY: Final = "heavy_tests"
 _CONFTEST: Final = "tests/conftest.py"
 # Skipped for such a reason, a test would be skipped everywhere.
 _EVERYWHERE: Final = (OF_A_DEEP_RUN, UNCHANGED)
+# Read once in a process: the tests of mutations run pytest in their own, many times.
+_tree_of_checkout: Final = cache(SourceTree.read)
 
 
 def stamp_of(path: str) -> Path:
@@ -75,7 +78,7 @@ class Passed:
     def of(cls, config: pytest.Config) -> Passed:
         """The plugin of a run."""
         is_usual = not DEEP and not os.environ.get("STARPRUNER_SPARK_HOME")
-        return cls(config, SourceTree.read() if is_usual else None)
+        return cls(config, _tree_of_checkout() if is_usual else None)
 
     def select(self, config: pytest.Config, items: list[pytest.Item], heavy: Sequence[pytest.Item]) -> None:
         """Leave out heavy tests that have passed, and note at the others what their stamp would be."""
@@ -132,7 +135,7 @@ class Passed:
 
 
 def _lacks_something(report: pytest.TestReport) -> bool:
-    """Whether a test was skipped for a reason of this machine."""
+    """True if a test was skipped for a reason of this machine."""
     if hasattr(report, "wasxfail"):
         return False
     reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)

@@ -36,7 +36,7 @@ _NAMED: Final = (
 )
 # Records of tests that passed say nothing of how they end the next time.
 STAMP_SUFFIX: Final = ".passed"
-_RECORDS: Final = ("tests/rewriter/golden/verified/", "tests/reach/verified/")
+_RECORDS: Final = "tests/rewriter/golden/verified/"
 # Images are built by these files, of what .dockerignore lets in.
 _IMAGES: Final = "deploy/docker/"
 _IN_IMAGES: Final = ("rewriter", "proxy", "pipeline", "demo")
@@ -203,7 +203,7 @@ def _names_in(text: str) -> Iterator[str]:
 
 
 def _is_named(text: str) -> bool:
-    """Whether a text may be the name of a module with a dot, or a path."""
+    """True if a text may be the name of a module with a dot, or a path."""
     if text in _NAMED or text in _COMMANDS:
         return True
     first = re.split(r"[./]", text, maxsplit=1)[0]

@@ -30,7 +30,7 @@ from proxy.tracing import otlp
 from proxy.tracing.export import SpanExport, span_export
 from proxy.tracing.spans import trace_id_of
 
-# What waits for a request takes as long; what does not is quicker, also on a machine that does other things.
+# A call that waits for a request takes as long; one that does not is quicker, also on a busy machine.
 REQUEST_S = 60.0
 QUICK_S = 20.0
 
