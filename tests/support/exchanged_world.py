@@ -150,7 +150,7 @@ class World:
         )
 
     def compact(self) -> bool:
-        has_left = switch_to_temporary(self.disk, self.catalog, PREPARED, self.exchange, lambda: self.time_s)
+        has_left = switch_to_temporary(self.disk, self.catalog, PREPARED, self.exchange, self.now)
         self.settle()
         return has_left
 
@@ -158,7 +158,12 @@ class World:
         self.recovery().finish_all()
 
     def recovery(self) -> Recovery:
-        return Recovery(self.disk, self.catalog, self.said.append, lambda: self.time_s, self.pass_time)
+        return Recovery(self.disk, self.catalog, self.said.append, self.now, self.pass_time)
+
+    def now(self) -> float:
+        """The time, which goes on with each look at it, as a real clock's does."""
+        self.time_s += 1e-6
+        return self.time_s
 
     def pass_time(self, seconds: float) -> None:
         self.time_s += seconds
@@ -191,7 +196,7 @@ class World:
 def away() -> World:
     """A partition at its second place, and nobody at work."""
     world = World()
-    assert switch_to_temporary(world.disk, world.catalog, PREPARED, world.exchange, lambda: world.time_s)
+    assert switch_to_temporary(world.disk, world.catalog, PREPARED, world.exchange, world.now)
     assert world.catalog.places[HOME] == world.exchange.temporary
     return world
 
