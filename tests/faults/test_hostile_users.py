@@ -226,12 +226,12 @@ def test_hostile_users_change_no_answer_of_others_and_hold_nobody_up(
     directly = half(spark.endpoint, expected, SECONDS / 2)
     proxied = half(attacked.endpoint, expected, SECONDS / 2, attacked.admin_url)
     assert proxied.wrong == []
-    print(f"others' statements: {directly.count} directly, {proxied.count} through the proxy")
+    print(f"others' statements: {directly.count} directly, {proxied.count} through the proxy")  # noqa: T201 - the report of the run
     for sql in ASKED:
         for worst in (False, True):
             taken, before = (_taken(seen.latencies_s[sql], worst=worst) for seen in (proxied, directly))
             told = f"{sql}: {'worst' if worst else 'p95'} {taken:.2f} s, {before:.2f} s directly"
-            print(told)
+            print(told)  # noqa: T201
             assert taken <= FACTOR_MAX * before + EXTRA_S, told
 
 
