@@ -1,15 +1,17 @@
 """A heavy test runs again where anything has changed that it depends on, and is left out where nothing has."""
 
 import inspect
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, date, datetime
 from functools import cache
 from pathlib import Path
 
 import pytest
 from support import hbase_server, passed
 from support.heavy import is_heavy, starts_something
-from support.passed import Passed
+from support.passed import DEEP_RECORD, DeepRecord, Passed, Stamps, StampsBeside
 from support.source_tree import ROOT, SourceTree
 
 from tools.tests_of import touched_by
@@ -138,9 +140,9 @@ def report(of: FakeItem, when: str = "call", outcome: str = "passed", reason: st
 class Run:
     """One run over a module with two heavy tests and one other test."""
 
-    def __init__(self, tree: SourceTree, *arguments: str) -> None:
+    def __init__(self, stamps: Stamps, texts: Mapping[str, bytes], *arguments: str) -> None:
         config = FakeConfig(*arguments)
-        self._plugin = Passed(config, tree)  # type: ignore[arg-type]
+        self._plugin = Passed(config, SourceTree.of(texts), stamps)  # type: ignore[arg-type]
         self.heavy = [FakeItem("one"), FakeItem("two")]
         self.selected = [*self.heavy, FakeItem("three")]
         self._plugin.select(config, self.selected, self.heavy)  # type: ignore[arg-type]
@@ -165,20 +167,25 @@ PASSES: Mapping[str, str] = {}
 ALL, SOME = ["one", "two", "three"], ["three"]
 
 
-@pytest.fixture
-def again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
-    """The tests that the next run over the same files has."""
-    (tmp_path / "tests").mkdir()
+@pytest.fixture(params=[StampsBeside, DeepRecord])
+def stamps(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stamps:
+    for folder in ("tests", "docs"):
+        (tmp_path / folder).mkdir()
     monkeypatch.setattr(passed, "ROOT", tmp_path)
-    return lambda: Run(SourceTree.of(SMALL), passed.OPTION).names
+    made: Stamps = request.param()
+    return made
 
 
-def test_what_passed_is_left_out_and_other_tests_of_its_module_are_not(again: Callable[[], list[str]]) -> None:
-    assert again() == ALL
-    Run(SourceTree.of(SMALL), passed.OPTION).ends(PASSES, PASSES)
-    assert again() == SOME
-    assert Run(SourceTree.of({**SMALL, "tests/y.py": b"z = 1"}), passed.OPTION).names == ALL
-    assert Run(SourceTree.of(SMALL)).names == ALL, "it is asked for without the option"
+def names_of_next_run(stamps: Stamps) -> list[str]:
+    return Run(stamps, SMALL, passed.OPTION).names
+
+
+def test_what_passed_is_left_out_and_other_tests_of_its_module_are_not(stamps: Stamps) -> None:
+    assert names_of_next_run(stamps) == ALL
+    Run(stamps, SMALL, passed.OPTION).ends(PASSES, PASSES)
+    assert names_of_next_run(stamps) == SOME
+    assert Run(stamps, {**SMALL, "tests/y.py": b"z = 1"}, passed.OPTION).names == ALL
+    assert Run(stamps, SMALL).names == ALL, "it is asked for without the option"
 
 
 @pytest.mark.parametrize(
@@ -187,20 +194,32 @@ def test_what_passed_is_left_out_and_other_tests_of_its_module_are_not(again: Ca
     ids=["failed", "lacked something", "did not run"],
 )
 def test_a_module_that_did_not_pass_as_a_whole_has_no_stamp(
-    again: Callable[[], list[str]], second: Mapping[str, str] | None
+    stamps: Stamps, second: Mapping[str, str] | None
 ) -> None:
-    Run(SourceTree.of(SMALL)).ends(PASSES, *(() if second is None else (second,)))
-    assert again() == ALL
+    Run(stamps, SMALL).ends(PASSES, *(() if second is None else (second,)))
+    assert names_of_next_run(stamps) == ALL
 
 
-def test_a_test_for_deep_runs_alone_may_be_skipped(again: Callable[[], list[str]]) -> None:
-    Run(SourceTree.of(SMALL)).ends(PASSES, {"outcome": "skipped", "reason": "minutes: STARPRUNER_DEEP=1"})
-    assert again() == SOME
+def test_a_test_for_deep_runs_alone_may_be_skipped(stamps: Stamps) -> None:
+    Run(stamps, SMALL).ends(PASSES, {"outcome": "skipped", "reason": "minutes: STARPRUNER_DEEP=1"})
+    assert names_of_next_run(stamps) == SOME
 
 
-def test_tests_that_are_named_one_by_one_are_no_whole_module(again: Callable[[], list[str]]) -> None:
-    Run(SourceTree.of(SMALL), "tests/test_x.py::one").ends(PASSES, PASSES)
-    assert again() == ALL
+def test_a_deep_run_is_recorded_by_module_with_its_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "docs").mkdir()
+    monkeypatch.setattr(passed, "ROOT", tmp_path)
+    for path in ("tests/b.py", "tests/a.py", "tests/b.py"):
+        DeepRecord().keep(path, f"digest of {path}", 2.6)
+    entries = json.loads((tmp_path / DEEP_RECORD).read_text(encoding="utf-8"))
+    assert list(entries) == ["tests/a.py", "tests/b.py"]
+    assert entries["tests/b.py"]["seconds"] == 3
+    assert date.fromisoformat(entries["tests/b.py"]["on"]) <= datetime.now(UTC).date()
+    assert DeepRecord().known("tests/a.py") == ("digest of tests/a.py",)
+
+
+def test_tests_that_are_named_one_by_one_are_no_whole_module(stamps: Stamps) -> None:
+    Run(stamps, SMALL, "tests/test_x.py::one").ends(PASSES, PASSES)
+    assert names_of_next_run(stamps) == ALL
 
 
 # --- heavy tests

@@ -3,19 +3,25 @@
 Beside a module like tests/e2e/test_rewrite.py, tests/e2e/test_rewrite.passed has the digest of all that its heavy
 tests depend on (`support.source_tree`) as they last passed, all of them. `--changed-only`, which `make test` says,
 leaves out those of modules whose digest is still that one. Any run writes the stamp of a module of which all heavy
-tests passed, but for deep runs, and runs on another Spark, whose answers are others.
+tests passed, but for runs on another Spark, whose answers are others.
+
+A deep run takes hours, so all its tests have stamps, heavy or not, in a record of its own: docs/test-all.json says
+when and on which commit each module last passed in depth. `make test-all GO_ON=1` leaves out what has.
 
 A module without a stamp, a new file, or one that belongs to no known folder: the tests run.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import pytest
 
@@ -27,6 +33,7 @@ from support.stamps import UNCHANGED
 OPTION: Final = "--changed-only"
 # Of a heavy test, for whoever sees its report: the digest, and the number of heavy tests in its module.
 _PROPERTY: Final = "heavy_tests"
+DEEP_RECORD: Final = "docs/test-all.json"
 _CONFTEST: Final = "tests/conftest.py"
 # Skipped for such a reason, a test would be skipped everywhere.
 _EVERYWHERE: Final = (OF_A_DEEP_RUN, UNCHANGED)
@@ -51,6 +58,61 @@ def digest_of(tree: SourceTree, path: str, items: Iterable[pytest.Item]) -> str:
     return tree.digest_of(modules - {_CONFTEST}, beside=(_CONFTEST,))
 
 
+class Stamps(Protocol):
+    """Where the digests of modules that passed are kept."""
+
+    def known(self, path: str) -> Sequence[str]:
+        """The digests with which a module has passed."""
+        ...
+
+    def keep(self, path: str, digest: str, seconds: float) -> None:
+        """Note that a module has passed with a digest, and how long that took."""
+        ...
+
+
+class StampsBeside:
+    """A file beside each module."""
+
+    def known(self, path: str) -> Sequence[str]:
+        """The digests in the module's file."""
+        stamp = stamp_of(path)
+        return stamp.read_text(encoding="utf-8").split() if stamp.exists() else ()
+
+    def keep(self, path: str, digest: str, seconds: float) -> None:  # noqa: ARG002 - costs.py has those
+        """Write the module's file."""
+        stamp_of(path).write_text(f"{digest}\n", encoding="utf-8")
+
+
+class DeepRecord:
+    """One file for all modules, with the commit and the day of each one's last deep run that passed."""
+
+    def __init__(self) -> None:
+        self._file = ROOT / DEEP_RECORD
+
+    def known(self, path: str) -> Sequence[str]:
+        """The digest of the module's last deep run that passed."""
+        entry = self._entries().get(path)
+        return () if entry is None else (entry["digest"],)
+
+    def keep(self, path: str, digest: str, seconds: float) -> None:
+        """Write the file anew, since a deep run may be ended at any time."""
+        commit = subprocess.run(
+            ["git", "rev-parse", "--short", "HEAD"],  # noqa: S607 - as SourceTree does
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        ).stdout.strip()
+        entry = {"on": f"{datetime.now(UTC):%F}", "commit": commit, "seconds": round(seconds), "digest": digest}
+        entries = dict(sorted({**self._entries(), path: entry}.items()))
+        lines = ",\n".join(f" {json.dumps(name)}: {json.dumps(of)}" for name, of in entries.items())
+        self._file.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
+
+    def _entries(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self._file.read_text(encoding="utf-8")) if self._file.exists() else {}
+        return found
+
+
 @dataclass
 class _Module:
     """The heavy tests of a module, as far as they have ended."""
@@ -59,39 +121,46 @@ class _Module:
     total: int
     ended: int = 0
     is_whole: bool = True
+    seconds: float = 0.0
 
 
 class Passed:
     """A plugin of pytest that leaves out what has passed, and writes stamps."""
 
-    def __init__(self, config: pytest.Config, tree: SourceTree | None) -> None:
+    def __init__(self, config: pytest.Config, tree: SourceTree | None, stamps: Stamps) -> None:
         """Without a tree nothing is known to have passed."""
         self._tree = tree
+        self._stamps = stamps
         self._is_selecting = bool(config.getoption("changed_only"))
         # A part of a module that is asked for by its name says nothing of the rest.
         named = any("::" in argument for argument in config.args) or config.getoption("lf", default=False)
         self._is_stamping = not named
         self._modules: dict[str, _Module] = {}
+        # The process that shares tests out hears of all of them.
+        self._hears_all = not hasattr(config, "workerinput")
         self.left_out: dict[str, int] = {}
 
     @classmethod
     def of(cls, config: pytest.Config) -> Passed:
         """The plugin of a run."""
-        is_usual = not DEEP and not os.environ.get("STARPRUNER_SPARK_HOME")
-        return cls(config, _tree_of_checkout() if is_usual else None)
+        is_another_spark = bool(os.environ.get("STARPRUNER_SPARK_HOME"))
+        return cls(
+            config,
+            None if is_another_spark else _tree_of_checkout(),
+            DeepRecord() if DEEP else StampsBeside(),
+        )
 
     def select(self, config: pytest.Config, items: list[pytest.Item], heavy: Sequence[pytest.Item]) -> None:
         """Leave out heavy tests that have passed, and note at the others what their stamp would be."""
         if self._tree is None:
             return
         by_path: dict[str, list[pytest.Item]] = {}
-        for item in heavy:
+        for item in items if DEEP else heavy:
             by_path.setdefault(item.nodeid.partition("::")[0], []).append(item)
         out: set[pytest.Item] = set()
         for path, members in by_path.items():
             digest = digest_of(self._tree, path, members)
-            stamp = stamp_of(path)
-            if self._is_selecting and stamp.exists() and digest in stamp.read_text().split():
+            if self._is_selecting and digest in self._stamps.known(path):
                 out.update(members)
                 self.left_out[path] = len(members)
             elif self._is_stamping:
@@ -104,14 +173,15 @@ class Passed:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count a heavy test, and write the stamp of its module after the last one."""
         properties: Mapping[str, Any] = dict(report.user_properties)
-        if _PROPERTY not in properties:
+        if _PROPERTY not in properties or not self._hears_all:
             return
         path = report.nodeid.partition("::")[0]
         module = self._modules.setdefault(path, _Module(*properties[_PROPERTY]))
         module.is_whole &= not report.failed and not (report.skipped and _lacks_something(report))
         module.ended += report.when == "teardown"
+        module.seconds += report.duration
         if module.is_whole and module.ended == module.total and report.when == "teardown":
-            stamp_of(path).write_text(f"{module.digest}\n", encoding="utf-8")
+            self._stamps.keep(path, module.digest, module.seconds)
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """A process that shares the tests tells the one that reports what it left out."""
