@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from support import hbase_server, passed
 from support.heavy import is_heavy, starts_something
-from support.passed import DEEP_RECORD, DeepRecord, Passed, Stamps, StampsBeside
-from support.source_tree import ROOT, SourceTree
+from support.passed import DeepRecord, Passed, Stamps, StampsBeside
+from support.source_tree import DEEP_RECORD, ROOT, SourceTree
 
 from tools.tests_of import touched_by
 
@@ -37,6 +37,7 @@ OTHERS: Mapping[str, str] = {
     "the pipeline": "pipeline/load/__init__.py",
     "a stamp": "tests/rewriter/test_golden_on_spark.passed",
     "a stamp of cases": "tests/rewriter/golden/verified/plain.json",
+    "the record of deep runs": DEEP_RECORD,
 }
 
 

@@ -27,13 +27,12 @@ import pytest
 
 from support.heavy import files_used_by, functions_of
 from support.profile import DEEP, OF_A_DEEP_RUN
-from support.source_tree import ROOT, STAMP_SUFFIX, SourceTree
+from support.source_tree import DEEP_RECORD, ROOT, STAMP_SUFFIX, SourceTree
 from support.stamps import UNCHANGED
 
 OPTION: Final = "--changed-only"
 # Of a heavy test, for whoever sees its report: the digest, and the number of heavy tests in its module.
 _PROPERTY: Final = "heavy_tests"
-DEEP_RECORD: Final = "docs/test-all.json"
 _CONFTEST: Final = "tests/conftest.py"
 # Skipped for such a reason, a test would be skipped everywhere.
 _EVERYWHERE: Final = (OF_A_DEEP_RUN, UNCHANGED)
