@@ -9,11 +9,12 @@ from proxy.http.exchange import CallerRecords, Exchange, Step, Steps, message_of
 from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind
 from proxy.operations.events import Event, StatementEnded
 from proxy.operations.fallback_policy import FallbackPolicy, refusal
-from proxy.operations.held_statement import hold
+from proxy.operations.held_statement import HeldStatement, hold
 from proxy.operations.internal_call import Call
+from proxy.operations.key_check import KeyCheck
 from proxy.operations.operation_aliases import LocalOperationAliases
 from proxy.operations.tracked_statements import TrackedStatements
-from proxy.relay.commands import Command
+from proxy.relay.commands import AwaitCheck, Command, StartCheck, StatementHeld
 from proxy.wire.hs2.calls import OperationHandle, OperationState
 from proxy.wire.thrift.frames import frame
 from proxy.wire.thrift.reader import read_header
@@ -50,11 +51,106 @@ def own_close(operation: OperationHandle) -> bytes:
     return operation_call("CloseOperation", 1, operation)
 
 
+class Sides(Dialogue):
+    """A client and a backend with a binary connection between them."""
+
+    def second(self) -> "Sides":
+        """Another connection of the same user."""
+        other = Sides(tracked_statements=self.tracked_statements)
+        other.log_in()
+        return other
+
+    def release(self, dispatch: Dispatch) -> Commands:
+        """Let the statement go on that the client has executed."""
+        return self.carry_out(self.relay.release(dispatch))
+
+    def check_settled(self, check: KeyCheck) -> Commands:
+        return self.carry_out(self.relay.check_settled(check))
+
+    def leave(self) -> Commands:
+        return self.carry_out(self.relay.close("the client closed"))
+
+
+class HttpSides(Sides):
+    """The same over HTTP, where each call is by itself. A reply is to the call that was made first."""
+
+    def __init__(
+        self, tracked_statements: TrackedStatements | None = None, memory: CallerRecords | None = None
+    ) -> None:
+        """`memory` is of a caller that presents the same credentials."""
+        super().__init__(tracked_statements=tracked_statements)
+        access = HandleAccess(LocalHandleOwners(), "", passes_unknown=True)
+        self._memory = memory or CallerRecords(self.tracked_statements, access, lambda: self.now)
+        self._told: Commands = []
+        policy = FallbackPolicy(self.tracked_statements, lambda: self.now)
+        self._exchange = Exchange(self._memory, policy, self._told.extend)
+        self._under_way: list[tuple[Steps, Step]] = []
+        self._held: HeldStatement | None = None
+
+    def second(self) -> "HttpSides":
+        return HttpSides(self.tracked_statements, self._memory)
+
+    def client(self, data: bytes) -> Commands:
+        message = message_of(data[4:])
+        self._held = hold(message)
+        if self._held is not None:
+            return [StatementHeld(self._held.call.session, self._held.statement)]
+        remembered = self._memory.reply_to(message.raw)
+        if remembered is None:
+            return self._goes_on(self._exchange.pass_on(message), len(self._under_way))
+        self._to_client += frame(remembered)
+        return []
+
+    def backend(self, data: bytes) -> Commands:
+        steps, call = self._under_way.pop(0)
+        assert isinstance(call, Call)
+        return self._goes_on(steps, 0, data[4:] if len(data[4:]) <= call.reply_bytes_max else None, data)
+
+    def release(self, dispatch: Dispatch) -> Commands:
+        assert self._held is not None
+        sent, tracked = self._held.dispatched(dispatch, 10_000, self.tracked_statements, self.now)
+        if tracked.pending_check is not None:
+            self._told.append(StartCheck(tracked.session, tracked.pending_check))
+        return self._goes_on(self._exchange.execute(sent, tracked), len(self._under_way))
+
+    def check_settled(self, check: KeyCheck) -> Commands:
+        steps, awaited = self._under_way.pop(0)
+        assert awaited is check
+        return self._goes_on(steps, 0)
+
+    def leave(self) -> Commands:
+        for steps, _ in self._under_way:
+            steps.close()
+        return self._take_told()
+
+    def _goes_on(self, steps: Steps, place: int, reply: bytes | None = None, unread: bytes = b"") -> Commands:
+        try:
+            step = steps.send(reply)
+        except StopIteration as end:
+            unconfirmed, self._exchange.unconfirmed = self._exchange.unconfirmed, None
+            if unconfirmed is None:
+                self._to_client += unread if end.value is None else frame(end.value)
+            elif self._held is not None:
+                self._told.append(StatementHeld(self._held.call.session, self._held.statement, unconfirmed))
+        else:
+            self._under_way.insert(place, (steps, step))
+            if isinstance(step, KeyCheck):
+                self._told.append(AwaitCheck(step))
+            else:
+                self._to_backend += frame(step.message)
+        return self._take_told()
+
+    def _take_told(self) -> Commands:
+        told = [*self._told]
+        self._told.clear()
+        return told
+
+
 @dataclass
 class Play:
     """One statement of a client, and how it ended."""
 
-    dialogue: Dialogue
+    dialogue: Sides
     outcomes: list[Outcome] = field(default_factory=list)
     # The ids by which Spark's UI shows its operations.
     spark_ids: list[str] = field(default_factory=list)
@@ -65,7 +161,11 @@ class Play:
 
     def second(self) -> "Play":
         """Another connection of the same user."""
-        return Play(Dialogue(tracked_statements=self.dialogue.tracked_statements).log_in())
+        return Play(self.dialogue.second())
+
+    def leaves(self) -> None:
+        """The client closes its connection, or gives up its calls."""
+        self.tell(self.dialogue.leave())
 
     def tell(self, commands: Commands) -> Commands:
         """Tell the ends that are among the commands, and return the rest."""
@@ -79,14 +179,14 @@ class Play:
 
     def says(self, data: bytes, *, to_backend: bytes = b"", back: bytes = b"") -> Commands:
         """The client says something; what reaches the backend then, and what comes back at once."""
-        commands = self.tell(self._from_client(data))
-        assert self._got() == (to_backend, back)
+        commands = self.tell(self.dialogue.client(data))
+        assert (self.dialogue.backend_got(), self.dialogue.client_got()) == (to_backend, back)
         return commands
 
     def answers(self, data: bytes, *, to_client: bytes = b"", back: bytes = b"") -> Commands:
         """The backend says something; what reaches the client then, and what the backend is sent at once."""
-        commands = self.tell(self._from_backend(data))
-        assert self._got() == (back, to_client)
+        commands = self.tell(self.dialogue.backend(data))
+        assert (self.dialogue.client_got(), self.dialogue.backend_got()) == (to_client, back)
         return commands
 
     def asks(self, call: bytes, sent: bytes = b"") -> None:
@@ -105,8 +205,10 @@ class Play:
         self, call: bytes, sent: bytes, text: str = "SELECT 2", *, may_fall_back: bool = True, **dispatch: Any
     ) -> None:
         ends = {"on_outcome": self.outcomes.append, "on_operation": self.spark_ids.append}
-        self._release(call, Dispatch(text, may_fall_back, **dispatch, **ends))
-        assert self._got() == (sent, b"")
+        self.dialogue.client(call)
+        self.dialogue.now = 10.0
+        self.dialogue.release(Dispatch(text, may_fall_back, **dispatch, **ends))
+        assert self.dialogue.backend_got() == sent
         self.dialogue.now = 12.5
 
     def falls_back(self, shown: bytes, then: bytes) -> None:
@@ -126,117 +228,31 @@ class Play:
         self.asks(call)
         self.withholds(call, answer)
 
-    # What depends on the transport.
-
     def closes_first(self, answer: bytes, back: bytes) -> None:
         """The operation that the reply names is closed, and calls of the proxy follow."""
-        self.answers(answer, back=own_close(OPERATION) + back)
-        self.answers(reply("CloseOperation", 1))
-
-    def leaves(self) -> None:
-        """The client closes its connection, or gives up its calls."""
-        self.tell(self.dialogue.relay.close("the client closed"))
-
-    def _got(self) -> tuple[bytes, bytes]:
-        """The bytes for the backend, and for the client."""
-        return self.dialogue.backend_got(), self.dialogue.client_got()
-
-    def _from_client(self, data: bytes) -> Commands:
-        return self.dialogue.client(data)
-
-    def _from_backend(self, data: bytes) -> Commands:
-        return self.dialogue.backend(data)
-
-    def _release(self, call: bytes, dispatch: Dispatch) -> None:
-        """The client executes a statement that is decided like this."""
-        self.dialogue.client(call)
-        self.dialogue.now = 10.0
-        self.dialogue.carry_out(self.dialogue.relay.release(dispatch))
-
-
-class HttpPlay(Play):
-    """The same over HTTP, where each call is by itself. A reply is to the call that was made first."""
-
-    def __init__(self, tracked_statements: TrackedStatements | None = None) -> None:
-        # What both have in common is the clock, and the records of statements.
-        super().__init__(Dialogue(tracked_statements=tracked_statements))
-        access = HandleAccess(LocalHandleOwners(), "", passes_unknown=True)
-        self._told: list[Event] = []
-        self._under_way: list[tuple[Steps, Call]] = []
-        self._to_backend = self._to_client = b""
-        self.shares(CallerRecords(self.dialogue.tracked_statements, access, lambda: self.dialogue.now))
-
-    def shares(self, memory: CallerRecords) -> "HttpPlay":
-        """Play the part of the same caller, whose calls present the same credentials."""
-        policy = FallbackPolicy(self.dialogue.tracked_statements, lambda: self.dialogue.now)
-        self._memory, self._exchange = memory, Exchange(memory, policy, self._told.extend)
-        return self
-
-    def second(self) -> "HttpPlay":
-        return HttpPlay(self.dialogue.tracked_statements).shares(self._memory)
-
-    def closes_first(self, answer: bytes, back: bytes) -> None:
-        self.answers(answer, back=own_close(OPERATION))
-        self.answers(reply("CloseOperation", 1), back=back)
-
-    def leaves(self) -> None:
-        for steps, _ in self._under_way:
-            steps.close()
-        self.tell(self._take_told())
-
-    def _got(self) -> tuple[bytes, bytes]:
-        got, self._to_backend, self._to_client = (self._to_backend, self._to_client), b"", b""
-        return got
-
-    def _from_client(self, data: bytes) -> Commands:
-        remembered = self._memory.reply_to(data[4:])
-        if remembered is None:
-            self._begin(self._exchange.pass_on(message_of(data[4:])))
-        else:
-            self._to_client += frame(remembered)
-        return self._take_told()
-
-    def _from_backend(self, data: bytes) -> Commands:
-        steps, call = self._under_way.pop(0)
-        is_read = len(data[4:]) <= call.reply_bytes_max
-        try:
-            self._under_way.insert(0, (steps, self._made(steps.send(data[4:] if is_read else None))))
-        except StopIteration as end:
-            self._to_client += data if end.value is None else frame(end.value)
-        return self._take_told()
-
-    def _release(self, call: bytes, dispatch: Dispatch) -> None:
-        held = hold(message_of(call[4:]))
-        assert held is not None
-        self.dialogue.now = 10.0
-        sent = held.dispatched(dispatch, 1_000_000, self.dialogue.tracked_statements, 10.0)
-        self._begin(self._exchange.execute(*sent))
-
-    def _begin(self, steps: Steps) -> None:
-        self._under_way.append((steps, self._made(next(steps))))
-
-    def _made(self, step: Step) -> Call:
-        assert isinstance(step, Call)
-        self._to_backend += frame(step.message)
-        return step
-
-    def _take_told(self) -> Commands:
-        told = [*self._told]
-        self._told.clear()
-        return told
+        is_http = isinstance(self.dialogue, HttpSides)
+        self.answers(answer, back=own_close(OPERATION) + (b"" if is_http else back))
+        self.answers(reply("CloseOperation", 1), back=back if is_http else b"")
 
 
 def play_over(transport: str) -> Play:
     """Over a binary connection, on which messages come whole or in pieces, or over HTTP."""
     if transport == "HTTP":
-        return HttpPlay()
-    return Play(Dialogue(chunk_bytes={"whole": None, "bytes": 1, "sevens": 7}[transport]).open_session())
+        return Play(HttpSides())
+    return play_with(chunk_bytes={"whole": None, "bytes": 1, "sevens": 7}[transport])
+
+
+def play_with(**given: Any) -> Play:
+    """Over a binary connection with something that is otherwise."""
+    sides = Sides(**given)
+    sides.open_session()
+    return Play(sides)
 
 
 def plays_with(aliases: LocalOperationAliases) -> list[Play]:
     """Over a binary connection, and over HTTP."""
     tracked = [TrackedStatements(aliases=aliases) for _ in range(2)]
-    return [Play(Dialogue(tracked_statements=tracked[0]).open_session()), HttpPlay(tracked[1])]
+    return [play_with(tracked_statements=tracked[0]), Play(HttpSides(tracked[1]))]
 
 
 def synchronous(play: Play, **dispatch: Any) -> Play:

@@ -15,7 +15,6 @@ from support.relay_dialogue import (
     AGAIN,
     OPERATION,
     THIRD,
-    Dialogue,
     execute,
     execute_and_wait,
     executed,
@@ -26,31 +25,26 @@ from support.relay_dialogue import (
     reply,
     status_is,
 )
+from support.statement_play import Commands, HttpSides, Sides
 
-from proxy.access.handle_access import HandleAccess
-from proxy.access.handle_owners import LocalHandleOwners
-from proxy.http.exchange import CallerRecords, Exchange, Steps
 from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind, Premises
-from proxy.operations.events import Event, StatementEnded
-from proxy.operations.fallback_policy import FallbackPolicy
-from proxy.operations.held_statement import HeldStatement, hold
+from proxy.operations.events import StatementEnded
+from proxy.operations.fallback_policy import FALLBACK_WITHIN_S
 from proxy.operations.key_check import CheckVerdict, KeyCheck
 from proxy.operations.operation_aliases import LocalOperationAliases
 from proxy.operations.query import Query, QueryResult
 from proxy.operations.tracked_statements import TrackedStatements
-from proxy.relay.commands import AwaitCheck, Command, StartCheck, StatementHeld
+from proxy.relay.commands import AwaitCheck, StartCheck, StatementHeld
 from proxy.statements.parse_failures import parse_failure_of
 from proxy.wire.hs2.calls import OperationHandle, OperationState
 from proxy.wire.thrift.frames import frame
-from proxy.wire.thrift.messages import FramedMessageReader, Message
+from proxy.wire.thrift.messages import FramedMessageReader
 from proxy.wire.thrift.reader import read_header
 from proxy.wire.thrift.types import MessageType
 from proxy.wire.thrift.writer import Writer
 
 # A reply of the backend, for the seqid of its call.
 Reply = Callable[[int], bytes]
-REQUEST_BYTES_MAX = 10_000
-WITHIN_S = 60.0
 SECOND_ROWS = b"rows of the original"
 CHECK_FAILED = "the keys have changed"
 TYPO = "SELEC 1"
@@ -110,94 +104,55 @@ class World:
         self.calls.append(call)
         return next(self.replies)(read_header(call).seqid)[4:]
 
-    def report(self, events: list[Event]) -> None:
-        for event in events:
-            if isinstance(event, StatementEnded):
-                event.dispatch.on_outcome(event.outcome)
 
+class Client:
+    """One that waits for each reply."""
 
-class Binary:
-    """A client with a connection of its own."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._dialogue = Dialogue(REQUEST_BYTES_MAX, world.tracked_statements).open_session()
-        self._dialogue.now = world.now
+    def __init__(self, world: World, sides: Sides) -> None:
+        self._world, self._sides = world, sides
+        self._sides.now = world.now
 
     def call(self, body: bytes) -> bytes:
         """The client calls, and gets this reply."""
-        self._dialogue.now = self._world.now
-        self._obey(self._dialogue.client(frame(body)))
+        self._sides.now = self._world.now
+        self._obey(self._sides.client(frame(body)))
         sent = FramedMessageReader(1 << 20)
-        sent.feed(self._dialogue.backend_got())
+        sent.feed(self._sides.backend_got())
         while (message := sent.next_message()) is not None:
-            self._obey(self._dialogue.backend(frame(self._world.reply_to(message.raw))))
-            sent.feed(self._dialogue.backend_got())
-        got = self._dialogue.client_got()
+            self._obey(self._sides.backend(frame(self._world.reply_to(message.raw))))
+            sent.feed(self._sides.backend_got())
+        got = self._sides.client_got()
         assert got[:4] == len(got[4:]).to_bytes(4), "one reply for one call"
         return got[4:]
 
-    def _obey(self, commands: list[Command]) -> None:
-        world, relay = self._world, self._dialogue.relay
+    def _obey(self, commands: Commands) -> None:
+        world, sides = self._world, self._sides
         for command in commands:
             match command:
                 case StatementHeld(unconfirmed=None):
-                    self._obey(self._dialogue.carry_out(relay.release(world.dispatch)))
+                    self._obey(sides.release(world.dispatch))
                 case StatementHeld():
-                    self._obey(self._dialogue.carry_out(relay.release(world.decided_again)))
+                    self._obey(sides.release(world.decided_again))
                 case StartCheck(_, check):
                     world.check_started(check)
                 case AwaitCheck(check):
-                    assert relay.awaits_replies
                     world.end_check(check)
-                    self._obey(self._dialogue.carry_out(relay.check_settled(check)))
-                case StatementEnded():
-                    world.report([command])
+                    self._obey(sides.check_settled(check))
+                case StatementEnded(dispatch, outcome):
+                    dispatch.on_outcome(outcome)
 
 
-class Http:
-    """The same client over HTTP."""
+def over_binary(world: World) -> Client:
+    sides = Sides(tracked_statements=world.tracked_statements)
+    sides.open_session()
+    return Client(world, sides)
 
-    def __init__(self, world: World) -> None:
-        self._world = world
-        handle_access = HandleAccess(LocalHandleOwners(), "backend:10000", passes_unknown=True)
-        self._memory = CallerRecords(world.tracked_statements, handle_access, lambda: world.now)
-        self._policy = FallbackPolicy(world.tracked_statements, lambda: world.now, WITHIN_S)
 
-    def call(self, body: bytes) -> bytes:
-        """The client calls, and gets this reply."""
-        world, message = self._world, Message(read_header(body), body)
-        remembered = self._memory.reply_to(body)
-        if remembered is not None:
-            return remembered
-        exchange, held = Exchange(self._memory, self._policy, world.report), hold(message)
-        if held is None:
-            return self._drive(exchange.pass_on(message))
-        answer = self._drive(self._execute(exchange, held, world.dispatch))
-        if exchange.unconfirmed is None:
-            return answer
-        again = Exchange(self._memory, self._policy, world.report)
-        return self._drive(self._execute(again, held, world.decided_again))
+def over_http(world: World) -> Client:
+    return Client(world, HttpSides(world.tracked_statements))
 
-    def _execute(self, exchange: Exchange, held: HeldStatement, dispatch: Dispatch) -> Steps:
-        world = self._world
-        sent, tracked = held.dispatched(dispatch, REQUEST_BYTES_MAX, world.tracked_statements, world.now)
-        if tracked.pending_check is not None:
-            world.check_started(tracked.pending_check)
-        return exchange.execute(sent, tracked)
 
-    def _drive(self, steps: Steps) -> bytes:
-        step, got = next(steps), b""
-        while True:
-            try:
-                if isinstance(step, KeyCheck):
-                    self._world.end_check(step)
-                    step = steps.send(None)
-                else:
-                    got = self._world.reply_to(step.message)
-                    step = steps.send(got if step.reply_bytes_max else None)
-            except StopIteration as end:
-                return got if end.value is None else bytes(end.value)
+TRANSPORTS = (over_binary, over_http)
 
 
 # A script: the client's calls in frames, and in between what happens to the world.
@@ -211,7 +166,7 @@ class Seen:
     outcomes: list[Outcome]
 
 
-def play(transport: type[Binary | Http], steps: list[Step], replies: list[Reply], **given: Any) -> Seen:
+def play(transport: Callable[[World], Client], steps: list[Step], replies: list[Reply], **given: Any) -> Seen:
     world = World(iter(replies), **given)
     client, got = transport(world), []
     for step in steps:
@@ -224,7 +179,7 @@ def play(transport: type[Binary | Http], steps: list[Step], replies: list[Reply]
 
 def play_both(steps: list[Step], replies: list[Reply], **given: Any) -> Seen:
     """Play the script twice. Returns what was seen both times."""
-    binary, http = (play(transport, steps, replies, **given) for transport in (Binary, Http))
+    binary, http = (play(transport, steps, replies, **given) for transport in TRANSPORTS)
     assert http == binary
     return binary
 
@@ -241,7 +196,7 @@ def tables_change(world: World) -> None:
 
 
 def time_passes(world: World) -> None:
-    world.now += WITHIN_S + 1
+    world.now += FALLBACK_WITHIN_S + 1
 
 
 def gives(operation: OperationHandle) -> Reply:
@@ -441,7 +396,7 @@ def test_any_script_comes_to_the_same_over_both_transports(
 ) -> None:
     """Without calls sent behind one another: only a binary client can do that."""
     seen = []
-    for transport in (Binary, Http):
+    for transport in TRANSPORTS:
         world = _WorldByChance(iter(()), 10 if has_room else 0)
         world.chances, client, got = list(chances), transport(world), []
         for step in [ASYNC, *steps]:
