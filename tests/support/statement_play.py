@@ -204,10 +204,10 @@ class Play:
     def executes(
         self, call: bytes, sent: bytes, text: str = "SELECT 2", *, may_fall_back: bool = True, **dispatch: Any
     ) -> None:
-        ends = {"on_outcome": self.outcomes.append, "on_operation": self.spark_ids.append}
         self.dialogue.client(call)
         self.dialogue.now = 10.0
-        self.dialogue.release(Dispatch(text, may_fall_back, **dispatch, **ends))
+        ends, ids = self.outcomes.append, self.spark_ids.append
+        self.dialogue.release(Dispatch(text, may_fall_back, on_outcome=ends, on_operation=ids, **dispatch))
         assert self.dialogue.backend_got() == sent
         self.dialogue.now = 12.5
 
