@@ -1,5 +1,7 @@
 """Several backends for clients over HTTP: each call goes where its session is."""
 
+import logging
+
 import pytest
 from support.http_stage import basic, message, request
 from support.relay_dialogue import execute, open_session
@@ -68,7 +70,10 @@ async def test_a_backend_that_is_down_is_not_noticed_by_clients_that_open_sessio
 
 
 @SIDES
-async def test_where_all_are_down_the_client_is_told_of_each(to: Transport, speaking: Transport) -> None:
+async def test_where_all_are_down_the_client_is_told_of_each(
+    to: Transport, speaking: Transport, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
     async with servers(speaking, to, limits=APART) as on:
         for server in on.servers:
             await server.die()
@@ -76,6 +81,7 @@ async def test_where_all_are_down_the_client_is_told_of_each(to: Transport, spea
             told = await on.refusal()
             assert all(f"{server.member.name}: Connection refused" in told for server in on.servers)
             assert "cannot reach the backend" in told
+        assert "cannot reach the backend" in caplog.text
         await on.servers[1].listen()
         assert await on.serves(await on.opens()), "the least bad is tried although its breaker is open"
 

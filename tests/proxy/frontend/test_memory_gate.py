@@ -273,19 +273,6 @@ async def test_many_long_statements_at_once_are_all_served() -> None:
             await passes(client, backend, get_status(2), status_is(OperationState.FINISHED, 2))
 
 
-async def test_statements_that_come_in_pieces_are_read_one_after_the_other() -> None:
-    half = len(execute(LONG)) // 2
-    async with stage(memory=SMALL) as on:
-        pairs = await sessions(on, 12)
-        for client, _ in pairs:
-            client.send(execute(LONG)[:half])
-        await eventually(lambda: on.proxy.memory.is_paused)
-        for client, _ in pairs:
-            client.send(execute(LONG)[half:])
-        await asyncio.gather(*(answered(client, backend) for client, backend in pairs))
-        assert on.proxy.memory.refused == 0
-
-
 @pytest.mark.usefixtures("impatient")
 async def test_a_client_that_does_not_go_on_with_its_call_is_refused_for_those_that_do() -> None:
     async with stage(memory=SMALL) as on:

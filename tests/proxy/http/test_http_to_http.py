@@ -423,16 +423,6 @@ async def test_rows_of_an_overtaken_statement_are_refused_where_the_second_run_i
 # --- what goes wrong
 
 
-async def test_a_backend_that_is_down_is_a_status_and_a_sentence(caplog: pytest.LogCaptureFixture) -> None:
-    async with stage() as on:
-        on.stop_backend()
-        status, body, _ = await on.post(message(open_session()))
-        assert status == 503
-        assert b"cannot reach the backend 127.0.0.1:" in body
-        assert b"Connection refused" in body
-    assert "cannot reach the backend" in caplog.text
-
-
 async def test_a_backend_that_closes_before_it_answers_is_a_status_and_no_call_is_made_twice() -> None:
     async with opened(Rewriter("SELECT 2")) as on:
         for call in (execute("SELECT 1", 2), get_status(3), fetch(4), close_session(5)):

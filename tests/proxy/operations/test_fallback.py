@@ -48,7 +48,7 @@ from proxy.operations.fallback_policy import FALLBACK_WITHIN_S
 from proxy.operations.internal_call import Call
 from proxy.operations.operation_aliases import LocalOperationAliases
 from proxy.operations.reply_tracker import WATCHED_REPLY_BYTES_MAX
-from proxy.operations.tracked_statements import KEPT_CALL_BYTES_MAX, TRACKED_STATEMENTS_MAX, TrackedStatements
+from proxy.operations.tracked_statements import KEPT_CALL_BYTES_MAX, TrackedStatements
 from proxy.relay.client_buffer import WAITING_BYTES_MAX
 from proxy.relay.commands import BackendReply, Close, TurnedTransparent
 from proxy.relay.phases import Phase
@@ -84,19 +84,18 @@ def exception(name: str, seqid: int) -> bytes:
 # --- a client that waits for the statement's end
 
 
-def test_a_synchronous_statement_that_fails_falls_back_and_only_that_answer_is_seen(play: Play) -> None:
-    synchronous(play)
-    play.answers(refused(5), back=execute_and_wait("SELECT 1", 5))
-    play.gets(executed(5))
-    assert play.outcomes == [Outcome(OutcomeKind.RECOVERED, 2.5, OURS)]
+@pytest.mark.parametrize(
+    ("answer", "end"),
+    [(executed(5), OutcomeKind.RECOVERED), (refused(5, THEIRS), OutcomeKind.FAILED_TWICE)],
+    ids=["works", "fails too"],
+)
+def test_a_synchronous_statement_that_fails_falls_back_and_only_that_answer_is_seen(
+    play: Play, answer: bytes, end: OutcomeKind
+) -> None:
+    synchronous(play).answers(refused(5), back=execute_and_wait("SELECT 1", 5))
+    play.gets(answer)
+    assert play.outcomes == [Outcome(end, 2.5, OURS)]
     play.passes(fetch(6), reply("FetchResults", 6))
-
-
-def test_a_statement_that_fails_as_the_original_too_shows_its_own_error(play: Play) -> None:
-    synchronous(play)
-    play.answers(refused(5), back=execute_and_wait("SELECT 1", 5))
-    play.gets(refused(5, THEIRS))
-    assert play.outcomes == [Outcome(OutcomeKind.FAILED_TWICE, 2.5, OURS)]
 
 
 def test_a_statement_in_the_background_that_is_refused_at_once_is_executed_again(play: Play) -> None:
@@ -165,8 +164,7 @@ def test_a_fallback_that_fails_in_the_background_shows_its_own_error(play: Play)
 def test_a_fallback_that_cannot_start_in_the_background_leaves_the_first_failure(
     play: Play, answer: bytes
 ) -> None:
-    failing(play)
-    play.answers(answer, to_client=status_is(ERROR, 6, OURS))
+    failing(play).answers(answer, to_client=status_is(ERROR, 6, OURS))
     assert play.outcomes == [Outcome(OutcomeKind.FAILED, 2.5, OURS)]
     play.passes(operation_call("CloseOperation", 7), reply("CloseOperation", 7))
 
@@ -184,8 +182,7 @@ def test_a_client_that_keeps_sending_during_a_fallback_is_paused() -> None:
 
 
 def finished(play: Play) -> Play:
-    in_background(play)
-    play.gets(status_is(FINISHED, 6))
+    in_background(play).gets(status_is(FINISHED, 6))
     play.dialogue.now = 20.0
     return play
 
@@ -206,31 +203,39 @@ def test_a_failure_at_the_first_fetch_is_answered_with_the_rows_of_a_second_run(
     play.asks(fetch(8), fetch(8, AGAIN))
 
 
-@pytest.mark.parametrize("refused_at_once", [True, False])
-def test_a_fetch_whose_second_run_fails_shows_that_error(play: Play, *, refused_at_once: bool) -> None:
+def test_a_fetch_whose_second_run_is_refused_shows_that_error(play: Play) -> None:
     finished(play).asks(fetch(7))
     play.answers(no_rows(7), back=execute("SELECT 1", 5))
-    theirs = frame(encode_failure("FetchResults", 7, THEIRS, None, ERROR_CODE))
-    if not refused_at_once:
-        play.runs_again(get_status(1, AGAIN))
-    answer = refused(5, THEIRS) if refused_at_once else status_is(ERROR, 1, THEIRS)
-    play.answers(answer, to_client=theirs)
+    play.answers(refused(5, THEIRS), to_client=frame(encode_failure("FetchResults", 7, THEIRS, None, ERROR_CODE)))
     assert play.outcomes == [Outcome(OutcomeKind.FAILED_TWICE, 10.0, OURS)]
 
 
-def test_a_fetch_whose_second_run_cannot_be_followed_shows_the_first_failure(play: Play) -> None:
+@pytest.mark.parametrize(
+    ("answer", "shown", "end"),
+    [
+        (
+            status_is(ERROR, 1, THEIRS),
+            frame(encode_failure("FetchResults", 7, THEIRS, None, ERROR_CODE)),
+            OutcomeKind.FAILED_TWICE,
+        ),
+        (exception("GetOperationStatus", 1), no_rows(7), OutcomeKind.FAILED),
+    ],
+    ids=["fails too", "cannot be followed"],
+)
+def test_a_fetch_whose_second_run_does_not_end_well_shows_an_error(
+    play: Play, answer: bytes, shown: bytes, end: OutcomeKind
+) -> None:
     finished(play).asks(fetch(7))
     play.falls_back(no_rows(7), get_status(1, AGAIN))
-    play.answers(exception("GetOperationStatus", 1), to_client=no_rows(7))
-    assert play.kinds == [OutcomeKind.FAILED]
+    play.answers(answer, to_client=shown)
+    assert play.outcomes == [Outcome(end, 10.0, OURS)]
 
 
 @pytest.mark.parametrize("state", [CANCELED, OperationState.TIMEDOUT])
 def test_a_fetch_whose_second_run_ends_without_an_error_shows_what_the_server_says_of_it(
     play: Play, state: OperationState
 ) -> None:
-    finished(play)
-    play.asks(fetch(7))
+    finished(play).asks(fetch(7))
     play.falls_back(no_rows(7), get_status(1, AGAIN))
     play.answers(status_is(state, 1), back=fetch(7, AGAIN))
     play.gets(no_rows(7, THEIRS))
@@ -247,22 +252,19 @@ def test_rows_that_came_end_the_statement_and_are_never_fetched_twice(play: Play
 
 
 def test_a_log_that_cannot_be_fetched_says_nothing_of_the_statement(play: Play) -> None:
-    finished(play)
-    play.passes(fetch_log(7), no_rows(7))
+    finished(play).passes(fetch_log(7), no_rows(7))
     play.asks(fetch(8))
     play.answers(no_rows(8), back=execute("SELECT 1", 5))
 
 
 def test_a_synchronous_statement_falls_back_at_its_first_fetch_too(play: Play) -> None:
-    synchronous(play)
-    play.gets(executed(5))
+    synchronous(play).gets(executed(5))
     play.asks(fetch(7))
     play.answers(no_rows(7), back=execute_and_wait("SELECT 1", 5))
 
 
 def test_a_statement_that_is_closed_unfetched_has_finished(play: Play) -> None:
-    finished(play)
-    play.passes(operation_call("CloseOperation", 7), reply("CloseOperation", 7))
+    finished(play).passes(operation_call("CloseOperation", 7), reply("CloseOperation", 7))
     assert play.outcomes == [Outcome(OutcomeKind.FINISHED, 2.5)]
 
 
@@ -280,23 +282,19 @@ def test_a_large_first_batch_passes_as_it_comes() -> None:
 
 @pytest.mark.parametrize("state", [CANCELED, OperationState.TIMEDOUT, OperationState.CLOSED])
 def test_a_statement_that_was_stopped_does_not_fall_back(play: Play, state: OperationState) -> None:
-    in_background(play)
-    play.gets(status_is(state, 6, OURS))
+    in_background(play).gets(status_is(state, 6, OURS))
     assert play.kinds == [OutcomeKind.UNKNOWN]
 
 
-@pytest.mark.parametrize(("fall_back_on", "is_shown"), [("", True), ("our doing", False)])
-def test_a_failure_that_comes_late_is_shown_unless_it_says_that_the_text_was_out_of_date(
-    play: Play, fall_back_on: str, *, is_shown: bool
-) -> None:
-    in_background(play, fall_back_on=fall_back_on).dialogue.now = 10.0 + FALLBACK_WITHIN_S + 1
-    if is_shown:
-        play.gets(status_is(ERROR, 6, OURS))
-        assert play.kinds == [OutcomeKind.FAILED]
-    else:
-        play.falls_back(status_is(ERROR, 6, OURS), get_status(6, AGAIN))
-        play.gets(status_is(FINISHED, 6))
-        assert play.kinds == [OutcomeKind.RECOVERED]
+def test_a_failure_that_comes_late_is_shown(play: Play) -> None:
+    in_background(play).dialogue.now = 10.0 + FALLBACK_WITHIN_S + 1
+    play.gets(status_is(ERROR, 6, OURS))
+    assert play.kinds == [OutcomeKind.FAILED]
+
+
+def test_however_late_it_comes_a_failure_that_says_that_the_text_was_out_of_date_is_not(play: Play) -> None:
+    in_background(play, fall_back_on="our doing").dialogue.now = 10.0 + FALLBACK_WITHIN_S + 1
+    play.falls_back(status_is(ERROR, 6, OURS), get_status(6, AGAIN))
 
 
 @pytest.mark.parametrize(
@@ -377,20 +375,6 @@ def test_the_end_of_a_statement_whose_connection_ends_is_unknown(play: Play) -> 
 def test_a_statement_that_the_server_runs_within_its_call_is_lost_with_the_connection(play: Play) -> None:
     synchronous(play).leaves()
     assert play.outcomes == [Outcome(OutcomeKind.LOST, 2.5)]
-
-
-def test_of_too_many_open_statements_the_oldest_that_is_not_rewritten_is_given_up() -> None:
-    play = play_with(tracked_statements=TrackedStatements(tracked_statements_max=2))
-    assert TRACKED_STATEMENTS_MAX > 2
-    in_background(play).gets(status_is(RUNNING, 6))
-    play.executes(execute("SELECT 3", 7), execute("SELECT 3", 7), "SELECT 3")
-    play.gets(executed(7, AGAIN))
-    play.executes(execute("SELECT 5", 8), execute("SELECT 5", 8), "SELECT 5")
-    play.gets(executed(8, THIRD))
-    assert play.kinds == [OutcomeKind.UNKNOWN]
-    play.passes(get_status(9, AGAIN), status_is(ERROR, 9))
-    play.asks(get_status(10))
-    play.answers(status_is(ERROR, 10), back=execute("SELECT 1", 5))
 
 
 def test_a_statement_goes_as_the_original_where_too_many_rewritten_ones_are_open() -> None:
