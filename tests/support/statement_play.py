@@ -16,6 +16,7 @@ from proxy.operations.operation_aliases import LocalOperationAliases
 from proxy.operations.tracked_statements import TrackedStatements
 from proxy.relay.commands import AwaitCheck, Command, StartCheck, StatementHeld
 from proxy.wire.hs2.calls import OperationHandle, OperationState
+from proxy.wire.hs2.replies import decode_status_only, open_reply
 from proxy.wire.thrift.frames import frame
 from proxy.wire.thrift.reader import read_header
 from support.relay_dialogue import (
@@ -222,7 +223,10 @@ class Play:
 
     def withholds(self, call: bytes, answer: bytes, back: bytes = b"") -> None:
         """The client is told that the answer to its call was dropped."""
-        assert self.answers(answer, to_client=frame(refusal(read_header(call[4:]))), back=back) == []
+        refused = refusal(read_header(call[4:]))
+        assert self.answers(answer, to_client=frame(refused), back=back) == []
+        status = decode_status_only(open_reply(refused, read_header(refused)))
+        assert (status.sql_state, "changed" in (status.message or "")) == ("40001", True)
 
     def is_refused(self, call: bytes, answer: bytes) -> None:
         self.asks(call)

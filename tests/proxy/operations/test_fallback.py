@@ -45,7 +45,7 @@ from support.statement_play import (
 from proxy.operations.dispatch import Outcome, OutcomeKind, Premises
 from proxy.operations.events import StatementPassed
 from proxy.operations.fallback_policy import FALLBACK_WITHIN_S
-from proxy.operations.internal_call import Call
+from proxy.operations.internal_call import CONTROL_REPLY_BYTES_MAX, Call
 from proxy.operations.operation_aliases import LocalOperationAliases
 from proxy.operations.reply_tracker import WATCHED_REPLY_BYTES_MAX
 from proxy.operations.tracked_statements import KEPT_CALL_BYTES_MAX, TrackedStatements
@@ -167,6 +167,12 @@ def test_a_fallback_that_cannot_start_in_the_background_leaves_the_first_failure
     failing(play).answers(answer, to_client=status_is(ERROR, 6, OURS))
     assert play.outcomes == [Outcome(OutcomeKind.FAILED, 2.5, OURS)]
     play.passes(operation_call("CloseOperation", 7), reply("CloseOperation", 7))
+
+
+@pytest.mark.parametrize("transport", ["whole", "HTTP"])
+def test_a_fallback_whose_reply_is_too_long_leaves_the_first_failure(transport: str) -> None:
+    too_long = frame(bytes(CONTROL_REPLY_BYTES_MAX + 1))
+    failing(play_over(transport)).answers(too_long, to_client=status_is(ERROR, 6, OURS))
 
 
 def test_what_a_client_sends_during_a_fallback_waits_for_its_end(binary: Play) -> None:
