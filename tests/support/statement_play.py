@@ -160,6 +160,11 @@ class Play:
     def kinds(self) -> list[OutcomeKind]:
         return [outcome.kind for outcome in self.outcomes]
 
+    @property
+    def is_known(self) -> bool:
+        """Whether anything is known of the statement's first operation."""
+        return self.dialogue.tracked_statements.resolve(message_of(get_status()[4:]))[1] is not None
+
     def second(self) -> "Play":
         """Another connection of the same user."""
         return Play(self.dialogue.second())

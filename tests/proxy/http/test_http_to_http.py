@@ -247,14 +247,11 @@ COOKIE_OF_USER = {"Cookie": "hive.server2.auth=cu=user&rn=1&s=x"}
     "headers",
     [
         basic("other"),
-        {"Cookie": "hive.server2.auth=cu=other&rn=1&s=x"},
         # The server may go by either, and looks at the cookie first.
         {**basic(), "Cookie": "hive.server2.auth=cu=other&rn=1&s=x"},
-        {**basic(), "Cookie": 'hive.server2.auth="\\cu=other&rn=1&s=x"'},
-        {**basic("other"), **COOKIE_OF_USER},
         {**NEGOTIATE, "Cookie": "hive.server2.auth=cu=other&rn=1&s=x"},
     ],
-    ids=["name", "cookie", "cookie beside the name", "cookie that cannot be read", "name beside", "kerberos"],
+    ids=["name", "cookie beside the name", "kerberos"],
 )
 async def test_a_session_of_another_user_is_one_that_nobody_has(headers: dict[str, str]) -> None:
     async with opened(Rewriter("SELECT 2")) as on:
@@ -276,8 +273,8 @@ async def test_a_session_that_was_opened_elsewhere_is_not_rewritten() -> None:
         await passes(on, execute("SELECT 1", 2), executed(2))
 
 
-async def opened_with(*all_headers: dict[str, str]) -> list[SessionOpening]:
-    """The openings of sessions, one by one."""
+async def test_lessons_count_for_the_login_and_lists_for_what_it_alone_may_see() -> None:
+    """Whom a session belongs to: tests/proxy/upstream/test_http_headers.py has the rules."""
     openings: list[SessionOpening] = []
 
     def open_port(opening: SessionOpening) -> Rewriter:
@@ -285,29 +282,12 @@ async def opened_with(*all_headers: dict[str, str]) -> list[SessionOpening]:
         return Rewriter()
 
     async with stage(open_port=open_port) as on:
-        for headers in all_headers:
-            await open_one(on, headers)
-    return openings
-
-
-async def test_sessions_belong_to_whoever_sent_the_same_headers() -> None:
-    cookie, forwarded = {"Cookie": "hive.server2.auth=x"}, {"X-Forwarded-For": "10.0.0.1"}
-    openings = await opened_with(
-        *(basic(), basic(), basic("other"), {**basic(), **cookie}, {**basic(), **forwarded})
-    )
-    owners = [opening.owner for opening in openings]
-    assert owners[0] == owners[1]
-    assert len(set(owners)) == 4
-    assert {opening.client for opening in openings} == {"127.0.0.1"}
-
-
-async def test_lessons_count_for_the_login_and_lists_for_what_it_alone_may_see() -> None:
-    plain, with_a_header, with_a_cookie = await opened_with(
-        basic(), {**basic(), "X-Any": "1"}, {**basic(), "Cookie": "hive.server2.auth=x"}
-    )
-    assert plain.owner != with_a_header.owner, "the server may tell them apart"
-    assert plain.who == with_a_header.who
-    assert plain.login == with_a_header.login
+        for headers in ({}, {}, {"X-Any": "1"}, {"Cookie": "hive.server2.auth=x"}):
+            await open_one(on, {**basic(), **headers})
+    plain, again, with_a_header, with_a_cookie = openings
+    assert plain.owner == again.owner != with_a_header.owner, "the server may tell them apart"
+    assert (plain.client, plain.who, plain.login) == ("127.0.0.1", with_a_header.who, with_a_header.login)
+    assert with_a_cookie.owner not in (plain.owner, with_a_header.owner)
     assert with_a_cookie.login == "", "the cookie may be another user's"
 
 
@@ -634,9 +614,7 @@ async def test_connections_for_one_call_each_leave_none_behind() -> None:
 # --- who may act for whom
 
 
-@pytest.mark.parametrize(
-    "query", ["doAs=admin", "a=b&DOAS=admin", "doas=ad%6din", "x;doAs=admin", "doAs=", "doA%C5%BF=admin"]
-)
+@pytest.mark.parametrize("query", ["a=b&DOAS=admin", "doAs="])
 async def test_nobody_acts_for_another_unless_that_is_allowed(query: str) -> None:
     async with stage() as on:
         status, body, _ = await on.post(message(open_session()), path=f"{PATH}?{query}")

@@ -166,6 +166,7 @@ def test_a_fallback_that_cannot_start_in_the_background_leaves_the_first_failure
 ) -> None:
     failing(play).answers(answer, to_client=status_is(ERROR, 6, OURS))
     assert play.outcomes == [Outcome(OutcomeKind.FAILED, 2.5, OURS)]
+    assert not play.is_known
     play.passes(operation_call("CloseOperation", 7), reply("CloseOperation", 7))
 
 
@@ -253,7 +254,7 @@ def test_a_fetch_whose_second_run_ends_without_an_error_shows_what_the_server_sa
 )
 def test_rows_that_came_end_the_statement_and_are_never_fetched_twice(play: Play, answer: bytes) -> None:
     finished(play).passes(fetch(7), answer)
-    assert play.outcomes == [Outcome(OutcomeKind.FINISHED, 2.5)]
+    assert (play.outcomes, play.is_known) == ([Outcome(OutcomeKind.FINISHED, 2.5)], False)
     play.passes(fetch(8), no_rows(8))
 
 
@@ -596,7 +597,7 @@ def test_a_client_over_http_that_leaves_during_a_second_run_leaves_the_first() -
     beside.asks(get_status(7))
     play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
     play.leaves()
-    assert play.kinds == [OutcomeKind.UNKNOWN]
+    assert (play.kinds, play.is_known) == ([OutcomeKind.UNKNOWN], False)
     beside.gets(status_is(ERROR, 7, OURS))
 
 
