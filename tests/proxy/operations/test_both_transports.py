@@ -1,6 +1,7 @@
-"""One script of failures and changes, played over a binary connection and over HTTP: both come to the same.
+"""One script, played over a binary connection and over HTTP: both come to the same.
 
-The backend gets the same calls, the client the same replies, and the statements have the same outcomes.
+The backend gets the same calls, the client the same replies, and the statements have the same outcomes. What these
+are where a statement fails or is overtaken, test_fallback.py and tests/proxy/relay/test_overtaken.py say for both.
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -237,9 +238,6 @@ FINISHED, RUNNING, ERROR = (
     state(OperationState.ERROR, "ours"),
 )
 ASYNC, SYNC = execute("SELECT 1", 2), execute_and_wait("SELECT 1", 2)
-ASKS_COLUMNS = operation_call("GetResultSetMetadata", 5)
-# The original is run behind the client's back.
-FALLS_BACK = [gives(AGAIN), closed]
 
 
 @pytest.mark.parametrize(
@@ -264,7 +262,7 @@ def test_a_statement_that_the_parser_refused_is_known_to_have_done_nothing_over_
 
 def test_what_the_parser_says_of_a_rewritten_text_is_not_said_of_the_original() -> None:
     refused = [gives(OPERATION), state(OperationState.ERROR, parser_error("SELECT 2"))]
-    theirs = [*FALLS_BACK, state(OperationState.ERROR, parser_error("SELECT 1"))]
+    theirs = [gives(AGAIN), closed, state(OperationState.ERROR, parser_error("SELECT 1"))]
     seen = play_both([ASYNC, get_status(3)], [*refused, *theirs])
     assert [(one.kind, one.did_nothing) for one in seen.outcomes] == [(OutcomeKind.FAILED_TWICE, False)]
 
