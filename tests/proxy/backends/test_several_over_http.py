@@ -173,6 +173,14 @@ async def test_a_client_with_a_cookie_opens_its_sessions_on_the_backend_that_gav
         assert on.home(await on.open_session({**basic(), **headers})) is not home
 
 
+async def test_a_login_cookie_without_a_mark_is_shown_to_nobody_and_other_cookies_to_all() -> None:
+    async with servers(HTTP) as on:
+        cookies = "hive.server2.auth=cu=user&rn=1&s=x; other=1"
+        home = on.home(await on.open_session({**basic(), "Cookie": cookies}))
+        assert isinstance(home, HttpServer)
+        assert home.asked[-1].header("Cookie") == ["other=1"]
+
+
 async def test_after_a_restart_a_cookie_still_says_where_the_session_is() -> None:
     async with servers(HTTP) as on:
         for server in on.servers:

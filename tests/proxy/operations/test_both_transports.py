@@ -241,7 +241,8 @@ ASYNC, SYNC = execute("SELECT 1", 2), execute_and_wait("SELECT 1", 2)
 
 
 @pytest.mark.parametrize(
-    ("message", "did_nothing"), [(parser_error(TYPO), True), (parser_error("SELEC 2"), False)]
+    ("message", "did_nothing"),
+    [(parser_error(TYPO), True), (parser_error("SELEC 2"), False), ("it failed", False)],
 )
 @pytest.mark.parametrize(
     ("call", "replies"),

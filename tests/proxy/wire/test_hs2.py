@@ -27,6 +27,7 @@ from proxy.wire.hs2.replies import (
     decode_operation_reply,
     decode_session_reply,
     decode_state_reply,
+    decode_status_only,
     expect_reply,
     open_reply,
 )
@@ -143,6 +144,8 @@ def test_of_an_argument_that_stands_twice_the_one_counts_that_the_server_acts_on
 def test_unknown_fields_of_a_newer_protocol_are_passed_over() -> None:
     call = decoded(execute_call((99, Kind.I64, bytes(8)), (1, Kind.STRUCT, SESSION), (2, Kind.STRING, text(b"S"))))
     assert call.statement == "S"
+    status = Writer().i32(1, 0).i64(99, 8).stop().to_bytes()
+    assert decode_status_only(Reader(Writer().raw(1, Kind.STRUCT, status).stop().to_bytes())).ok
 
 
 @pytest.mark.parametrize("settings", [b"", struct.pack(">BBi", Kind.STRING, Kind.STRING, 0)])
