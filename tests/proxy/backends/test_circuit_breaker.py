@@ -7,29 +7,23 @@ from proxy.backends.health import Health, Thresholds
 
 
 class Clock:
-    now = 1_000.0
+    def __init__(self) -> None:
+        self.now = 1_000.0
 
     def __call__(self) -> float:
         return self.now
 
 
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def state_of(breaker: CircuitBreaker) -> BreakerState:
+    """Asked anew: a type checker holds a property to stay what it was."""
+    return breaker.state
 
 
-@pytest.fixture
-def breaker(clock: Clock) -> CircuitBreaker:
-    """One that failures have opened."""
+def opened(clock: Clock) -> CircuitBreaker:
     breaker = CircuitBreaker(clock)
     for _ in range(FAILURES_MAX):
         breaker.record_failure()
     return breaker
-
-
-def state_of(breaker: CircuitBreaker) -> BreakerState:
-    """Asked anew: a type checker holds a property to stay what it was."""
-    return breaker.state
 
 
 def test_failures_with_a_success_between_them_open_nothing() -> None:
@@ -41,7 +35,9 @@ def test_failures_with_a_success_between_them_open_nothing() -> None:
     assert state_of(breaker) is BreakerState.CLOSED
 
 
-def test_failures_in_a_row_open_it_and_time_half_opens_it(clock: Clock, breaker: CircuitBreaker) -> None:
+def test_failures_in_a_row_open_it_and_time_half_opens_it() -> None:
+    clock = Clock()
+    breaker = opened(clock)
     assert state_of(breaker) is BreakerState.OPEN
     assert not breaker.admits
     clock.now += OPEN_S - 0.01
@@ -51,9 +47,9 @@ def test_failures_in_a_row_open_it_and_time_half_opens_it(clock: Clock, breaker:
     assert breaker.admits
 
 
-def test_half_open_it_admits_one_connection_until_that_has_shown_something(
-    clock: Clock, breaker: CircuitBreaker
-) -> None:
+def test_half_open_it_admits_one_connection_until_that_has_shown_something() -> None:
+    clock = Clock()
+    breaker = opened(clock)
     clock.now += OPEN_S
     assert breaker.begin_connection()
     assert not breaker.admits
@@ -62,7 +58,9 @@ def test_half_open_it_admits_one_connection_until_that_has_shown_something(
     assert breaker.admits, "the trial showed nothing, and there may be another"
 
 
-def test_a_trial_that_works_closes_it(clock: Clock, breaker: CircuitBreaker) -> None:
+def test_a_trial_that_works_closes_it() -> None:
+    clock = Clock()
+    breaker = opened(clock)
     clock.now += OPEN_S
     breaker.begin_connection()
     breaker.trial_ended()
@@ -72,9 +70,9 @@ def test_a_trial_that_works_closes_it(clock: Clock, breaker: CircuitBreaker) -> 
     assert state_of(breaker) is BreakerState.CLOSED, "the failures before count no more"
 
 
-def test_a_trial_that_fails_opens_it_for_twice_as_long_up_to_a_limit(
-    clock: Clock, breaker: CircuitBreaker
-) -> None:
+def test_a_trial_that_fails_opens_it_for_twice_as_long_up_to_a_limit() -> None:
+    clock = Clock()
+    breaker = opened(clock)
     periods: list[float] = []
     wait = OPEN_S
     for _ in range(8):
@@ -92,9 +90,9 @@ def test_a_trial_that_fails_opens_it_for_twice_as_long_up_to_a_limit(
     assert periods[-1] == OPEN_S_MAX
 
 
-def test_a_probe_is_the_trial_where_one_is_due_and_the_next_failure_opens_it_for_twice_as_long(
-    clock: Clock, breaker: CircuitBreaker
-) -> None:
+def test_a_probe_is_the_trial_where_one_is_due_and_the_next_failure_opens_it_for_twice_as_long() -> None:
+    clock = Clock()
+    breaker = opened(clock)
     breaker.record_probe_success()
     assert state_of(breaker) is BreakerState.OPEN
     for wait in (OPEN_S, 2 * OPEN_S, 4 * OPEN_S):
@@ -112,7 +110,9 @@ def test_a_probe_is_the_trial_where_one_is_due_and_the_next_failure_opens_it_for
     assert state_of(breaker) is BreakerState.CLOSED, "a client has been answered"
 
 
-def test_failures_while_it_is_open_change_nothing(clock: Clock, breaker: CircuitBreaker) -> None:
+def test_failures_while_it_is_open_change_nothing() -> None:
+    clock = Clock()
+    breaker = opened(clock)
     clock.now += OPEN_S / 2
     for _ in range(100):
         breaker.record_failure()
