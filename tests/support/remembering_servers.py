@@ -18,12 +18,12 @@ from proxy.server import Proxy
 from proxy.wire.hs2.calls import OperationHandle, SessionHandle
 from proxy.wire.hs2.handles import HandleId, handle_id_of, handle_named_by
 from proxy.wire.hs2.replies import decode_session_reply, expect_reply, open_reply
-from proxy.wire.sasl import plain_start
+from proxy.wire.sasl import SaslStatus, plain_start
 from proxy.wire.thrift.frames import frame
 from proxy.wire.thrift.writer import Writer
 from support.backend_farm import Clock, Mood, StandIn
 from support.http_stage import Asked, HttpBackend, Stage, Tls, basic, message, ok, response
-from support.relay_dialogue import ACCEPTED, close_session, executed, open_session, reply, session_opened
+from support.relay_dialogue import ACCEPTED, close_session, execute, executed, open_session, reply, session_opened
 from support.scripted_session import HOST, Peer, Rewriter
 from support.server_config import server_config
 
@@ -160,8 +160,11 @@ Server = HttpServer | BinaryServer
 class Servers(Stage):
     """A proxy and the servers behind it. Clients speak what the listener does."""
 
-    def __init__(self, proxy: Proxy, servers: Sequence[Server], backends: BackendPool) -> None:
+    def __init__(self, proxy: Proxy, servers: Sequence[Server], backends: BackendPool, to: Transport) -> None:
         super().__init__(proxy, HttpBackend(), asyncio.Queue(), None)
+        self._is_over_http = to is Transport.HTTP
+        # The connections over SASL that have opened a session.
+        self._peers: dict[SessionHandle, Peer] = {}
         self.servers = servers
         self.backends = backends
         # How sessions were opened.
@@ -192,8 +195,37 @@ class Servers(Stage):
         assert status == 200
         return b"Invalid" not in body
 
+    async def opens(self, user: str = "user") -> SessionHandle:
+        """A session of a user who comes by what the listener speaks."""
+        if self._is_over_http:
+            return await self.open_session(basic(user))
+        peer = await log_in(self, user)
+        session = session_in(await call(peer, open_session()))
+        self._peers[session] = peer
+        return session
+
+    async def serves(self, session: SessionHandle, user: str = "user") -> bool:
+        return await self._passes(execute("SELECT 1", session=session), session, user)
+
     async def closes(self, session: SessionHandle, user: str = "user") -> bool:
-        return await self.is_known(close_session(7, session), basic(user))
+        return await self._passes(close_session(7, session), session, user)
+
+    async def _passes(self, framed: bytes, session: SessionHandle, user: str) -> bool:
+        if self._is_over_http:
+            return await self.is_known(framed, basic(user))
+        return b"Invalid" not in await call(self._peers[session], framed)
+
+    async def refusal(self, user: str = "user") -> str:
+        """What a client is told that gets no backend."""
+        if self._is_over_http:
+            status, body, _ = await self.post(message(open_session()), basic(user))
+            assert status == 503
+            return body.decode()
+        peer = await self.connect()
+        peer.send(plain_start(user, "password"))
+        said = await peer.rest()
+        assert said[0] == SaslStatus.ERROR
+        return said[5:].decode()
 
 
 @asynccontextmanager
@@ -223,7 +255,7 @@ async def servers(
             return on.rewriter
 
         proxy = Proxy(config, open_port, backends)
-        on = Servers(proxy, all_servers, backends)
+        on = Servers(proxy, all_servers, backends, to)
         await proxy.start()
         stack.push_async_callback(proxy.close)
         async with on:

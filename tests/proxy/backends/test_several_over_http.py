@@ -1,5 +1,7 @@
 """Several backends for clients over HTTP: each call goes where its session is."""
 
+import logging
+
 import pytest
 from support.http_stage import basic, message, request
 from support.relay_dialogue import execute, open_session
@@ -14,28 +16,30 @@ from proxy.wire.hs2.calls import SessionHandle
 
 HTTP, SASL = Transport.HTTP, Transport.SASL
 BOTH = pytest.mark.parametrize("speaking", [HTTP, SASL])
+# What clients speak, and what backends do.
+SIDES = pytest.mark.parametrize(("to", "speaking"), [(HTTP, HTTP), (HTTP, SASL), (SASL, SASL)])
+APART = PoolSettings(login_together_max=0)
 
 
 async def over_http(on: Servers, number: int) -> SessionHandle:
     return await on.open_session(basic(f"user {number}"))
 
 
-@BOTH
-async def test_sessions_are_spread_over_the_backends(speaking: Transport) -> None:
-    async with servers(speaking, count=3) as on:
-        sessions = [await over_http(on, number) for number in range(6)]
-        homes = [on.home(session) for session in sessions]
+@SIDES
+async def test_sessions_are_spread_over_the_backends(to: Transport, speaking: Transport) -> None:
+    async with servers(speaking, to, count=3) as on:
+        homes = [on.home(await on.opens(f"user {number}")) for number in range(6)]
         assert sorted(homes.count(server) for server in on.servers) == [2, 2, 2]
         assert on.sessions == [2 if speaking is HTTP else 0] * 3
 
 
-@BOTH
-async def test_every_call_goes_to_the_backend_that_has_its_session(speaking: Transport) -> None:
-    async with servers(speaking) as on:
-        sessions = [await on.open_session() for _ in range(4)]
+@SIDES
+async def test_every_call_goes_to_the_backend_that_has_its_session(to: Transport, speaking: Transport) -> None:
+    async with servers(speaking, to, limits=APART) as on:
+        sessions = [await on.opens() for _ in range(4)]
         assert {on.home(session) for session in sessions} == set(on.servers)
         for session in sessions:
-            assert await on.is_known(execute("SELECT 1", session=session))
+            assert await on.serves(session)
             assert await on.closes(session)
         assert [server.known.strangers for server in on.servers] == [0, 0]
         assert on.sessions == [0, 0]
@@ -50,26 +54,36 @@ async def test_another_users_session_is_one_that_nobody_has(speaking: Transport)
             assert await on.is_known(execute("SELECT 1", session=session))
 
 
-@BOTH
-async def test_a_backend_that_is_down_is_not_noticed_by_clients_that_open_sessions(speaking: Transport) -> None:
-    async with servers(speaking) as on:
+@SIDES
+async def test_a_backend_that_is_down_is_not_noticed_by_clients_that_open_sessions(
+    to: Transport, speaking: Transport
+) -> None:
+    async with servers(speaking, to) as on:
         await on.servers[0].die()
         for number in range(2 * FAILURES_MAX):
-            assert on.home(await over_http(on, number)) is on.servers[1]
+            session = await on.opens(f"user {number}")
+            assert on.home(session) is on.servers[1]
+            assert await on.serves(session, f"user {number}")
         views = on.backends.views()
         assert [(view.failures, view.breaker) for view in views] == [(FAILURES_MAX, "open"), (0, "closed")]
+        assert views[0].last_failures[0].reason.endswith("Connection refused")
 
 
-@BOTH
-async def test_where_all_are_down_the_client_is_told_of_each(speaking: Transport) -> None:
-    async with servers(speaking) as on:
+@SIDES
+async def test_where_all_are_down_the_client_is_told_of_each(
+    to: Transport, speaking: Transport, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    async with servers(speaking, to, limits=APART) as on:
         for server in on.servers:
             await server.die()
-        status, body, _ = await on.post(message(open_session()))
-        assert status == 503
-        assert all(
-            f"cannot reach the backend {s.member.name}: Connection refused" in body.decode() for s in on.servers
-        )
+        for _ in range(2 * FAILURES_MAX):
+            told = await on.refusal()
+            assert all(f"{server.member.name}: Connection refused" in told for server in on.servers)
+            assert "cannot reach the backend" in told
+        assert "cannot reach the backend" in caplog.text
+        await on.servers[1].listen()
+        assert await on.serves(await on.opens()), "the least bad is tried although its breaker is open"
 
 
 async def test_a_session_whose_backend_is_down_is_no_other_backends() -> None:
@@ -82,12 +96,12 @@ async def test_a_session_whose_backend_is_down_is_no_other_backends() -> None:
         assert [server.known.strangers for server in on.servers] == [0, 0]
 
 
-@BOTH
-async def test_a_drained_backend_keeps_its_sessions_and_gets_no_more(speaking: Transport) -> None:
-    async with servers(speaking) as on:
-        sessions = [await over_http(on, number) for number in range(2)]
+@SIDES
+async def test_a_drained_backend_keeps_its_sessions_and_gets_no_more(to: Transport, speaking: Transport) -> None:
+    async with servers(speaking, to) as on:
+        sessions = [await on.opens(f"user {number}") for number in range(2)]
         on.backends.drain(on.servers[0].member.name, on=True)
-        later = [await over_http(on, number) for number in range(2, 5)]
+        later = [await on.opens(f"user {number}") for number in range(2, 5)]
         assert {on.home(session) for session in later} == {on.servers[1]}
         assert all([await on.closes(session, f"user {n}") for n, session in enumerate(sessions)])
 
@@ -117,13 +131,14 @@ async def test_calls_past_the_backends_threads_are_told_so_and_leave_no_room_tak
         await eventually(lambda: on.loads == [0])
 
 
-async def test_links_to_a_backend_that_does_not_speak_http_are_limited_like_clients() -> None:
-    async with servers(SASL, limits=PoolSettings(connections_max=1)) as on:
+@pytest.mark.parametrize("to", [HTTP, SASL])
+async def test_connections_to_backends_that_do_not_speak_http_are_limited(to: Transport) -> None:
+    async with servers(SASL, to, limits=PoolSettings(connections_max=1)) as on:
         for number in range(2):
-            await over_http(on, number)
-        status, body, _ = await on.post(message(open_session()), basic("one too many"))
-        assert (status, on.loads) == (503, [1, 1])
-        assert b"each backend has 1 connections already (proxy.backend_connections_max)" in body
+            await on.opens(f"user {number}")
+        told = await on.refusal("one too many")
+        assert on.loads == [1, 1]
+        assert "each backend has 1 connections already (proxy.backend_connections_max)" in told
 
 
 # --- cookies
@@ -161,8 +176,7 @@ async def test_a_client_with_a_cookie_opens_its_sessions_on_the_backend_that_gav
 async def test_a_login_cookie_without_a_mark_is_shown_to_nobody_and_other_cookies_to_all() -> None:
     async with servers(HTTP) as on:
         cookies = "hive.server2.auth=cu=user&rn=1&s=x; other=1"
-        session = await on.open_session({**basic(), "Cookie": cookies})
-        home = on.home(session)
+        home = on.home(await on.open_session({**basic(), "Cookie": cookies}))
         assert isinstance(home, HttpServer)
         assert home.asked[-1].header("Cookie") == ["other=1"]
 
@@ -194,13 +208,15 @@ async def test_where_there_has_only_been_one_backend_cookies_pass_as_they_are() 
 # --- what is learned, and what is remembered
 
 
-@BOTH
-async def test_what_a_session_learns_belongs_to_its_user_on_its_backend(speaking: Transport) -> None:
-    async with servers(speaking) as on:
-        for _ in range(3):
-            await on.open_session()
-        owners = [opened.owner for opened in on.opened]
-        assert len(set(owners)) == 2
+@SIDES
+async def test_what_a_session_learns_belongs_to_its_user_on_its_backend(
+    to: Transport, speaking: Transport
+) -> None:
+    async with servers(speaking, to, limits=PoolSettings(login_together_max=2)) as on:
+        homes = [on.home(await on.opens()) for _ in range(3)]
+        await eventually(lambda: len(on.opened) == 3)
+        owners = {(id(home), opened.owner) for home, opened in zip(homes, on.opened, strict=True)}
+        assert len(owners) == len(set(homes)) == 2
 
 
 async def test_a_client_that_leaves_before_its_reply_gives_the_room_back() -> None:

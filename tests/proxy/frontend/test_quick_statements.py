@@ -50,7 +50,6 @@ async def test_only_a_short_statement_that_reads_and_joins_nothing_is_decided_by
         client, backend = await on.open_session()
         client.send(execute(statement, 2))
         await backend.expect(execute(statement, 2))
-        client.close()
     assert rewriter.decided == [(statement, thread)]
 
 

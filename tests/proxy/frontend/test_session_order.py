@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from support.played_calls import passes, reaches
 from support.relay_dialogue import (
     AGAIN,
     OPERATION,
@@ -38,10 +39,7 @@ def writer() -> Rewriter:
 async def writing(on: Stage) -> tuple[Peer, Peer]:
     """A session in which a rewritten statement writes, that the server has taken up."""
     client, backend = await on.open_session()
-    client.send(execute(INSERT, 2))
-    await backend.expect(execute(SENT, 2))
-    backend.send(executed(2))
-    await client.expect(executed(2))
+    await passes(client, backend, execute(INSERT, 2), executed(2), execute(SENT, 2))
     return client, backend
 
 
@@ -61,13 +59,9 @@ async def test_a_change_on_another_connection_waits_too() -> None:
     async with stage(writer()) as on:
         client, backend = await writing(on)
         other, other_backend = await on.log_in()
-        other.send(execute(CHANGE, 3))
-        await other_backend.expect(get_status(1))
+        await reaches(other, other_backend, execute(CHANGE, 3), get_status(1))
         # Its own client hears of the end first.
-        client.send(get_status(3))
-        await backend.expect(get_status(3))
-        backend.send(status_is(FINISHED, 3))
-        await client.expect(status_is(FINISHED, 3))
+        await passes(client, backend, get_status(3), status_is(FINISHED, 3))
         other_backend.send(status_is(RUNNING, 1))
         await other_backend.expect(execute(SENT, 3))
 
@@ -84,8 +78,7 @@ async def test_a_change_on_another_connection_waits_too() -> None:
 async def test_what_the_server_does_not_know_any_more_has_ended(answer: bytes) -> None:
     async with stage(writer()) as on:
         client, backend = await writing(on)
-        client.send(execute(CHANGE, 3))
-        await backend.expect(get_status(1))
+        await reaches(client, backend, execute(CHANGE, 3), get_status(1))
         backend.send(answer)
         if answer == reply("GetInfo", 1):
             # No reply of ours may reach the client.
@@ -97,8 +90,7 @@ async def test_what_the_server_does_not_know_any_more_has_ended(answer: bytes) -
 async def test_a_statement_that_changes_nothing_does_not_wait() -> None:
     async with stage(writer()) as on:
         client, backend = await writing(on)
-        client.send(execute("SELECT 1", 3))
-        await backend.expect(execute(SENT, 3))
+        await reaches(client, backend, execute("SELECT 1", 3), execute(SENT, 3))
 
 
 async def test_a_change_that_would_wait_for_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from support.played_calls import passes, reaches
 from support.relay_dialogue import close_session, execute, executed, get_status, status_is
 from support.scripted_session import Rewriter, Stage, eventually, stage
 from support.session_handles import Elsewhere, session_id
@@ -19,14 +20,9 @@ async def test_a_session_that_roams_is_rewritten_no_longer() -> None:
     handles = Elsewhere()
     async with stage(Rewriter("SELECT 2"), process=ProcessScope(handles)) as on:
         client, backend = await on.open_session()
-        client.send(execute("SELECT 1", 2))
-        await backend.expect(execute("SELECT 2", 2))
-        backend.send(executed(2))
-        await client.expect(executed(2))
+        await passes(client, backend, execute("SELECT 1", 2), executed(2), execute("SELECT 2", 2))
         handles.roaming.add(session_id())
-        client.send(execute("SELECT 1", 3))
-        await backend.expect(execute("SELECT 1", 3))
-        client.close()
+        await reaches(client, backend, execute("SELECT 1", 3))
 
 
 async def test_a_session_that_begins_to_roam_while_its_statement_is_decided_about_is_not_rewritten() -> None:
@@ -40,8 +36,7 @@ async def test_a_session_that_begins_to_roam_while_its_statement_is_decided_abou
     rewriter = Roaming("SELECT 2")
     async with stage(rewriter, process=ProcessScope(handles)) as on:
         client, backend = await on.open_session()
-        client.send(execute("SELECT 1", 2))
-        await backend.expect(execute("SELECT 1", 2))
+        await reaches(client, backend, execute("SELECT 1", 2))
         client.close()
         await on.all_gone()
     assert [outcome.kind for outcome in rewriter.outcomes] == [OutcomeKind.UNKNOWN], (
@@ -54,16 +49,11 @@ async def test_the_answer_of_a_statement_whose_session_roams_is_dropped_and_it_f
     handles = Elsewhere()
     async with stage(Rewriter("SELECT 2", may_fall_back=True), process=ProcessScope(handles)) as on:
         client, backend = await on.open_session()
-        client.send(execute("SELECT 1", 2))
-        await backend.expect(execute("SELECT 2", 2))
-        backend.send(executed(2))
-        await client.expect(executed(2))
+        await passes(client, backend, execute("SELECT 1", 2), executed(2), execute("SELECT 2", 2))
         handles.roaming.add(session_id())
-        client.send(get_status(3))
-        await backend.expect(get_status(3))
+        await reaches(client, backend, get_status(3))
         backend.send(status_is(OperationState.FINISHED, 3))
         await backend.expect(execute("SELECT 1", 2))
-        client.close()
 
 
 async def test_the_first_statement_of_another_processs_session_waits_and_goes_as_the_original() -> None:
@@ -72,12 +62,9 @@ async def test_the_first_statement_of_another_processs_session_waits_and_goes_as
     async with stage(Rewriter("SELECT 2"), process=ProcessScope(handles)) as on:
         client, backend = await on.log_in()
         started = asyncio.get_running_loop().time()
-        client.send(execute("SELECT 1", 2))
-        await backend.expect(execute("SELECT 1", 2))
+        await reaches(client, backend, execute("SELECT 1", 2))
         assert asyncio.get_running_loop().time() - started >= SETTLING_S
-        client.send(close_session(3))
-        await backend.expect(close_session(3))
-        client.close()
+        await reaches(client, backend, close_session(3))
 
 
 async def test_a_client_that_leaves_while_its_statement_waits_leaves_nothing_behind() -> None:
@@ -102,10 +89,7 @@ async def test_a_session_that_has_ended_in_its_own_process_ends_here() -> None:
     rewriter = Rewriter()
     async with stage(rewriter, process=ProcessScope(handles)) as on:
         client, backend = await on.log_in()
-        client.send(execute("SELECT 1", 2))
-        await backend.expect(execute("SELECT 1", 2))
-        backend.send(executed(2))
-        await client.expect(executed(2))
+        await passes(client, backend, execute("SELECT 1", 2), executed(2))
         assert not swept(on, rewriter), "nobody knows of it"
         handles.handle_opened(
             HandleKind.SESSION, session_id(), HandleOwner(Digests.new().user_digest(b"user"), "spark")
@@ -113,7 +97,6 @@ async def test_a_session_that_has_ended_in_its_own_process_ends_here() -> None:
         assert not swept(on, rewriter)
         handles.handles_closed([session_id()])
         assert swept(on, rewriter)
-        client.close()
 
 
 async def test_a_statement_on_a_connection_that_is_not_followed_is_noted_as_one_whose_end_is_not_seen() -> None:
@@ -122,7 +105,5 @@ async def test_a_statement_on_a_connection_that_is_not_followed_is_noted_as_one_
         client, backend = await on.open_session()
         backend.send(b"\0\0\0\5hello")
         await client.expect(b"\0\0\0\5hello")
-        client.send(execute("SELECT 1", 2))
-        await backend.expect(execute("SELECT 1", 2))
+        await reaches(client, backend, execute("SELECT 1", 2))
         await eventually(lambda: [outcome.kind for outcome in rewriter.outcomes] == [OutcomeKind.UNKNOWN])
-        client.close()

@@ -125,14 +125,6 @@ async def test_without_a_name_and_a_password_there_is_no_login(headers: dict[str
         assert b"name and a password" in body
 
 
-async def test_a_backend_that_is_down_is_a_status_and_a_sentence() -> None:
-    async with links_stage() as on:
-        on.stop_backend()
-        status, body, _ = await on.post(message(open_session()))
-        assert status == 503
-        assert b"Connection refused" in body
-
-
 async def test_a_backend_that_accepts_and_closes_is_a_status_and_a_sentence() -> None:
     async with links_stage() as on:
         post = on.start(message(open_session()))

@@ -2,10 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import Generator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Generator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from threading import Event
+from typing import Any
 
 import aiohttp
 import pytest
@@ -29,7 +30,6 @@ from support.relay_dialogue import (
     OPERATION,
     close_session,
     execute,
-    execute_and_wait,
     executed,
     fetch,
     get_status,
@@ -68,10 +68,34 @@ QUERY = Query("SELECT 1 AS one", rows_max=10, bytes_max=10_000, deadline_s=PATIE
 NEGOTIATE = {"Authorization": "Negotiate YIIabc"}
 
 
+def kinds(rewriter: Rewriter) -> list[OutcomeKind]:
+    return [outcome.kind for outcome in rewriter.outcomes]
+
+
+async def answer(on: Stage, call: bytes, reply: bytes) -> None:
+    """The backend's next request has to be this call."""
+    await on.backend.answer(message(call), message(reply))
+
+
+async def passes(
+    on: Stage, call: bytes, reply: bytes, headers: dict[str, str] | None = None, *, sent: bytes = b""
+) -> None:
+    """A call, which the backend gets as it is or as `sent`, and its reply."""
+    post = on.start(message(call), headers)
+    await answer(on, sent or call, reply)
+    assert await body_of(post) == message(reply)
+
+
 async def open_one(on: Stage, headers: dict[str, str] | None = None) -> None:
-    post = on.start(message(open_session()), headers)
-    await on.backend.answer(message(open_session()), message(session_opened()))
-    assert await body_of(post) == message(session_opened())
+    await passes(on, open_session(), session_opened(), headers)
+
+
+@asynccontextmanager
+async def opened(rewriter: Rewriter | None = None, **keys: Any) -> AsyncIterator[Stage]:
+    """A stage with a session."""
+    async with stage(rewriter, **keys) as on:
+        await open_one(on)
+        yield on
 
 
 # --- what passes
@@ -99,8 +123,7 @@ async def test_a_call_and_its_reply_pass_with_their_headers_and_cookies() -> Non
 @pytest.mark.parametrize("chunk_bytes", [1, 7, 4096, 10**9])
 async def test_a_reply_is_the_same_in_whatever_pieces_it_comes(chunk_bytes: int) -> None:
     rows = message(reply("FetchResults", 2, Writer().binary(9, bytes(20_000))))
-    async with stage() as on:
-        await open_one(on)
+    async with opened() as on:
         post = on.start(message(fetch(2)))
         asked = await on.backend.next()
         raw = chunked(rows, chunk_bytes)
@@ -116,8 +139,7 @@ async def test_a_reply_is_the_same_in_whatever_pieces_it_comes(chunk_bytes: int)
 
 @pytest.mark.parametrize("status", [401, 403, 413, 500, 503])
 async def test_the_backends_own_http_errors_reach_the_client(status: int) -> None:
-    async with stage() as on:
-        await open_one(on)
+    async with opened() as on:
         for call in (open_session(2), execute("SELECT 1", 3), get_status(4), fetch(5)):
             post = on.start(message(call))
             (await on.backend.next()).answer(response(status, b"Authentication Error", "X-Why: because"))
@@ -174,11 +196,8 @@ async def test_a_request_past_the_limit_is_refused() -> None:
 
 async def test_a_long_statement_passes_whole() -> None:
     sql = "SELECT '" + "x" * 3_000_000 + "'"
-    async with stage() as on:
-        await open_one(on)
-        post = on.start(message(execute(sql, 2)))
-        await on.backend.answer(message(execute(sql, 2)), message(executed(2)))
-        assert await body_of(post) == message(executed(2))
+    async with opened() as on:
+        await passes(on, execute(sql, 2), executed(2))
 
 
 # --- statements
@@ -186,8 +205,7 @@ async def test_a_long_statement_passes_whole() -> None:
 
 async def test_a_statement_is_rewritten_and_key_queries_go_with_the_clients_own_headers() -> None:
     rewriter = Rewriter("SELECT 2", (QUERY,))
-    async with stage(rewriter) as on:
-        await open_one(on)
+    async with opened(rewriter) as on:
         cookie = "hive.server2.auth=cu=user&rn=1&s=x"
         headers = {**basic(), "Cookie": cookie}
         post = on.start(message(execute("SELECT 1", 2)), headers)
@@ -198,17 +216,16 @@ async def test_a_statement_is_rewritten_and_key_queries_go_with_the_clients_own_
             [cookie],
         )
         ours.answer(ok(message(reply("ExecuteStatement", read_header(ours.body).seqid, status=3, message="no"))))
-        await on.backend.answer(message(execute("SELECT 2", 2)), message(executed(2)))
+        await answer(on, execute("SELECT 2", 2), executed(2))
         assert await body_of(post) == message(executed(2))
     assert isinstance(rewriter.results[0], QueryFailed)
 
 
 async def test_a_key_query_that_the_backend_does_not_let_in_leaves_the_statement_as_it_came() -> None:
-    async with stage(Rewriter("SELECT 2", (QUERY,))) as on:
-        await open_one(on)
+    async with opened(Rewriter("SELECT 2", (QUERY,))) as on:
         post = on.start(message(execute("SELECT 1", 2)))
         (await on.backend.next()).answer(response(401, b"no"))
-        await on.backend.answer(message(execute("SELECT 1", 2)), message(executed(2)))
+        await answer(on, execute("SELECT 1", 2), executed(2))
         assert await body_of(post) == message(executed(2))
 
 
@@ -220,9 +237,7 @@ async def test_what_kerberos_proves_once_is_not_used_for_queries_of_ours(
 ) -> None:
     async with stage(Rewriter("SELECT 2")) as on:
         await open_one(on, opened_by)
-        post = on.start(message(execute("SELECT 1", 2)), asked_by)
-        await on.backend.answer(message(execute("SELECT 1", 2)), message(executed(2)))
-        assert await body_of(post) == message(executed(2))
+        await passes(on, execute("SELECT 1", 2), executed(2), asked_by)
 
 
 COOKIE_OF_USER = {"Cookie": "hive.server2.auth=cu=user&rn=1&s=x"}
@@ -232,18 +247,14 @@ COOKIE_OF_USER = {"Cookie": "hive.server2.auth=cu=user&rn=1&s=x"}
     "headers",
     [
         basic("other"),
-        {"Cookie": "hive.server2.auth=cu=other&rn=1&s=x"},
         # The server may go by either, and looks at the cookie first.
         {**basic(), "Cookie": "hive.server2.auth=cu=other&rn=1&s=x"},
-        {**basic(), "Cookie": 'hive.server2.auth="\\cu=other&rn=1&s=x"'},
-        {**basic("other"), **COOKIE_OF_USER},
         {**NEGOTIATE, "Cookie": "hive.server2.auth=cu=other&rn=1&s=x"},
     ],
-    ids=["name", "cookie", "cookie beside the name", "cookie that cannot be read", "name beside", "kerberos"],
+    ids=["name", "cookie beside the name", "kerberos"],
 )
 async def test_a_session_of_another_user_is_one_that_nobody_has(headers: dict[str, str]) -> None:
-    async with stage(Rewriter("SELECT 2")) as on:
-        await open_one(on)
+    async with opened(Rewriter("SELECT 2")) as on:
         post = on.start(message(execute("SELECT 1", 2)), headers)
         asked = await on.backend.next()
         assert len(asked.body) == len(message(execute("SELECT 1", 2)))
@@ -253,57 +264,30 @@ async def test_a_session_of_another_user_is_one_that_nobody_has(headers: dict[st
 
 
 async def test_a_session_is_used_with_the_cookie_of_its_user_alone() -> None:
-    async with stage(Rewriter("SELECT 2")) as on:
-        await open_one(on)
-        post = on.start(message(execute("SELECT 1", 2)), COOKIE_OF_USER)
-        await on.backend.answer(message(execute("SELECT 2", 2)), message(executed(2)))
-        assert await body_of(post) == message(executed(2))
+    async with opened(Rewriter("SELECT 2")) as on:
+        await passes(on, execute("SELECT 1", 2), executed(2), COOKIE_OF_USER, sent=execute("SELECT 2", 2))
 
 
 async def test_a_session_that_was_opened_elsewhere_is_not_rewritten() -> None:
     async with stage(Rewriter("SELECT 2")) as on:
-        post = on.start(message(execute("SELECT 1", 2)))
-        await on.backend.answer(message(execute("SELECT 1", 2)), message(executed(2)))
-        assert await body_of(post) == message(executed(2))
-
-
-async def test_sessions_belong_to_whoever_sent_the_same_headers() -> None:
-    owners: list[str] = []
-    hosts: set[str] = set()
-
-    def open_port(opened: SessionOpening) -> Rewriter:
-        owners.append(opened.owner)
-        hosts.add(opened.client)
-        return Rewriter()
-
-    async with stage(open_port=open_port) as on:
-        for headers in (
-            basic(),
-            basic(),
-            basic("other"),
-            {**basic(), "Cookie": "hive.server2.auth=x"},
-            {**basic(), "X-Forwarded-For": "10.0.0.1"},
-        ):
-            await open_one(on, headers)
-    assert owners[0] == owners[1]
-    assert len(set(owners)) == 4
-    assert hosts == {"127.0.0.1"}
+        await passes(on, execute("SELECT 1", 2), executed(2))
 
 
 async def test_lessons_count_for_the_login_and_lists_for_what_it_alone_may_see() -> None:
-    opened: list[SessionOpening] = []
+    """Whom a session belongs to: tests/proxy/upstream/test_http_headers.py has the rules."""
+    openings: list[SessionOpening] = []
 
     def open_port(opening: SessionOpening) -> Rewriter:
-        opened.append(opening)
+        openings.append(opening)
         return Rewriter()
 
     async with stage(open_port=open_port) as on:
-        for headers in (basic(), {**basic(), "X-Any": "1"}, {**basic(), "Cookie": "hive.server2.auth=x"}):
-            await open_one(on, headers)
-    plain, with_a_header, with_a_cookie = opened
-    assert plain.owner != with_a_header.owner, "the server may tell them apart"
-    assert plain.who == with_a_header.who
-    assert plain.login == with_a_header.login
+        for headers in ({}, {}, {"X-Any": "1"}, {"Cookie": "hive.server2.auth=x"}):
+            await open_one(on, {**basic(), **headers})
+    plain, again, with_a_header, with_a_cookie = openings
+    assert plain.owner == again.owner != with_a_header.owner, "the server may tell them apart"
+    assert (plain.client, plain.who, plain.login) == ("127.0.0.1", with_a_header.who, with_a_header.login)
+    assert with_a_cookie.owner not in (plain.owner, with_a_header.owner)
     assert with_a_cookie.login == "", "the cookie may be another user's"
 
 
@@ -320,85 +304,51 @@ def test_a_session_for_another_user_is_none_that_the_login_can_open() -> None:
 
 
 async def test_a_cancel_waits_for_no_statement_that_is_held() -> None:
-    async with stage(Rewriter("SELECT 2", (QUERY,))) as on:
-        await open_one(on)
+    async with opened(Rewriter("SELECT 2", (QUERY,))) as on:
         held = on.start(message(execute("SELECT 1", 2)))
         ours = await on.backend.next()
-        cancel = on.start(message(operation_call("CancelOperation", 3)))
-        await on.backend.answer(
-            message(operation_call("CancelOperation", 3)), message(reply("CancelOperation", 3))
-        )
-        assert await body_of(cancel) == message(reply("CancelOperation", 3))
+        await passes(on, operation_call("CancelOperation", 3), reply("CancelOperation", 3))
         assert not held.done()
         ours.answer(response(500, b""))
-        await on.backend.answer(message(execute("SELECT 1", 2)), message(executed(2)))
+        await answer(on, execute("SELECT 1", 2), executed(2))
         await held
 
 
 async def test_a_finished_status_is_answered_without_the_backend_until_the_operation_may_have_ended() -> None:
-    async with stage() as on:
-        await open_one(on)
-        post = on.start(message(get_status(2)))
-        await on.backend.answer(message(get_status(2)), message(status_is(FINISHED, 2)))
-        await post
+    async with opened() as on:
+        await passes(on, get_status(2), status_is(FINISHED, 2))
         status, body, _ = await on.post(message(get_status(3)), {**basic(), "Cookie": "another"})
         assert (status, body) == (200, message(status_is(FINISHED, 3)))
         # Of somebody else nothing is known.
-        post = on.start(message(get_status(4)), basic("other"))
-        await on.backend.answer(message(get_status(4)), message(reply("GetOperationStatus", 4, status=4)))
-        await post
-        close = on.start(message(operation_call("CloseOperation", 5)))
-        await on.backend.answer(message(operation_call("CloseOperation", 5)), message(reply("CloseOperation", 5)))
-        await close
-        post = on.start(message(get_status(6)))
-        await on.backend.answer(message(get_status(6)), message(reply("GetOperationStatus", 6, status=4)))
-        await post
+        await passes(on, get_status(4), reply("GetOperationStatus", 4, status=4), basic("other"))
+        await passes(on, operation_call("CloseOperation", 5), reply("CloseOperation", 5))
+        await passes(on, get_status(6), reply("GetOperationStatus", 6, status=4))
 
 
 async def test_a_status_that_was_asked_before_a_close_is_not_remembered_behind_it() -> None:
-    async with stage() as on:
-        await open_one(on)
+    async with opened() as on:
         status = on.start(message(get_status(2)))
         asked = await on.backend.next()
-        close = on.start(message(operation_call("CloseOperation", 3)))
-        await on.backend.answer(message(operation_call("CloseOperation", 3)), message(reply("CloseOperation", 3)))
-        await close
+        await passes(on, operation_call("CloseOperation", 3), reply("CloseOperation", 3))
         asked.answer(ok(message(status_is(FINISHED, 2))))
         await status
-        again = on.start(message(get_status(4)))
-        await on.backend.answer(message(get_status(4)), message(reply("GetOperationStatus", 4, status=4)))
-        await again
+        await passes(on, get_status(4), reply("GetOperationStatus", 4, status=4))
 
 
-# --- statements that fail
-
-
-async def test_a_statement_that_fails_at_once_is_run_as_it_came() -> None:
-    rewriter = Rewriter("SELECT 'private'", may_fall_back=True)
-    async with stage(rewriter) as on:
-        await open_one(on)
-        post = on.start(message(execute_and_wait("SELECT 1", 2)))
-        await on.backend.answer(
-            message(execute_and_wait("SELECT 'private'", 2)), message(reply("ExecuteStatement", 2, status=3))
-        )
-        await on.backend.answer(message(execute_and_wait("SELECT 1", 2)), message(executed(2)))
-        assert await body_of(post) == message(executed(2))
-    assert [outcome.kind for outcome in rewriter.outcomes] == [OutcomeKind.RECOVERED]
+# --- statements that fail, or are overtaken: tests/proxy/operations/test_fallback.py has the rules
 
 
 async def open_and_execute(on: Stage) -> None:
     """A session in which `SELECT 1` runs as the rewriter has it."""
     await open_one(on)
-    post = on.start(message(execute("SELECT 1", 2)))
-    await on.backend.answer(message(execute("SELECT 2", 2)), message(executed(2)))
-    await post
+    await passes(on, execute("SELECT 1", 2), executed(2), sent=execute("SELECT 2", 2))
 
 
 async def ask_of_a_failure(on: Stage) -> Post:
     """The status of that statement, of which the backend tells that it has failed."""
     await open_and_execute(on)
     status = on.start(message(get_status(3)))
-    await on.backend.answer(message(get_status(3)), message(status_is(ERROR, 3, "ours")))
+    await answer(on, get_status(3), status_is(ERROR, 3, "ours"))
     return status
 
 
@@ -406,34 +356,15 @@ async def test_a_failure_that_a_status_tells_is_kept_back_and_the_handle_of_the_
     rewriter = Rewriter("SELECT 2", may_fall_back=True)
     async with stage(rewriter) as on:
         status = await ask_of_a_failure(on)
-        await on.backend.answer(message(execute("SELECT 1", 2)), message(executed(2, AGAIN)))
+        await answer(on, execute("SELECT 1", 2), executed(2, AGAIN))
         # Another connection asks meanwhile: it hears of no failure either.
         closing = await on.backend.next()
         assert closing.body == message(operation_call("CloseOperation", 1))
         closing.answer(ok(message(reply("CloseOperation", 1))))
-        await on.backend.answer(message(get_status(3, AGAIN)), message(status_is(FINISHED, 3)))
+        await answer(on, get_status(3, AGAIN), status_is(FINISHED, 3))
         assert await body_of(status) == message(status_is(FINISHED, 3))
-        rows = on.start(message(fetch(4)))
-        await on.backend.answer(message(fetch(4, AGAIN)), message(reply("FetchResults", 4)))
-        assert await body_of(rows) == message(reply("FetchResults", 4))
-    assert [outcome.kind for outcome in rewriter.outcomes] == [OutcomeKind.RECOVERED]
-
-
-async def test_of_two_statuses_that_tell_a_failure_one_runs_it_again_and_the_other_says_that_it_runs() -> None:
-    async with stage(Rewriter("SELECT 2", may_fall_back=True)) as on:
-        await open_and_execute(on)
-        first, second = on.start(message(get_status(3))), on.start(message(get_status(4)))
-        asked = [await on.backend.next(), await on.backend.next()]
-        asked[0].answer(ok(message(status_is(ERROR, read_header(asked[0].body).seqid, "ours"))))
-        rerun = await on.backend.next()
-        assert rerun.body == message(execute("SELECT 1", 2))
-        asked[1].answer(ok(message(status_is(ERROR, read_header(asked[1].body).seqid, "ours"))))
-        done, _ = await asyncio.wait({first, second}, timeout=PATIENCE_S, return_when=asyncio.FIRST_COMPLETED)
-        (told,) = done
-        seqid = read_header(asked[1].body).seqid
-        assert await body_of(told) == message(status_is(RUNNING, seqid))
-        rerun.answer(response(500, b""))
-        await asyncio.wait({first, second}, timeout=PATIENCE_S)
+        await passes(on, fetch(4), reply("FetchResults", 4), sent=fetch(4, AGAIN))
+    assert kinds(rewriter) == [OutcomeKind.RECOVERED]
 
 
 async def test_a_statement_that_is_run_again_as_its_client_leaves_is_there_for_who_asks_again() -> None:
@@ -446,79 +377,34 @@ async def test_a_statement_that_is_run_again_as_its_client_leaves_is_there_for_w
         await eventually(lambda: on.proxy.connection_count == 0)
         # Who gave up waiting asks again while it is run again, and after that: its failure is nobody's to hear.
         status = on.start(message(get_status(4)))
-        await on.backend.answer(message(get_status(4)), message(status_is(ERROR, 4, "ours")))
+        await answer(on, get_status(4), status_is(ERROR, 4, "ours"))
         assert await body_of(status) == message(status_is(RUNNING, 4))
         rerun.answer(ok(message(executed(2, AGAIN))))
-        await on.backend.answer(message(operation_call("CloseOperation", 1)), message(reply("CloseOperation", 1)))
-        await on.backend.answer(message(get_status(3, AGAIN)), message(status_is(RUNNING, 3)))
-        rows = on.start(message(fetch(5)))
-        await on.backend.answer(message(fetch(5, AGAIN)), message(reply("FetchResults", 5)))
-        assert await body_of(rows) == message(reply("FetchResults", 5))
-    assert [outcome.kind for outcome in rewriter.outcomes] == [OutcomeKind.RECOVERED]
-
-
-# --- statements that are overtaken
-
-
-OVERTAKEN = Premises(is_session_unchanged=lambda: False)
-
-
-async def test_an_overtaken_answer_is_replaced_by_that_of_a_second_run() -> None:
-    rewriter = Rewriter("SELECT 2", may_fall_back=True, premises=OVERTAKEN)
-    async with stage(rewriter) as on:
-        await open_and_execute(on)
-        status = on.start(message(get_status(3)))
-        await on.backend.answer(message(get_status(3)), message(status_is(FINISHED, 3)))
-        await on.backend.answer(message(execute("SELECT 1", 2)), message(executed(2, AGAIN)))
-        await on.backend.answer(message(operation_call("CloseOperation", 1)), message(reply("CloseOperation", 1)))
-        await on.backend.answer(message(get_status(3, AGAIN)), message(status_is(FINISHED, 3)))
-        assert await body_of(status) == message(status_is(FINISHED, 3))
-    assert [outcome.kind for outcome in rewriter.outcomes] == [OutcomeKind.OVERTAKEN]
-
-
-async def test_an_overtaken_synchronous_statement_is_run_again_and_its_operation_closed() -> None:
-    rewriter = Rewriter("SELECT 2", may_fall_back=True, premises=OVERTAKEN)
-    async with stage(rewriter) as on:
-        await open_one(on)
-        post = on.start(message(execute_and_wait("SELECT 1", 2)))
-        await on.backend.answer(message(execute_and_wait("SELECT 2", 2)), message(executed(2)))
-        await on.backend.answer(message(operation_call("CloseOperation", 1)), message(reply("CloseOperation", 1)))
-        await on.backend.answer(message(execute_and_wait("SELECT 1", 2)), message(executed(2, AGAIN)))
-        assert await body_of(post) == message(executed(2, AGAIN))
-    assert [outcome.kind for outcome in rewriter.outcomes] == [OutcomeKind.OVERTAKEN]
+        await answer(on, operation_call("CloseOperation", 1), reply("CloseOperation", 1))
+        await answer(on, get_status(3, AGAIN), status_is(RUNNING, 3))
+        await passes(on, fetch(5), reply("FetchResults", 5), sent=fetch(5, AGAIN))
+    assert kinds(rewriter) == [OutcomeKind.RECOVERED]
 
 
 @pytest.mark.parametrize("length", [10, WATCHED_REPLY_BYTES_MAX + 1], ids=["short", "too long to be kept"])
 async def test_rows_of_an_overtaken_statement_are_refused_where_the_second_run_is(length: int) -> None:
-    async with stage(Rewriter("SELECT 2", may_fall_back=True, premises=OVERTAKEN)) as on:
+    overtaken = Premises(is_session_unchanged=lambda: False)
+    async with stage(Rewriter("SELECT 2", may_fall_back=True, premises=overtaken)) as on:
         await open_and_execute(on)
         status = on.start(message(get_status(3)))
-        await on.backend.answer(message(get_status(3)), message(status_is(FINISHED, 3)))
-        await on.backend.answer(message(execute("SELECT 1", 2)), message(reply("ExecuteStatement", 2, status=3)))
+        await answer(on, get_status(3), status_is(FINISHED, 3))
+        await answer(on, execute("SELECT 1", 2), reply("ExecuteStatement", 2, status=3))
         assert b"40001" in await body_of(status)
         rows = on.start(message(fetch(4)))
-        await on.backend.answer(
-            message(fetch(4)), message(reply("FetchResults", 4, Writer().binary(9, bytes(length))))
-        )
+        await answer(on, fetch(4), reply("FetchResults", 4, Writer().binary(9, bytes(length))))
         assert b"40001" in await body_of(rows)
 
 
 # --- what goes wrong
 
 
-async def test_a_backend_that_is_down_is_a_status_and_a_sentence(caplog: pytest.LogCaptureFixture) -> None:
-    async with stage() as on:
-        on.stop_backend()
-        status, body, _ = await on.post(message(open_session()))
-        assert status == 503
-        assert b"cannot reach the backend 127.0.0.1:" in body
-        assert b"Connection refused" in body
-    assert "cannot reach the backend" in caplog.text
-
-
 async def test_a_backend_that_closes_before_it_answers_is_a_status_and_no_call_is_made_twice() -> None:
-    async with stage(Rewriter("SELECT 2")) as on:
-        await open_one(on)
+    async with opened(Rewriter("SELECT 2")) as on:
         for call in (execute("SELECT 1", 2), get_status(3), fetch(4), close_session(5)):
             post = on.start(message(call))
             (await on.backend.next()).peer.close()
@@ -557,8 +443,7 @@ async def test_a_reply_that_is_cut_off_is_cut_off_for_the_client(
 
 
 async def test_a_small_reply_that_is_cut_off_is_a_status_since_nothing_of_it_was_sent() -> None:
-    async with stage() as on:
-        await open_one(on)
+    async with opened() as on:
         post = on.start(message(get_status(2)))
         asked = await on.backend.next()
         asked.answer(ok(message(status_is(RUNNING, 2)))[:-5])
@@ -576,8 +461,7 @@ async def test_a_client_that_leaves_takes_its_call_to_the_backend_with_it() -> N
 
 
 async def test_a_query_of_ours_is_ended_though_its_client_has_left() -> None:
-    async with stage(Rewriter("SELECT 2", (QUERY,))) as on:
-        await open_one(on)
+    async with opened(Rewriter("SELECT 2", (QUERY,))) as on:
         post = on.start(message(execute("SELECT 1", 2)))
         ours = await on.backend.next()
         post.cancel()
@@ -603,8 +487,7 @@ async def test_a_statement_that_is_ruled_on_as_its_client_leaves_has_ended_unsen
             return (yield from super().rewrite(statement))
 
     begun, may_end, rewriter = Event(), Event(), Slow("SELECT 2")
-    async with stage(rewriter) as on:
-        await open_one(on)
+    async with opened(rewriter) as on:
         post = on.start(message(execute("SET a = 1", 2)))
         await eventually(begun.is_set)
         post.cancel()
@@ -613,7 +496,7 @@ async def test_a_statement_that_is_ruled_on_as_its_client_leaves_has_ended_unsen
         # The session lives on, and is to know that nothing is under way in it.
         await eventually(lambda: len(rewriter.outcomes) > 0)
         assert on.backend.asked.empty()
-    assert [outcome.kind for outcome in rewriter.outcomes] == [OutcomeKind.NOT_SENT]
+    assert kinds(rewriter) == [OutcomeKind.NOT_SENT]
 
 
 async def test_a_slow_reader_holds_the_backend_back() -> None:
@@ -679,28 +562,26 @@ async def test_a_long_call_is_refused_where_memory_is_short_and_a_short_one_is_n
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(memory_gate, "ROOM_WITHIN_S", 0.1)
-    async with stage(memory=replace(AMPLE, statement_bytes=100 * 1024)) as on:
-        await open_one(on)
-        async with on.proxy.memory.room_for(20 * 1024):
-            status, body, _ = await on.post(LONG_CALL)
-            assert status == 503
-            assert b"too little memory for this now (memory_bytes_max); try again later" in body
-            post = on.start(message(fetch(2)))
-            await on.backend.answer(message(fetch(2)), message(reply("FetchResults", 2)))
-            await body_of(post)
-            # A call that comes in chunks does not tell its length.
-            client = await on.connect()
-            client.send(chunked_request(message(fetch(3))))
-            await on.backend.answer(message(fetch(3)), message(reply("FetchResults", 3)))
-            assert (await client.reader.readline()).split()[1] == b"200"
-            assert on.proxy.memory.refused == 1
+    async with (
+        opened(memory=replace(AMPLE, statement_bytes=100 * 1024)) as on,
+        on.proxy.memory.room_for(20 * 1024),
+    ):
+        status, body, _ = await on.post(LONG_CALL)
+        assert status == 503
+        assert b"too little memory for this now (memory_bytes_max); try again later" in body
+        await passes(on, fetch(2), reply("FetchResults", 2))
+        # A call that comes in chunks does not tell its length.
+        client = await on.connect()
+        client.send(chunked_request(message(fetch(3))))
+        await answer(on, fetch(3), reply("FetchResults", 3))
+        assert (await client.reader.readline()).split()[1] == b"200"
+        assert on.proxy.memory.refused == 1
 
 
 @pytest.mark.parametrize("size", [30_000, 3_000_000])
 async def test_a_call_that_can_never_fit_is_refused_at_once(size: int) -> None:
     async with asyncio.timeout(memory_gate.ROOM_WITHIN_S / 2):
-        async with stage(memory=replace(AMPLE, statement_bytes=100 * 1024), request_bytes_max=2_000_000) as on:
-            await open_one(on)
+        async with opened(memory=replace(AMPLE, statement_bytes=100 * 1024), request_bytes_max=2_000_000) as on:
             call = message(execute(f"SELECT 1 /* {'x' * size} */"))
             assert (await on.post(call))[0] == 413
             client = await on.connect()
@@ -710,8 +591,7 @@ async def test_a_call_that_can_never_fit_is_refused_at_once(size: int) -> None:
 
 
 async def test_the_room_of_a_call_is_free_again_once_it_has_been_sent() -> None:
-    async with stage(memory=replace(AMPLE, statement_bytes=100 * 1024)) as on:
-        await open_one(on)
+    async with opened(memory=replace(AMPLE, statement_bytes=100 * 1024)) as on:
         posts = [on.start(LONG_CALL) for _ in range(3)]
         # None of them has been answered.
         asked = [await on.backend.next() for _ in posts]
@@ -723,12 +603,9 @@ async def test_the_room_of_a_call_is_free_again_once_it_has_been_sent() -> None:
 
 
 async def test_connections_for_one_call_each_leave_none_behind() -> None:
-    async with stage() as on:
-        await open_one(on)
+    async with opened() as on:
         for number in range(200):
-            post = on.start(message(fetch(number)), {**basic(), "Connection": "close"})
-            await on.backend.answer(message(fetch(number)), message(reply("FetchResults", number)))
-            await body_of(post)
+            await passes(on, fetch(number), reply("FetchResults", number), {**basic(), "Connection": "close"})
         await eventually(lambda: on.proxy.connection_count <= 1)
         # And to the backend they are one connection.
         assert len(on.backend.peers) == 1
@@ -737,9 +614,7 @@ async def test_connections_for_one_call_each_leave_none_behind() -> None:
 # --- who may act for whom
 
 
-@pytest.mark.parametrize(
-    "query", ["doAs=admin", "a=b&DOAS=admin", "doas=ad%6din", "x;doAs=admin", "doAs=", "doA%C5%BF=admin"]
-)
+@pytest.mark.parametrize("query", ["a=b&DOAS=admin", "doAs="])
 async def test_nobody_acts_for_another_unless_that_is_allowed(query: str) -> None:
     async with stage() as on:
         status, body, _ = await on.post(message(open_session()), path=f"{PATH}?{query}")
@@ -780,8 +655,7 @@ async def test_while_draining_open_sessions_go_on_and_new_ones_are_refused(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)
-    async with stage() as on:
-        await open_one(on)
+    async with opened() as on:
         post = on.start(message(execute("SELECT 1", 2)))
         asked = await on.backend.next()
         draining = asyncio.create_task(on.proxy.drain(PATIENCE_S, requested()))

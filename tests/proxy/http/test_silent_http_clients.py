@@ -1,7 +1,6 @@
 """Clients over HTTP that send nothing, half a request, or single bytes, and those that work beside them."""
 
 import asyncio
-import ssl
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,12 +8,12 @@ from pathlib import Path
 import pytest
 import trustme
 import uvloop
+from support.certificates import issued, trusting
 from support.http_stage import Stage, Tls, message, ok, request, stage
 from support.relay_dialogue import open_session, session_opened
 from support.scripted_session import HOST, PATIENCE_S, Peer, eventually
 from support.unhurried_loop import UnhurriedLoop
 
-from proxy.config.endpoints import ListenerTls
 from proxy.net import newcomers, request_guard
 
 # A client that is let be stays for longer than this.
@@ -41,12 +40,7 @@ def in_no_hurry() -> Iterator[None]:
 @pytest.fixture
 def tls(tmp_path: Path) -> Tls:
     authority = trustme.CA()
-    leaf, files = authority.issue_cert(HOST), ListenerTls(tmp_path / "server.pem", tmp_path / "server.key")
-    leaf.cert_chain_pems[0].write_to_path(files.certificate)
-    leaf.private_key_pem.write_to_path(files.key)
-    client = ssl.create_default_context()
-    authority.configure_trust(client)
-    return Tls(client, files)
+    return Tls(trusting(authority), issued(authority, tmp_path))
 
 
 async def connect(on: Stage, tls: Tls, address: str = HOST) -> Peer:

@@ -4,6 +4,7 @@ import doctest
 from dataclasses import dataclass, field
 
 import pytest
+from support.backend_farm import Clock
 
 from proxy.net import newcomers
 from proxy.net.newcomers import Newcomers, address_group
@@ -16,13 +17,6 @@ class Client:
 
     def end_waiting(self, reason: str) -> None:
         self.ended.append(reason)
-
-
-class Clock:
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture

@@ -15,6 +15,9 @@ from pathlib import Path
 import pytest
 import trustme
 import uvloop
+from support.backend_farm import Clock
+from support.certificates import issued, trusting
+from support.played_calls import reaches
 from support.relay_dialogue import (
     ACCEPTED,
     LOGIN,
@@ -54,9 +57,7 @@ def authority() -> trustme.CA:
 
 @pytest.fixture(scope="module")
 def client_tls(authority: trustme.CA) -> ssl.SSLContext:
-    context = ssl.create_default_context()
-    authority.configure_trust(context)
-    return context
+    return trusting(authority)
 
 
 @pytest.fixture
@@ -69,14 +70,6 @@ def trusted(authority: trustme.CA, tmp_path: Path) -> Path:
     path = tmp_path / "ca.pem"
     authority.cert_pem.write_to_path(path)
     return path
-
-
-def issued(authority: trustme.CA, folder: Path, *names: str) -> ListenerTls:
-    leaf = authority.issue_cert(*(names or (HOST, "localhost")))
-    tls = ListenerTls(folder / "server.pem", folder / "server.key")
-    leaf.cert_chain_pems[0].write_to_path(tls.certificate)
-    leaf.private_key_pem.write_to_path(tls.key)
-    return tls
 
 
 def listener(tls: ListenerTls | None, transport: Transport = Transport.SASL) -> Listener:
@@ -105,14 +98,11 @@ def test_a_session_over_tls_is_the_session_without(
             backend = await on.backend()
             await backend.expect(LOGIN)
             backend.send(ACCEPTED)
-            client.send(open_session())
-            await backend.expect(open_session())
+            await reaches(client, backend, open_session())
             backend.send(session_opened())
             await client.expect(ACCEPTED + session_opened())
-            client.send(execute("SELECT 1", 2))
-            await backend.expect(execute("SELECT 2", 2))
-            client.send(fetch(3))
-            await backend.expect(fetch(3))
+            await reaches(client, backend, execute("SELECT 1", 2), execute("SELECT 2", 2))
+            await reaches(client, backend, fetch(3))
             rows = reply("FetchResults", 3, Writer().binary(9, b"x" * 3_000_000))
             backend.send(executed(2) + rows)
             await client.expect(executed(2) + rows)
@@ -281,18 +271,13 @@ async def test_a_client_is_refused_without_a_certificate_where_one_is_asked_for(
     caplog.set_level(logging.INFO)
     mutual = replace(certificate, client_ca=trusted)
     async with stage(listeners=(listener(mutual),)) as on:
-        strange = ssl.create_default_context()
-        authority.configure_trust(strange)
+        strange, known = trusting(authority), trusting(authority)
         trustme.CA().issue_cert("nobody@example.org").configure_cert(strange)
-        shown_none = ssl.create_default_context()
-        authority.configure_trust(shown_none)
-        for tls in (strange, shown_none):
+        for tls in (strange, trusting(authority)):
             client = await connect(on.proxy.port, tls)
             client.send(LOGIN)
             with pytest.raises((ssl.SSLError, ConnectionError, asyncio.IncompleteReadError)):
                 await client.reader.readexactly(1)
-        known = ssl.create_default_context()
-        authority.configure_trust(known)
         authority.issue_cert("somebody@example.org").configure_cert(known)
         client = await connect(on.proxy.port, known)
         client.send(LOGIN)
@@ -362,14 +347,6 @@ async def test_a_hang_up_signal_renews_the_certificates_of_a_running_proxy(
         await eventually(lambda: "the configuration was reloaded" in proxy.child.log.read_text())
         log = proxy.child.log.read_text()
         assert log.index("the certificates were reloaded") < log.index("the configuration was reloaded")
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def test_files_that_change_are_noticed_within_a_while(
@@ -481,8 +458,7 @@ async def test_a_backend_is_spoken_to_over_tls(authority: trustme.CA, trusted: P
             await backend.expect(LOGIN)
             backend.send(ACCEPTED)
             await client.expect(ACCEPTED)
-            client.send(close_session())
-            await backend.expect(close_session())
+            await reaches(client, backend, close_session())
             client.close()
             assert await backend.rest() == b""
             backend.close()

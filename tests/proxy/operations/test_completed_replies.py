@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.relay_dialogue import Dialogue, open_session, session_opened
 from support.wire_vectors import captured, in_sevens
-from test_both_transports import Binary, Http, World
+from test_both_transports import TRANSPORTS, Client, World
 
 from proxy.operations.events import SessionOpened
 from proxy.relay.connection_profile import ConnectionProfile
@@ -29,7 +29,8 @@ JDBC_4 = {"use:database": "default"}
 JDBC_3 = {**JDBC_4, f"set:hiveconf:{FETCH_SIZE}": "1000"}
 EMPTY = Writer().string_map(4, {}).to_bytes()[3:]
 
-either = pytest.mark.parametrize("side", [Binary, Http], ids=["binary", "HTTP"])
+Side = Callable[[World], Client]
+either = pytest.mark.parametrize("side", TRANSPORTS, ids=["binary", "HTTP"])
 
 
 def opening(settings: dict[str, str], version: int = V10, seqid: int = 7) -> bytes:
@@ -57,7 +58,7 @@ def message_of(raw: bytes) -> Message:
     return Message(read_header(raw), raw)
 
 
-def called(side: type[Binary | Http], call: bytes, answer: bytes) -> bytes:
+def called(side: Side, call: bytes, answer: bytes) -> bytes:
     """The client's reply; the backend gets the call as it is."""
     world = World(iter([lambda _seqid: frame(answer)]))
     got = side(world).call(call)
@@ -70,13 +71,13 @@ def called(side: type[Binary | Http], call: bytes, answer: bytes) -> bytes:
 
 @either
 @pytest.mark.parametrize("configuration", [EMPTY, b"\0\0\0\0\0\0", None], ids=["Spark's", "no types", "none"])
-def test_hive_jdbc_4_gets_a_fetch_size(side: type[Binary | Http], configuration: bytes | None) -> None:
+def test_hive_jdbc_4_gets_a_fetch_size(side: Side, configuration: bytes | None) -> None:
     got = called(side, opening(JDBC_4), opened(configuration))
     assert got == opened(configured({FETCH_SIZE: "1000"}))
 
 
 @either
-def test_other_entries_of_the_configuration_stay(side: type[Binary | Http]) -> None:
+def test_other_entries_of_the_configuration_stay(side: Side) -> None:
     got = called(side, opening(JDBC_4), opened(configured({"a": "é"})))
     assert got == opened(configured({FETCH_SIZE: "1000", "a": "é"}))
 
@@ -103,7 +104,7 @@ def test_other_entries_of_the_configuration_stay(side: type[Binary | Http]) -> N
         "a map of numbers",
     ],
 )
-def test_other_replies_pass_as_they_are(side: type[Binary | Http], call: bytes, answer: bytes) -> None:
+def test_other_replies_pass_as_they_are(side: Side, call: bytes, answer: bytes) -> None:
     assert called(side, call, answer) == answer
 
 
@@ -186,7 +187,7 @@ def says_result_set(raw: bytes) -> bool | None:
     return found
 
 
-def polled(side: type[Binary | Http], operation: OperationHandle, *answers: Callable[[int], bytes]) -> list[bytes]:
+def polled(side: Side, operation: OperationHandle, *answers: Callable[[int], bytes]) -> list[bytes]:
     """Replies to one poll more than the backend answers."""
     waiting = iter(answers)
     client = side(World(iter([lambda seqid: frame(next(waiting)(seqid))] * len(answers))))
@@ -196,7 +197,7 @@ def polled(side: type[Binary | Http], operation: OperationHandle, *answers: Call
 @either
 @pytest.mark.parametrize("has_result_set", [True, False, None])
 def test_a_finished_status_says_from_memory_what_the_handle_says(
-    side: type[Binary | Http], *, has_result_set: bool | None
+    side: Side, *, has_result_set: bool | None
 ) -> None:
     running, finished, remembered = polled(
         side,
@@ -211,7 +212,7 @@ def test_a_finished_status_says_from_memory_what_the_handle_says(
 
 
 @either
-def test_a_status_that_speaks_of_the_result_set_itself_is_left_as_it_is(side: type[Binary | Http]) -> None:
+def test_a_status_that_speaks_of_the_result_set_itself_is_left_as_it_is(side: Side) -> None:
     _, remembered = polled(
         side, handle(has_result_set=True), lambda seqid: shown(OperationState.FINISHED, seqid, says=False)
     )

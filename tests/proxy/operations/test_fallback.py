@@ -1,5 +1,7 @@
 """A rewritten statement that fails, and what its client sees of it."""
 
+from collections.abc import Callable
+
 import pytest
 from support.relay_dialogue import (
     AGAIN,
@@ -28,20 +30,25 @@ from support.statement_play import (
     RUNNING,
     THEIRS,
     Play,
+    failing,
     falls_back_in_background,
     in_background,
-    original_call,
     own_close,
+    play_over,
+    play_with,
+    plays_with,
     refused,
+    running,
     synchronous,
 )
 
 from proxy.operations.dispatch import Outcome, OutcomeKind, Premises
-from proxy.operations.fallback_policy import FALLBACK_WITHIN_S, refusal
-from proxy.operations.internal_call import Call
+from proxy.operations.events import StatementPassed
+from proxy.operations.fallback_policy import FALLBACK_WITHIN_S
+from proxy.operations.internal_call import CONTROL_REPLY_BYTES_MAX, Call
 from proxy.operations.operation_aliases import LocalOperationAliases
 from proxy.operations.reply_tracker import WATCHED_REPLY_BYTES_MAX
-from proxy.operations.tracked_statements import KEPT_CALL_BYTES_MAX, TRACKED_STATEMENTS_MAX, TrackedStatements
+from proxy.operations.tracked_statements import KEPT_CALL_BYTES_MAX, TrackedStatements
 from proxy.relay.client_buffer import WAITING_BYTES_MAX
 from proxy.relay.commands import BackendReply, Close, TurnedTransparent
 from proxy.relay.phases import Phase
@@ -54,42 +61,50 @@ from proxy.wire.hs2.calls import (
     encode_still_running,
 )
 from proxy.wire.thrift.frames import frame
-from proxy.wire.thrift.reader import read_header
 from proxy.wire.thrift.types import MessageType
 from proxy.wire.thrift.writer import Writer
 
 
-# Whole messages, single bytes, and something between.
-@pytest.fixture(params=[None, 1, 7], ids=["whole", "bytes", "sevens"])
+# Whole messages, single bytes, and something between; and over HTTP.
+@pytest.fixture(params=["whole", "bytes", "sevens", "HTTP"])
 def play(request: pytest.FixtureRequest) -> Play:
-    return Play(Dialogue(chunk_bytes=request.param).open_session())
+    return play_over(request.param)
+
+
+@pytest.fixture(params=["whole", "bytes", "sevens"])
+def binary(request: pytest.FixtureRequest) -> Play:
+    """Of what only a connection has: calls behind one another, and a stream of replies."""
+    return play_over(request.param)
+
+
+def exception(name: str, seqid: int) -> bytes:
+    return frame(Writer().header(name, MessageType.EXCEPTION, seqid).stop().to_bytes())
 
 
 # --- a client that waits for the statement's end
 
 
-def test_a_synchronous_statement_that_fails_falls_back_and_only_that_answer_is_seen(play: Play) -> None:
-    synchronous(play)
-    play.answers(refused(5), back=execute_and_wait("SELECT 1", 5))
-    play.answers(executed(5), to_client=executed(5))
-    assert play.outcomes == [Outcome(OutcomeKind.RECOVERED, 2.5, OURS)]
+@pytest.mark.parametrize(
+    ("answer", "end"),
+    [(executed(5), OutcomeKind.RECOVERED), (refused(5, THEIRS), OutcomeKind.FAILED_TWICE)],
+    ids=["works", "fails too"],
+)
+def test_a_synchronous_statement_that_fails_falls_back_and_only_that_answer_is_seen(
+    play: Play, answer: bytes, end: OutcomeKind
+) -> None:
+    synchronous(play).answers(refused(5), back=execute_and_wait("SELECT 1", 5))
+    play.gets(answer)
+    assert play.outcomes == [Outcome(end, 2.5, OURS)]
     play.passes(fetch(6), reply("FetchResults", 6))
-
-
-def test_a_statement_that_fails_as_the_original_too_shows_its_own_error(play: Play) -> None:
-    synchronous(play)
-    play.answers(refused(5), back=execute_and_wait("SELECT 1", 5))
-    play.answers(refused(5, THEIRS), to_client=refused(5, THEIRS))
-    assert play.outcomes == [Outcome(OutcomeKind.FAILED_TWICE, 2.5, OURS)]
 
 
 def test_a_statement_in_the_background_that_is_refused_at_once_is_executed_again(play: Play) -> None:
     play.executes(execute("SELECT 1", 5), execute("SELECT 2", 5))
     play.answers(refused(5), back=execute("SELECT 1", 5))
-    play.answers(executed(5, AGAIN), to_client=executed(5, AGAIN))
-    play.says(get_status(6, AGAIN), to_backend=get_status(6, AGAIN))
+    play.gets(executed(5, AGAIN))
+    play.asks(get_status(6, AGAIN))
     assert play.outcomes == []
-    play.answers(status_is(ERROR, 6, THEIRS), to_client=status_is(ERROR, 6, THEIRS))
+    play.gets(status_is(ERROR, 6, THEIRS))
     assert play.outcomes == [Outcome(OutcomeKind.FAILED_TWICE, 2.5, OURS)]
 
 
@@ -97,21 +112,18 @@ def test_a_statement_in_the_background_that_is_refused_at_once_is_executed_again
 
 
 def test_a_statement_that_fails_in_the_background_falls_back_behind_its_own_handle(play: Play) -> None:
-    falls_back_in_background(play)
-    play.answers(status_is(RUNNING, 6), to_client=status_is(RUNNING, 6))
-    play.says(get_status(7), to_backend=get_status(7, AGAIN))
-    play.answers(status_is(FINISHED, 7), to_client=status_is(FINISHED, 7))
+    falls_back_in_background(play).gets(status_is(RUNNING, 6))
+    play.passes(get_status(7), status_is(FINISHED, 7), get_status(7, AGAIN))
     assert play.outcomes == [Outcome(OutcomeKind.RECOVERED, 2.5, OURS)]
-    play.says(fetch(8), to_backend=fetch(8, AGAIN))
-    play.answers(reply("FetchResults", 8), to_client=reply("FetchResults", 8))
+    play.passes(fetch(8), reply("FetchResults", 8), fetch(8, AGAIN))
 
 
 def test_the_log_is_told_both_operations_as_they_come(play: Play) -> None:
     first, second = spark_handle(b"\x01"), spark_handle(b"\x02")
     play.executes(execute("SELECT 1", 5), execute("SELECT 2", 5))
-    play.answers(executed(5, first), to_client=executed(5, first))
+    play.gets(executed(5, first))
     assert play.spark_ids == ["01010101-0101-0101-0101-010101010101"]
-    play.says(get_status(6, first), to_backend=get_status(6, first))
+    play.asks(get_status(6, first))
     play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
     play.answers(executed(5, second), back=own_close(first))
     assert play.spark_ids[1:] == ["02020202-0202-0202-0202-020202020202"]
@@ -125,29 +137,26 @@ def spark_handle(byte: bytes) -> OperationHandle:
 
 @pytest.mark.parametrize("name", ["GetResultSetMetadata", "CancelOperation", "GetQueryId", "CloseImpalaOperation"])
 def test_every_later_call_about_it_goes_to_the_new_operation(play: Play, name: str) -> None:
-    falls_back_in_background(play)
-    play.answers(status_is(RUNNING, 6), to_client=status_is(RUNNING, 6))
-    play.says(operation_call(name, 7), to_backend=operation_call(name, 7, AGAIN))
+    falls_back_in_background(play).gets(status_is(RUNNING, 6))
+    play.asks(operation_call(name, 7), operation_call(name, 7, AGAIN))
 
 
-def test_the_finished_status_of_a_fallback_is_answered_without_the_backend() -> None:
-    play = falls_back_in_background(Play(Dialogue().open_session()))
-    play.answers(status_is(FINISHED, 6), to_client=status_is(FINISHED, 6))
+@pytest.mark.parametrize("transport", ["whole", "HTTP"])
+def test_the_finished_status_of_a_fallback_is_answered_without_the_backend(transport: str) -> None:
+    play = falls_back_in_background(play_over(transport))
+    play.gets(status_is(FINISHED, 6))
     play.says(get_status(7), back=status_is(FINISHED, 7))
 
 
 def test_a_closed_operation_is_known_by_its_own_handle_again(play: Play) -> None:
-    falls_back_in_background(play)
-    play.answers(status_is(FINISHED, 6), to_client=status_is(FINISHED, 6))
+    falls_back_in_background(play).gets(status_is(FINISHED, 6))
     close = operation_call("CloseOperation", 7)
-    play.says(close, to_backend=operation_call("CloseOperation", 7, AGAIN))
-    play.answers(reply("CloseOperation", 7), to_client=reply("CloseOperation", 7))
+    play.passes(close, reply("CloseOperation", 7), operation_call("CloseOperation", 7, AGAIN))
     play.passes(get_status(8), status_is(ERROR, 8))
 
 
 def test_a_fallback_that_fails_in_the_background_shows_its_own_error(play: Play) -> None:
-    falls_back_in_background(play)
-    play.answers(status_is(ERROR, 6, THEIRS), to_client=status_is(ERROR, 6, THEIRS))
+    falls_back_in_background(play).gets(status_is(ERROR, 6, THEIRS))
     assert play.outcomes == [Outcome(OutcomeKind.FAILED_TWICE, 2.5, OURS)]
 
 
@@ -155,33 +164,32 @@ def test_a_fallback_that_fails_in_the_background_shows_its_own_error(play: Play)
 def test_a_fallback_that_cannot_start_in_the_background_leaves_the_first_failure(
     play: Play, answer: bytes
 ) -> None:
-    in_background(play)
-    play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
-    play.answers(answer, to_client=status_is(ERROR, 6, OURS))
+    failing(play).answers(answer, to_client=status_is(ERROR, 6, OURS))
     assert play.outcomes == [Outcome(OutcomeKind.FAILED, 2.5, OURS)]
+    assert not play.is_known
     play.passes(operation_call("CloseOperation", 7), reply("CloseOperation", 7))
 
 
-def test_what_a_client_sends_during_a_fallback_waits_for_its_end(play: Play) -> None:
-    in_background(play)
-    play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
-    play.says(fetch(7))
-    play.answers(executed(5, AGAIN), back=own_close(OPERATION))
-    play.answers(reply("CloseOperation", 1), back=get_status(6, AGAIN) + fetch(7, AGAIN))
+@pytest.mark.parametrize("transport", ["whole", "HTTP"])
+def test_a_fallback_whose_reply_is_too_long_leaves_the_first_failure(transport: str) -> None:
+    too_long = frame(bytes(CONTROL_REPLY_BYTES_MAX + 1))
+    failing(play_over(transport)).answers(too_long, to_client=status_is(ERROR, 6, OURS))
+
+
+def test_what_a_client_sends_during_a_fallback_waits_for_its_end(binary: Play) -> None:
+    failing(binary).says(fetch(7))
+    binary.runs_again(get_status(6, AGAIN) + fetch(7, AGAIN))
 
 
 def test_a_client_that_keeps_sending_during_a_fallback_is_paused() -> None:
-    play = in_background(Play(Dialogue().open_session()))
-    play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
-    assert play.says(fetch() * (WAITING_BYTES_MAX // len(fetch()) + 1)) != []
+    assert failing(play_over("whole")).says(fetch() * (WAITING_BYTES_MAX // len(fetch()) + 1)) != []
 
 
 # --- a client that fetches what is computed as it is fetched
 
 
 def finished(play: Play) -> Play:
-    in_background(play)
-    play.answers(status_is(FINISHED, 6), to_client=status_is(FINISHED, 6))
+    in_background(play).gets(status_is(FINISHED, 6))
     play.dialogue.now = 20.0
     return play
 
@@ -193,79 +201,86 @@ def no_rows(seqid: int, message: str = OURS) -> bytes:
 def test_a_failure_at_the_first_fetch_is_answered_with_the_rows_of_a_second_run(play: Play) -> None:
     finished(play)
     assert play.outcomes == []
-    play.says(fetch(7), to_backend=fetch(7))
-    play.answers(no_rows(7), back=execute("SELECT 1", 5))
-    play.answers(executed(5, AGAIN), back=own_close(OPERATION))
-    play.answers(reply("CloseOperation", 1), back=original_call(get_status, AGAIN))
-    play.answers(status_is(RUNNING, 1), back=original_call(get_status, AGAIN))
+    play.asks(fetch(7))
+    play.falls_back(no_rows(7), get_status(1, AGAIN))
+    play.answers(status_is(RUNNING, 1), back=get_status(1, AGAIN))
     play.answers(status_is(FINISHED, 1), back=fetch(7, AGAIN))
-    play.answers(reply("FetchResults", 7), to_client=reply("FetchResults", 7))
+    play.gets(reply("FetchResults", 7))
     assert play.outcomes == [Outcome(OutcomeKind.RECOVERED, 10.0, OURS)]
-    play.says(fetch(8), to_backend=fetch(8, AGAIN))
+    play.asks(fetch(8), fetch(8, AGAIN))
 
 
-@pytest.mark.parametrize("refused_at_once", [True, False])
-def test_a_fetch_whose_second_run_fails_shows_that_error(play: Play, refused_at_once: bool) -> None:  # noqa: FBT001
-    finished(play)
-    play.says(fetch(7), to_backend=fetch(7))
+def test_a_fetch_whose_second_run_is_refused_shows_that_error(play: Play) -> None:
+    finished(play).asks(fetch(7))
     play.answers(no_rows(7), back=execute("SELECT 1", 5))
-    theirs = frame(encode_failure("FetchResults", 7, THEIRS, None, ERROR_CODE))
-    if refused_at_once:
-        play.answers(refused(5, THEIRS), to_client=theirs)
-    else:
-        play.answers(executed(5, AGAIN), back=own_close(OPERATION))
-        play.answers(reply("CloseOperation", 1), back=original_call(get_status, AGAIN))
-        play.answers(status_is(ERROR, 1, THEIRS), to_client=theirs)
+    play.answers(refused(5, THEIRS), to_client=frame(encode_failure("FetchResults", 7, THEIRS, None, ERROR_CODE)))
     assert play.outcomes == [Outcome(OutcomeKind.FAILED_TWICE, 10.0, OURS)]
+
+
+@pytest.mark.parametrize(
+    ("answer", "shown", "end"),
+    [
+        (
+            status_is(ERROR, 1, THEIRS),
+            frame(encode_failure("FetchResults", 7, THEIRS, None, ERROR_CODE)),
+            OutcomeKind.FAILED_TWICE,
+        ),
+        (exception("GetOperationStatus", 1), no_rows(7), OutcomeKind.FAILED),
+    ],
+    ids=["fails too", "cannot be followed"],
+)
+def test_a_fetch_whose_second_run_does_not_end_well_shows_an_error(
+    play: Play, answer: bytes, shown: bytes, end: OutcomeKind
+) -> None:
+    finished(play).asks(fetch(7))
+    play.falls_back(no_rows(7), get_status(1, AGAIN))
+    play.answers(answer, to_client=shown)
+    assert play.outcomes == [Outcome(end, 10.0, OURS)]
 
 
 @pytest.mark.parametrize("state", [CANCELED, OperationState.TIMEDOUT])
 def test_a_fetch_whose_second_run_ends_without_an_error_shows_what_the_server_says_of_it(
     play: Play, state: OperationState
 ) -> None:
-    finished(play)
-    play.says(fetch(7), to_backend=fetch(7))
-    play.answers(no_rows(7), back=execute("SELECT 1", 5))
-    play.answers(executed(5, AGAIN), back=own_close(OPERATION))
-    play.answers(reply("CloseOperation", 1), back=original_call(get_status, AGAIN))
+    finished(play).asks(fetch(7))
+    play.falls_back(no_rows(7), get_status(1, AGAIN))
     play.answers(status_is(state, 1), back=fetch(7, AGAIN))
-    play.answers(no_rows(7, THEIRS), to_client=no_rows(7, THEIRS))
+    play.gets(no_rows(7, THEIRS))
     assert play.outcomes == [Outcome(OutcomeKind.FAILED_TWICE, 10.0, OURS)]
 
 
-def test_rows_that_came_end_the_statement_and_are_never_fetched_twice(play: Play) -> None:
-    finished(play)
-    play.passes(fetch(7), reply("FetchResults", 7))
-    assert play.outcomes == [Outcome(OutcomeKind.FINISHED, 2.5)]
+@pytest.mark.parametrize(
+    "answer", [reply("FetchResults", 7), exception("FetchResults", 7)], ids=["rows", "exception"]
+)
+def test_rows_that_came_end_the_statement_and_are_never_fetched_twice(play: Play, answer: bytes) -> None:
+    finished(play).passes(fetch(7), answer)
+    assert (play.outcomes, play.is_known) == ([Outcome(OutcomeKind.FINISHED, 2.5)], False)
     play.passes(fetch(8), no_rows(8))
 
 
 def test_a_log_that_cannot_be_fetched_says_nothing_of_the_statement(play: Play) -> None:
-    finished(play)
-    play.passes(fetch_log(7), no_rows(7))
-    play.says(fetch(8), to_backend=fetch(8))
+    finished(play).passes(fetch_log(7), no_rows(7))
+    play.asks(fetch(8))
     play.answers(no_rows(8), back=execute("SELECT 1", 5))
 
 
 def test_a_synchronous_statement_falls_back_at_its_first_fetch_too(play: Play) -> None:
-    synchronous(play)
-    play.answers(executed(5), to_client=executed(5))
-    play.says(fetch(7), to_backend=fetch(7))
+    synchronous(play).gets(executed(5))
+    play.asks(fetch(7))
     play.answers(no_rows(7), back=execute_and_wait("SELECT 1", 5))
 
 
 def test_a_statement_that_is_closed_unfetched_has_finished(play: Play) -> None:
-    finished(play)
-    play.passes(operation_call("CloseOperation", 7), reply("CloseOperation", 7))
+    finished(play).passes(operation_call("CloseOperation", 7), reply("CloseOperation", 7))
     assert play.outcomes == [Outcome(OutcomeKind.FINISHED, 2.5)]
 
 
 def test_a_large_first_batch_passes_as_it_comes() -> None:
-    play = finished(Play(Dialogue().open_session()))
-    play.says(fetch(7), to_backend=fetch(7))
+    play = finished(play_over("whole"))
+    play.asks(fetch(7))
     batch = frame(reply("FetchResults", 7)[4:] + bytes(2 * 1024 * 1024))
-    play.answers(batch[:100_000], to_client=batch[:100_000])
-    play.answers(batch[100_000:], to_client=batch[100_000:])
+    play.gets(batch[:100_000])
+    play.gets(batch[100_000:])
     assert play.outcomes == [Outcome(OutcomeKind.FINISHED, 2.5)]
 
 
@@ -274,18 +289,19 @@ def test_a_large_first_batch_passes_as_it_comes() -> None:
 
 @pytest.mark.parametrize("state", [CANCELED, OperationState.TIMEDOUT, OperationState.CLOSED])
 def test_a_statement_that_was_stopped_does_not_fall_back(play: Play, state: OperationState) -> None:
-    in_background(play)
-    play.answers(status_is(state, 6, OURS), to_client=status_is(state, 6, OURS))
-    assert [outcome.kind for outcome in play.outcomes] == [OutcomeKind.UNKNOWN]
+    in_background(play).gets(status_is(state, 6, OURS))
+    assert play.kinds == [OutcomeKind.UNKNOWN]
 
 
-def test_a_failure_that_comes_late_is_shown_unless_it_says_that_the_text_was_out_of_date() -> None:
-    for fall_back_on, expected in (("", b""), ("our doing", execute("SELECT 1", 5))):
-        play = in_background(Play(Dialogue().open_session()), fall_back_on=fall_back_on)
-        play.dialogue.now = 10.0 + FALLBACK_WITHIN_S + 1
-        failure = status_is(ERROR, 6, OURS)
-        play.answers(failure, to_client=b"" if expected else failure, back=expected)
-        assert [outcome.kind for outcome in play.outcomes] == ([] if expected else [OutcomeKind.FAILED])
+def test_a_failure_that_comes_late_is_shown(play: Play) -> None:
+    in_background(play).dialogue.now = 10.0 + FALLBACK_WITHIN_S + 1
+    play.gets(status_is(ERROR, 6, OURS))
+    assert play.kinds == [OutcomeKind.FAILED]
+
+
+def test_however_late_it_comes_a_failure_that_says_that_the_text_was_out_of_date_is_not(play: Play) -> None:
+    in_background(play, fall_back_on="our doing").dialogue.now = 10.0 + FALLBACK_WITHIN_S + 1
+    play.falls_back(status_is(ERROR, 6, OURS), get_status(6, AGAIN))
 
 
 @pytest.mark.parametrize(
@@ -295,40 +311,36 @@ def test_a_failure_that_comes_late_is_shown_unless_it_says_that_the_text_was_out
 )
 def test_only_another_text_that_may_be_falls_back(play: Play, text: str, may_fall_back: bool) -> None:  # noqa: FBT001
     play.executes(execute_and_wait("SELECT 1", 5), execute_and_wait(text, 5), text, may_fall_back=may_fall_back)
-    play.answers(refused(5), to_client=refused(5))
+    play.gets(refused(5))
     assert play.outcomes == [Outcome(OutcomeKind.FAILED, 2.5, OURS)]
 
 
 @pytest.mark.parametrize("padding", [0, 10_000], ids=["short", "long"])
 def test_a_failed_check_is_known_by_its_cause_alone_and_told_as_such(play: Play, padding: int) -> None:
     """However late it comes, and however far behind it stands."""
-    sent = execute_and_wait("SELECT 1", 5), execute_and_wait("SELECT 2", 5)
-    play.executes(*sent, fall_back_on="the keys have changed")
-    play.dialogue.now += 2 * FALLBACK_WITHIN_S
+    synchronous(play, fall_back_on="the keys have changed").dialogue.now += 2 * FALLBACK_WITHIN_S
     play.answers(refused_for(5, "x" * padding + "the keys have changed"), back=execute_and_wait("SELECT 1", 5))
-    play.answers(executed(5), to_client=executed(5))
+    play.gets(executed(5))
     assert play.outcomes == [Outcome(OutcomeKind.RECOVERED, 2.5 + 2 * FALLBACK_WITHIN_S, "the keys have changed")]
 
 
-def test_a_failure_with_a_call_behind_it_is_shown(play: Play) -> None:
-    in_background(play)
-    play.says(fetch(7), to_backend=fetch(7))
-    play.answers(status_is(ERROR, 6, OURS), to_client=status_is(ERROR, 6, OURS))
-    assert play.outcomes == [Outcome(OutcomeKind.FAILED, 2.5, OURS)]
+def test_a_failure_with_a_call_behind_it_is_shown(binary: Play) -> None:
+    in_background(binary).asks(fetch(7))
+    binary.gets(status_is(ERROR, 6, OURS))
+    assert binary.outcomes == [Outcome(OutcomeKind.FAILED, 2.5, OURS)]
 
 
-def test_a_failure_with_a_statement_held_behind_it_is_shown(play: Play) -> None:
-    synchronous(play)
-    play.says(execute("SELECT 3", 6))
-    play.answers(refused(5), to_client=refused(5))
-    assert play.dialogue.relay.phase is Phase.HELD
+def test_a_failure_with_a_statement_held_behind_it_is_shown(binary: Play) -> None:
+    synchronous(binary).says(execute("SELECT 3", 6))
+    binary.gets(refused(5))
+    assert binary.dialogue.relay.phase is Phase.HELD
 
 
 def test_a_call_too_long_to_be_kept_goes_as_the_original() -> None:
     statement = f"SELECT '{'x' * KEPT_CALL_BYTES_MAX}'"
-    play = Play(Dialogue(request_bytes_max=2 * KEPT_CALL_BYTES_MAX).open_session())
+    play = play_with(request_bytes_max=2 * KEPT_CALL_BYTES_MAX)
     play.executes(execute_and_wait(statement, 5), execute_and_wait(statement, 5))
-    play.answers(refused(5), to_client=refused(5))
+    play.gets(refused(5))
 
 
 # --- every statement's end
@@ -336,7 +348,7 @@ def test_a_call_too_long_to_be_kept_goes_as_the_original() -> None:
 
 def test_the_end_of_a_statement_that_went_as_the_original_is_told_too(play: Play) -> None:
     play.executes(execute("SELECT 1", 5), execute("SELECT 1", 5), "SELECT 1")
-    play.answers(executed(5), to_client=executed(5))
+    play.gets(executed(5))
     play.passes(get_status(6), status_is(RUNNING, 6))
     assert play.outcomes == []
     play.passes(get_status(7), status_is(FINISHED, 7))
@@ -345,7 +357,7 @@ def test_the_end_of_a_statement_that_went_as_the_original_is_told_too(play: Play
 
 def test_a_synchronous_statement_has_finished_with_its_reply(play: Play) -> None:
     play.executes(execute_and_wait("SELECT 1", 5), execute_and_wait("SELECT 1", 5), "SELECT 1")
-    play.answers(executed(5), to_client=executed(5))
+    play.gets(executed(5))
     assert play.outcomes == [Outcome(OutcomeKind.FINISHED, 2.5)]
 
 
@@ -355,54 +367,32 @@ def test_a_synchronous_statement_has_finished_with_its_reply(play: Play) -> None
     ids=["cancel", "close", "close session"],
 )
 def test_the_end_of_a_statement_that_is_stopped_early_is_unknown(play: Play, call: bytes) -> None:
-    in_background(play)
-    play.answers(status_is(RUNNING, 6), to_client=status_is(RUNNING, 6))
-    play.says(call, to_backend=call)
+    in_background(play).gets(status_is(RUNNING, 6))
+    play.asks(call)
     assert play.outcomes == [Outcome(OutcomeKind.UNKNOWN, 2.5)]
 
 
 def test_the_end_of_a_statement_whose_connection_ends_is_unknown(play: Play) -> None:
-    in_background(play)
-    close, *_ = play.tell(play.dialogue.relay.close("the client closed"))
-    assert isinstance(close, Close)
+    in_background(play).leaves()
+    assert play.outcomes == []
     play.tell([*play.dialogue.tracked_statements.sessions_ended([SESSION], 2.5)])
-    assert [outcome.kind for outcome in play.outcomes] == [OutcomeKind.UNKNOWN]
+    assert play.kinds == [OutcomeKind.UNKNOWN]
 
 
 def test_a_statement_that_the_server_runs_within_its_call_is_lost_with_the_connection(play: Play) -> None:
-    synchronous(play)
-    (close,) = play.tell(play.dialogue.relay.close("the client closed"))
-    assert isinstance(close, Close)
+    synchronous(play).leaves()
     assert play.outcomes == [Outcome(OutcomeKind.LOST, 2.5)]
 
 
-def test_of_too_many_open_statements_the_oldest_that_is_not_rewritten_is_given_up() -> None:
-    play = Play(Dialogue(tracked_statements=TrackedStatements(tracked_statements_max=2)).open_session())
-    assert TRACKED_STATEMENTS_MAX > 2
-    in_background(play)
-    play.answers(status_is(RUNNING, 6), to_client=status_is(RUNNING, 6))
-    play.executes(execute("SELECT 3", 7), execute("SELECT 3", 7), "SELECT 3")
-    play.answers(executed(7, AGAIN), to_client=executed(7, AGAIN))
-    play.executes(execute("SELECT 5", 8), execute("SELECT 5", 8), "SELECT 5")
-    play.answers(executed(8, THIRD), to_client=executed(8, THIRD))
-    assert [outcome.kind for outcome in play.outcomes] == [OutcomeKind.UNKNOWN]
-    play.passes(get_status(9, AGAIN), status_is(ERROR, 9))
-    play.says(get_status(10), to_backend=get_status(10))
-    play.answers(status_is(ERROR, 10), back=execute("SELECT 1", 5))
-
-
 def test_a_statement_goes_as_the_original_where_too_many_rewritten_ones_are_open() -> None:
-    play = Play(Dialogue(tracked_statements=TrackedStatements(tracked_statements_max=2)).open_session())
-    in_background(play)
-    play.answers(status_is(RUNNING, 6), to_client=status_is(RUNNING, 6))
+    play = play_with(tracked_statements=TrackedStatements(tracked_statements_max=2))
+    in_background(play).gets(status_is(RUNNING, 6))
     play.executes(execute("SELECT 3", 7), execute("SELECT 3", 7), "SELECT 4")
 
 
 def test_nothing_falls_back_where_there_are_too_many_aliases() -> None:
-    play = in_background(
-        Play(Dialogue(tracked_statements=TrackedStatements(aliases=LocalOperationAliases(0))).open_session())
-    )
-    play.answers(status_is(ERROR, 6, OURS), to_client=status_is(ERROR, 6, OURS))
+    for play in plays_with(LocalOperationAliases(0)):
+        in_background(play).gets(status_is(ERROR, 6, OURS))
 
 
 def test_a_second_run_for_which_there_is_no_room_any_more_is_closed() -> None:
@@ -411,174 +401,136 @@ def test_a_second_run_for_which_there_is_no_room_any_more_is_closed() -> None:
             assert (alias != operation, session) == (True, SESSION)
             return False
 
-    play = in_background(Play(Dialogue(tracked_statements=TrackedStatements(aliases=Taken())).open_session()))
-    play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
-    play.answers(executed(5, AGAIN), back=own_close(AGAIN))
-    play.answers(reply("CloseOperation", 1), to_client=status_is(ERROR, 6, OURS))
-    assert play.outcomes == [Outcome(OutcomeKind.FAILED, 2.5, OURS)]
+    for play in plays_with(Taken()):
+        failing(play).answers(executed(5, AGAIN), back=own_close(AGAIN))
+        play.answers(reply("CloseOperation", 1), to_client=status_is(ERROR, 6, OURS))
+        assert play.outcomes == [Outcome(OutcomeKind.FAILED, 2.5, OURS)]
 
 
 def test_an_exception_in_place_of_a_reply_reaches_the_client(play: Play) -> None:
-    in_background(play)
-    exception = frame(Writer().header("GetOperationStatus", MessageType.EXCEPTION, 6).stop().to_bytes())
-    play.answers(exception, to_client=exception)
+    in_background(play).gets(exception("GetOperationStatus", 6))
     assert play.outcomes == []
 
 
 # --- more than one connection
 
 
-def second_connection(play: Play) -> Play:
-    return Play(Dialogue(tracked_statements=play.dialogue.tracked_statements).log_in())
-
-
 def test_a_statement_falls_back_for_whichever_connection_asks_for_its_end(play: Play) -> None:
-    in_background(play)
-    play.answers(status_is(RUNNING, 6), to_client=status_is(RUNNING, 6))
-    other = second_connection(play)
-    other.says(get_status(1), to_backend=get_status(1))
-    other.answers(status_is(ERROR, 1, OURS), back=execute("SELECT 1", 5))
-    other.answers(executed(5, AGAIN), back=own_close(OPERATION))
-    other.answers(reply("CloseOperation", 1), back=get_status(1, AGAIN))
-    other.answers(status_is(FINISHED, 1), to_client=status_is(FINISHED, 1))
-    assert [outcome.kind for outcome in play.outcomes] == [OutcomeKind.RECOVERED]
-    play.says(fetch(7), to_backend=fetch(7, AGAIN))
+    in_background(play).gets(status_is(RUNNING, 6))
+    other = play.second()
+    other.asks(get_status(1))
+    other.falls_back(status_is(ERROR, 1, OURS), get_status(1, AGAIN))
+    other.gets(status_is(FINISHED, 1))
+    assert play.kinds == [OutcomeKind.RECOVERED]
+    play.asks(fetch(7), fetch(7, AGAIN))
 
 
 def test_a_cancel_from_another_connection_reaches_the_fallback_that_is_on_its_way(play: Play) -> None:
-    in_background(play)
-    play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
-    other = second_connection(play)
-    cancel = operation_call("CancelOperation", 1)
+    failing(play)
     # The first operation is still there, so the one who cancels is told that it is done.
-    play.tell(other.says(cancel, to_backend=cancel))
-    play.answers(executed(5, AGAIN), back=own_close(OPERATION))
-    play.answers(reply("CloseOperation", 1), back=operation_call("CancelOperation", 1, AGAIN))
+    play.second().asks(operation_call("CancelOperation", 1))
+    play.runs_again(operation_call("CancelOperation", 1, AGAIN))
     play.answers(reply("CancelOperation", 1), back=get_status(6, AGAIN))
-    play.answers(status_is(CANCELED, 6), to_client=status_is(CANCELED, 6))
-    assert [outcome.kind for outcome in play.outcomes] == [OutcomeKind.UNKNOWN]
+    play.gets(status_is(CANCELED, 6))
+    assert play.kinds == [OutcomeKind.UNKNOWN]
 
 
 @pytest.mark.parametrize("close", [operation_call("CloseOperation", 1), close_session(1)])
 def test_a_close_from_another_connection_leaves_no_operation_of_the_fallback_behind(
     play: Play, close: bytes
 ) -> None:
-    in_background(play)
-    play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
-    other = second_connection(play)
-    play.tell(other.says(close, to_backend=close))
+    failing(play)
+    play.second().asks(close)
     play.answers(executed(5, AGAIN), back=own_close(AGAIN))
     # Whoever asks is told what the server says of an operation that is closed.
     play.answers(reply("CloseOperation", 1), back=get_status(6))
-    gone = reply("GetOperationStatus", 6, status=3, message="Invalid OperationHandle")
-    play.answers(gone, to_client=gone)
-    play.says(get_status(7), to_backend=get_status(7))
-    assert [outcome.kind for outcome in play.outcomes] == [OutcomeKind.UNKNOWN]
+    play.gets(reply("GetOperationStatus", 6, status=3, message="Invalid OperationHandle"))
+    play.asks(get_status(7))
+    assert play.kinds == [OutcomeKind.UNKNOWN]
 
 
 def test_others_are_told_that_a_statement_runs_while_it_falls_back(play: Play) -> None:
-    in_background(play)
-    other, late = second_connection(play), second_connection(play)
-    late.says(get_status(3), to_backend=get_status(3))
+    other, late = in_background(play).second(), play.second()
+    late.asks(get_status(3))
     play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
-    other.says(get_status(2), to_backend=get_status(2))
+    other.asks(get_status(2))
     other.answers(status_is(ERROR, 2, OURS), to_client=frame(encode_still_running(2)))
     play.answers(executed(5, AGAIN), back=own_close(OPERATION))
     late.answers(status_is(ERROR, 3, OURS), to_client=frame(encode_still_running(3)))
     assert play.outcomes == []
 
 
-def test_rows_of_the_first_run_too_long_to_be_kept_end_the_connection_once_there_is_a_second() -> None:
-    play = in_background(Play(Dialogue().open_session()))
-    other = second_connection(play)
-    other.says(fetch(3), to_backend=fetch(3))
-    play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
-    play.answers(executed(5, AGAIN), back=own_close(OPERATION))
-    commands = other.answers(frame(bytes(WATCHED_REPLY_BYTES_MAX + 1))[:1000])
-    assert [type(command) for command in commands] == [Close]
-
-
-def falls_back_beside(play: Play) -> None:
-    """The client's question shows a failure, and goes to the second run."""
-    play.says(get_status(6), to_backend=get_status(6))
-    play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
-    play.answers(executed(5, AGAIN), back=own_close(OPERATION))
-    play.answers(reply("CloseOperation", 1), back=get_status(6, AGAIN))
+@pytest.mark.parametrize("transport", ["whole", "HTTP"])
+def test_rows_of_the_first_run_too_long_to_be_kept_reach_nobody_once_there_is_a_second(transport: str) -> None:
+    play, long = in_background(play_over(transport)), frame(bytes(WATCHED_REPLY_BYTES_MAX + 1))
+    other = play.second()
+    other.asks(fetch(3))
+    play.falls_back(status_is(ERROR, 6, OURS), get_status(6, AGAIN))
+    if transport == "HTTP":
+        other.withholds(fetch(3), long)
+        assert play.outcomes == []
+    else:
+        assert [type(command) for command in other.answers(long[:1000])] == [Close]
 
 
 def test_rows_that_were_passing_as_their_statement_fell_back_are_not_the_end_of_the_second_run() -> None:
-    play = Play(Dialogue().open_session())
-    play.executes(execute("SELECT 1", 5), execute("SELECT 2", 5))
-    play.answers(executed(5), to_client=executed(5))
-    other, long = second_connection(play), frame(bytes(WATCHED_REPLY_BYTES_MAX + 1))
-    other.says(fetch(3), to_backend=fetch(3))
-    other.answers(long[:1000], to_client=long[:1000])
-    falls_back_beside(play)
-    other.answers(long[1000:], to_client=long[1000:])
+    play = running(play_over("whole"))
+    other, long = play.second(), frame(bytes(WATCHED_REPLY_BYTES_MAX + 1))
+    other.passes(fetch(3), long[:1000])
+    play.asks(get_status(6))
+    play.falls_back(status_is(ERROR, 6, OURS), get_status(6, AGAIN))
+    other.gets(long[1000:])
     assert play.outcomes == []
 
 
 def test_a_state_of_the_first_operation_is_not_the_end_of_the_second_run(play: Play) -> None:
-    play.executes(execute("SELECT 1", 5), execute("SELECT 2", 5))
-    play.answers(executed(5), to_client=executed(5))
-    other = second_connection(play)
-    other.says(get_status(3), to_backend=get_status(3))
-    falls_back_beside(play)
-    other.answers(status_is(OperationState.CLOSED, 3), to_client=status_is(OperationState.CLOSED, 3))
+    other = in_background(play).second()
+    other.asks(get_status(3))
+    play.falls_back(status_is(ERROR, 6, OURS), get_status(6, AGAIN))
+    other.gets(status_is(OperationState.CLOSED, 3))
     assert play.outcomes == []
 
 
 def test_an_exception_about_the_first_run_is_not_the_end_of_the_second(play: Play) -> None:
-    in_background(play)
-    other = second_connection(play)
-    other.says(fetch(3), to_backend=fetch(3))
+    other = in_background(play).second()
+    other.asks(fetch(3))
     play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
-    exception = frame(Writer().header("FetchResults", MessageType.EXCEPTION, 3).stop().to_bytes())
-    other.answers(exception, to_client=frame(refusal(read_header(fetch(3)[4:]))))
-    play.answers(executed(5, AGAIN), back=own_close(OPERATION))
-    play.answers(reply("CloseOperation", 1), back=get_status(6, AGAIN))
-    play.answers(status_is(ERROR, 6, THEIRS), to_client=status_is(ERROR, 6, THEIRS))
-    assert [outcome.kind for outcome in play.outcomes] == [OutcomeKind.FAILED_TWICE]
+    other.withholds(fetch(3), exception("FetchResults", 3))
+    play.runs_again(get_status(6, AGAIN))
+    play.gets(status_is(ERROR, 6, THEIRS))
+    assert play.kinds == [OutcomeKind.FAILED_TWICE]
 
 
-def test_the_close_of_an_operation_nobody_knows_is_no_reply_to_a_query_of_ours(play: Play) -> None:
+def test_the_close_of_an_operation_nobody_knows_is_no_reply_to_a_query_of_ours(binary: Play) -> None:
     unchanged = [True]
-    sent = execute_and_wait("SELECT 1", 5), execute_and_wait("SELECT 2", 5)
-    play.executes(*sent, premises=Premises(lambda: unchanged[0]))
+    synchronous(binary, premises=Premises(lambda: unchanged[0]))
     unchanged[0] = False
-    play.says(get_status(6, AGAIN), to_backend=get_status(6, AGAIN))
-    refused_reply = frame(refusal(read_header(sent[0][4:])))
-    play.answers(executed(5), to_client=refused_reply, back=own_close(OPERATION))
-    play.answers(status_is(RUNNING, 6), to_client=status_is(RUNNING, 6))
-    play.says(execute("SELECT 3", 7))
+    binary.asks(get_status(6, AGAIN))
+    binary.withholds(execute_and_wait("SELECT 1", 5), executed(5), back=own_close(OPERATION))
+    binary.gets(status_is(RUNNING, 6))
+    binary.says(execute("SELECT 3", 7))
     ours = Call("ExecuteStatement", 1, execute("SELECT 4", 1)[4:], reply_bytes_max=1000)
-    play.dialogue.carry_out(play.dialogue.relay.ask(ours))
-    assert play.answers(reply("CloseOperation", 1), back=execute("SELECT 4", 1)) == []
-    assert play.answers(executed(1, THIRD)) == [BackendReply(executed(1, THIRD)[4:])]
+    binary.dialogue.carry_out(binary.dialogue.relay.ask(ours))
+    assert binary.answers(reply("CloseOperation", 1), back=execute("SELECT 4", 1)) == []
+    assert binary.answers(executed(1, THIRD)) == [BackendReply(executed(1, THIRD)[4:])]
 
 
-def test_a_client_that_leaves_during_a_fallback_leaves_no_operation_behind(play: Play) -> None:
-    in_background(play)
-    play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
-    play.tell(play.dialogue.relay.close("the client closed"))
+def test_a_client_that_leaves_during_a_fallback_leaves_no_operation_behind(binary: Play) -> None:
+    failing(binary).leaves()
     # What is left of the client's own replies is nobody's any more.
     closing_calls = operation_call("CancelOperation", 1, AGAIN) + own_close(AGAIN)
-    play.answers(executed(5, AGAIN), back=closing_calls)
-    assert [outcome.kind for outcome in play.outcomes] == [OutcomeKind.UNKNOWN]
+    binary.answers(executed(5, AGAIN), back=closing_calls)
+    assert binary.kinds == [OutcomeKind.UNKNOWN]
 
 
-def test_a_client_that_leaves_while_the_original_runs_leaves_it_to_whoever_asks(play: Play) -> None:
-    finished(play)
-    other = second_connection(play)
-    play.says(fetch(7), to_backend=fetch(7))
-    play.answers(no_rows(7), back=execute("SELECT 1", 5))
-    play.answers(executed(5, AGAIN), back=own_close(OPERATION))
-    play.answers(reply("CloseOperation", 1), back=original_call(get_status, AGAIN))
-    play.tell(play.dialogue.relay.close("the client closed"))
-    assert play.outcomes == []
-    other.says(get_status(2), to_backend=get_status(2, AGAIN))
-    other.answers(status_is(FINISHED, 2), to_client=status_is(FINISHED, 2))
-    assert [outcome.kind for outcome in play.outcomes] == [OutcomeKind.RECOVERED]
+def test_a_client_that_leaves_while_the_original_runs_leaves_it_to_whoever_asks(binary: Play) -> None:
+    other = finished(binary).second()
+    binary.asks(fetch(7))
+    binary.falls_back(no_rows(7), get_status(1, AGAIN))
+    binary.leaves()
+    assert binary.outcomes == []
+    other.passes(get_status(2), status_is(FINISHED, 2), get_status(2, AGAIN))
+    assert binary.kinds == [OutcomeKind.RECOVERED]
 
 
 def test_replies_to_a_client_that_has_left_are_nobodys_though_ours_are_still_awaited() -> None:
@@ -596,32 +548,59 @@ def test_replies_to_a_client_that_has_left_are_nobodys_though_ours_are_still_awa
 # --- a reply stream that is not what the calls explain
 
 
-def test_a_kept_reply_that_cannot_be_read_reaches_the_client_whole(play: Play) -> None:
-    finished(play).says(fetch(7), to_backend=fetch(7))
+def test_a_kept_reply_that_cannot_be_read_reaches_the_client_whole(binary: Play) -> None:
+    finished(binary).asks(fetch(7))
     garbage = reply("GetInfo", 7)
-    (turned,) = play.answers(garbage, to_client=garbage)
+    (turned,) = binary.answers(garbage, to_client=garbage)
     assert isinstance(turned, TurnedTransparent)
 
 
-def test_a_reply_that_cannot_be_read_ends_the_connection_while_an_answer_is_to_be_judged(play: Play) -> None:
-    in_background(play)
-    assert any(isinstance(command, Close) for command in play.answers(reply("GetInfo", 6)))
-    assert [outcome.kind for outcome in play.outcomes] == []
-
-
-def test_a_broken_reply_during_a_fallback_closes_the_connection(play: Play) -> None:
-    in_background(play)
-    play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
-    assert any(isinstance(command, Close) for command in play.answers(reply("GetInfo", 6)))
-    assert [outcome.kind for outcome in play.outcomes] == [OutcomeKind.UNKNOWN]
+@pytest.mark.parametrize(("begins", "ends"), [(in_background, []), (failing, [OutcomeKind.UNKNOWN])])
+def test_a_reply_that_cannot_be_read_ends_the_connection_while_an_answer_is_to_be_judged(
+    binary: Play, begins: Callable[[Play], Play], ends: list[OutcomeKind]
+) -> None:
+    assert any(isinstance(command, Close) for command in begins(binary).answers(reply("GetInfo", 6)))
+    assert binary.kinds == ends
 
 
 def test_half_a_kept_reply_reaches_the_client_when_the_connection_turns_transparent() -> None:
-    play = finished(Play(Dialogue().open_session()))
-    play.says(fetch(7), to_backend=fetch(7))
-    play.says(fetch(8), to_backend=fetch(8))
+    play = finished(play_over("whole"))
+    play.asks(fetch(7))
+    play.asks(fetch(8))
     broken, half = reply("GetInfo", 7), reply("FetchResults", 8)[:20]
     (turned,) = play.answers(broken + half, to_client=broken + half)
     assert isinstance(turned, TurnedTransparent)
-    rest = reply("FetchResults", 8)[20:]
-    play.answers(rest, to_client=rest)
+    play.gets(reply("FetchResults", 8)[20:])
+
+
+# --- over HTTP alone
+
+
+def test_an_unreadable_reply_over_http_reaches_nobody_where_it_may_be_an_overtaken_answer() -> None:
+    play, unchanged = play_over("HTTP"), [True]
+    running(play, premises=Premises(lambda: unchanged[0]))
+    unchanged[0] = False
+    play.is_refused(fetch(7), reply("FetchResults", 8))
+    assert play.outcomes == []
+
+
+def test_a_client_over_http_that_leaves_before_it_knows_of_an_operation_ends_its_statement() -> None:
+    play = play_over("HTTP")
+    play.executes(execute("SELECT 1", 5), execute("SELECT 2", 5))
+    play.leaves()
+    assert play.kinds == [OutcomeKind.UNKNOWN]
+
+
+def test_a_client_over_http_that_leaves_during_a_second_run_leaves_the_first() -> None:
+    play = in_background(play_over("HTTP"))
+    beside = play.second()
+    beside.asks(get_status(7))
+    play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
+    play.leaves()
+    assert (play.kinds, play.is_known) == ([OutcomeKind.UNKNOWN], False)
+    beside.gets(status_is(ERROR, 7, OURS))
+
+
+def test_a_statement_that_is_passed_on_over_http_is_told_of_before_it_goes() -> None:
+    play, unreadable = play_over("HTTP"), execute("USE ?", 5).replace(b"?", b"\xff")
+    assert [type(event) for event in play.says(unreadable, to_backend=unreadable)] == [StatementPassed]

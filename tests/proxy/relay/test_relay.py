@@ -42,6 +42,20 @@ FINISHED = OperationState.FINISHED
 RUNNING = OperationState.RUNNING
 
 
+@pytest.fixture
+def dialogue() -> Dialogue:
+    """One with a session."""
+    return Dialogue().open_session()
+
+
+def connected() -> Dialogue:
+    """One whose login is on its way to the backend."""
+    dialogue = Dialogue()
+    dialogue.client(LOGIN)
+    dialogue.carry_out(dialogue.relay.backend_connected())
+    return dialogue
+
+
 # --- the negotiation
 
 
@@ -65,9 +79,7 @@ def test_calls_sent_before_the_server_accepts_wait_for_it() -> None:
 
 
 def test_a_challenge_is_passed_on_and_answered() -> None:
-    dialogue = Dialogue()
-    dialogue.client(LOGIN)
-    dialogue.carry_out(dialogue.relay.backend_connected())
+    dialogue = connected()
     challenge, answer = encode_sasl(SaslStatus.OK, b"more"), encode_sasl(SaslStatus.OK, b"this")
     dialogue.backend(challenge)
     dialogue.client(answer)
@@ -76,9 +88,7 @@ def test_a_challenge_is_passed_on_and_answered() -> None:
 
 
 def test_a_refusal_by_the_backend_reaches_the_client_verbatim() -> None:
-    dialogue = Dialogue()
-    dialogue.client(LOGIN)
-    dialogue.carry_out(dialogue.relay.backend_connected())
+    dialogue = connected()
     refused = encode_sasl(SaslStatus.BAD, b"no such user")
     assert dialogue.backend(refused) == []
     assert dialogue.client_got() == refused
@@ -125,8 +135,7 @@ def test_a_mechanism_other_than_plain_is_relayed_blindly() -> None:
 # --- calls and replies
 
 
-def test_calls_and_replies_pass_verbatim_in_order() -> None:
-    dialogue = Dialogue().open_session()
+def test_calls_and_replies_pass_verbatim_in_order(dialogue: Dialogue) -> None:
     dialogue.client(fetch(5) + fetch(6))
     assert dialogue.backend_got() == fetch(5) + fetch(6)
     answers = reply("FetchResults", 5) + reply("FetchResults", 6)
@@ -154,8 +163,7 @@ def test_a_session_that_was_refused_is_not_announced() -> None:
     assert dialogue.backend(reply("OpenSession", status=3)) == []
 
 
-def test_a_malformed_message_closes_the_connection() -> None:
-    dialogue = Dialogue().open_session()
+def test_a_malformed_message_closes_the_connection(dialogue: Dialogue) -> None:
     (close,) = dialogue.client(frame(b"not thrift at all"))
     assert isinstance(close, Close)
     assert "expected a strict binary Thrift message" in close.reason
@@ -169,35 +177,25 @@ def test_a_frame_past_the_limit_closes_the_connection_before_its_body_comes() ->
     assert "announces 2147483647 bytes, at most 100" in close.reason
 
 
-def test_a_client_that_never_waits_for_replies_is_closed() -> None:
-    dialogue = Dialogue().open_session()
+@pytest.mark.parametrize("last", [fetch(), execute("SELECT 1")], ids=["a call", "a statement"])
+def test_a_client_that_never_waits_for_replies_is_closed(dialogue: Dialogue, last: bytes) -> None:
     for _ in range(PENDING_CALLS_MAX):
         assert dialogue.client(fetch()) == []
-    (close,) = dialogue.client(fetch())
-    assert isinstance(close, Close)
-
-
-def test_a_client_that_never_waits_for_replies_is_closed_at_a_statement_too() -> None:
-    dialogue = Dialogue().open_session()
-    for _ in range(PENDING_CALLS_MAX):
-        assert dialogue.client(fetch()) == []
-    (close,) = dialogue.client(execute("SELECT 1"))
+    (close,) = dialogue.client(last)
     assert isinstance(close, Close)
 
 
 # --- held statements
 
 
-def test_a_statement_is_held_until_it_is_released_as_the_original() -> None:
-    dialogue = Dialogue().open_session()
+def test_a_statement_is_held_until_it_is_released_as_the_original(dialogue: Dialogue) -> None:
     assert dialogue.client(execute("SELECT 1")) == [StatementHeld(SESSION, "SELECT 1")]
     assert dialogue.backend_got() == b""
     dialogue.carry_out(dialogue.relay.release())
     assert dialogue.backend_got() == execute("SELECT 1")
 
 
-def test_another_text_replaces_the_statement_and_nothing_else() -> None:
-    dialogue = Dialogue().open_session()
+def test_another_text_replaces_the_statement_and_nothing_else(dialogue: Dialogue) -> None:
     dialogue.client(execute("SELECT 'é'"))
     dialogue.carry_out(dialogue.relay.release(Dispatch("SELECT '∑', 2")))
     assert dialogue.backend_got() == execute("SELECT '∑', 2")
@@ -210,20 +208,7 @@ def test_a_text_past_the_request_limit_is_not_sent() -> None:
     assert dialogue.backend_got() == execute("SELECT 1")
 
 
-def test_queries_of_our_own_run_while_a_statement_is_held_and_stay_unseen() -> None:
-    dialogue = Dialogue().open_session()
-    dialogue.client(execute("SELECT 1", 3))
-    dialogue.carry_out(dialogue.relay.ask(OUR_CALL))
-    assert dialogue.backend_got() == frame(OUR_CALL.message)
-    ours = reply("GetInfo", 77)
-    assert dialogue.backend(ours) == [BackendReply(ours[4:])]
-    dialogue.carry_out(dialogue.relay.release())
-    dialogue.backend(executed(3))
-    assert dialogue.client_got() == executed(3)
-
-
-def test_a_reply_to_us_that_is_too_long_is_dropped_and_said_to_be() -> None:
-    dialogue = Dialogue().open_session()
+def test_a_reply_to_us_that_is_too_long_is_dropped_and_said_to_be(dialogue: Dialogue) -> None:
     dialogue.client(execute("SELECT 1"))
     call = Call(OUR_CALL.name, OUR_CALL.seqid, OUR_CALL.message, reply_bytes_max=3)
     dialogue.carry_out(dialogue.relay.ask(call))
@@ -231,8 +216,7 @@ def test_a_reply_to_us_that_is_too_long_is_dropped_and_said_to_be() -> None:
     assert dialogue.client_got() == b""
 
 
-def test_earlier_replies_still_reach_the_client_while_a_statement_is_held() -> None:
-    dialogue = Dialogue().open_session()
+def test_earlier_replies_still_reach_the_client_while_a_statement_is_held(dialogue: Dialogue) -> None:
     dialogue.client(fetch(2) + execute("SELECT 1", 3))
     dialogue.carry_out(dialogue.relay.ask(OUR_CALL))
     ours = reply("GetInfo", 77)
@@ -240,8 +224,7 @@ def test_earlier_replies_still_reach_the_client_while_a_statement_is_held() -> N
     assert dialogue.client_got() == reply("FetchResults", 2)
 
 
-def test_calls_behind_a_held_statement_wait_for_it() -> None:
-    dialogue = Dialogue().open_session()
+def test_calls_behind_a_held_statement_wait_for_it(dialogue: Dialogue) -> None:
     dialogue.client(execute("SELECT 1", 2) + fetch(3))
     assert dialogue.client(execute("SELECT 2", 4)) == []
     held = dialogue.carry_out(dialogue.relay.release())
@@ -249,8 +232,7 @@ def test_calls_behind_a_held_statement_wait_for_it() -> None:
     assert dialogue.backend_got() == execute("SELECT 1", 2) + fetch(3)
 
 
-def test_a_client_that_keeps_sending_behind_a_held_statement_is_paused() -> None:
-    dialogue = Dialogue().open_session()
+def test_a_client_that_keeps_sending_behind_a_held_statement_is_paused(dialogue: Dialogue) -> None:
     dialogue.client(execute("SELECT 1", 2))
     assert dialogue.client(fetch() * (WAITING_BYTES_MAX // len(fetch()) + 1)) == [PauseClient()]
     assert dialogue.client(fetch()) == [], "paused once, not again and again"
@@ -278,15 +260,7 @@ def with_finished_status() -> Dialogue:
     return dialogue
 
 
-def test_a_finished_status_is_answered_by_us_with_the_new_seqid() -> None:
-    dialogue = with_finished_status()
-    dialogue.client(get_status(6))
-    assert dialogue.client_got() == status_is(FINISHED, 6)
-    assert dialogue.backend_got() == b""
-
-
-def test_a_running_status_is_asked_for_again() -> None:
-    dialogue = Dialogue().open_session()
+def test_a_running_status_is_asked_for_again(dialogue: Dialogue) -> None:
     dialogue.client(get_status(5))
     dialogue.backend(status_is(RUNNING, 5))
     dialogue.backend_got()
@@ -315,8 +289,7 @@ def test_a_finished_status_is_forgotten_when_the_operation_may_have_ended(call: 
     assert dialogue.backend_got() == get_status(7)
 
 
-def test_a_status_overtaken_by_a_close_is_not_remembered() -> None:
-    dialogue = Dialogue().open_session()
+def test_a_status_overtaken_by_a_close_is_not_remembered(dialogue: Dialogue) -> None:
     dialogue.client(get_status(5) + operation_call("CloseOperation", 6))
     dialogue.backend(status_is(FINISHED, 5) + reply("CloseOperation", 6))
     dialogue.backend_got()
@@ -324,8 +297,7 @@ def test_a_status_overtaken_by_a_close_is_not_remembered() -> None:
     assert dialogue.backend_got() == get_status(7)
 
 
-def test_statements_count_as_in_flight_until_they_are_closed() -> None:
-    dialogue = Dialogue().open_session()
+def test_statements_count_as_in_flight_until_they_are_closed(dialogue: Dialogue) -> None:
     dialogue.client(execute("SELECT 1", 2))
     dialogue.carry_out(dialogue.relay.release())
     dialogue.backend(executed(2))
@@ -337,17 +309,9 @@ def test_statements_count_as_in_flight_until_they_are_closed() -> None:
 # --- a reply stream that is not what the calls explain
 
 
-def test_an_unexpected_reply_turns_the_connection_transparent() -> None:
-    dialogue = Dialogue().open_session()
-    (turned,) = dialogue.backend(b"\0\0\0\5hello\0\0")
-    assert isinstance(turned, TurnedTransparent)
-    assert dialogue.client_got() == b"\0\0\0\5hello\0\0"
-    dialogue.client(execute("SELECT 1", 5))
-    assert dialogue.backend_got() == execute("SELECT 1", 5), "it is not held any more"
-
-
-def test_a_watched_reply_to_another_call_turns_the_connection_transparent_and_loses_no_byte() -> None:
-    dialogue = Dialogue().open_session()
+def test_a_watched_reply_to_another_call_turns_the_connection_transparent_and_loses_no_byte(
+    dialogue: Dialogue,
+) -> None:
     dialogue.client(get_status(5) + fetch(6)[:7])
     stream = reply("GetInfo", 5) + b"\0\0"
     (turned,) = dialogue.backend(stream)
@@ -357,8 +321,7 @@ def test_a_watched_reply_to_another_call_turns_the_connection_transparent_and_lo
     assert dialogue.backend_got() == get_status(5) + fetch(6)
 
 
-def test_a_statement_that_nobody_is_asked_about_is_told_of_before_it_goes_on() -> None:
-    dialogue = Dialogue().open_session()
+def test_a_statement_that_nobody_is_asked_about_is_told_of_before_it_goes_on(dialogue: Dialogue) -> None:
     broken = execute("INSERT INTO d VALUES ('?')", 5).replace(b"?", b"\xff")
     (passed,) = dialogue.relay.client_data(broken)[:1]
     assert passed == StatementPassed(SESSION, "INSERT INTO d VALUES ('\ufffd')")
@@ -371,8 +334,9 @@ def test_a_statement_that_nobody_is_asked_about_is_told_of_before_it_goes_on() -
     ]
 
 
-def test_a_held_statement_goes_on_as_the_original_when_the_connection_turns_transparent() -> None:
-    dialogue = Dialogue().open_session()
+def test_a_held_statement_goes_on_as_the_original_when_the_connection_turns_transparent(
+    dialogue: Dialogue,
+) -> None:
     dialogue.client(execute("SELECT 1", 5) + fetch(6))
     (passed, turned) = dialogue.backend(frame(b"surprise"))
     assert passed == StatementPassed(SESSION, "SELECT 1")
@@ -380,8 +344,7 @@ def test_a_held_statement_goes_on_as_the_original_when_the_connection_turns_tran
     assert dialogue.backend_got() == execute("SELECT 1", 5) + fetch(6)
 
 
-def test_a_broken_reply_to_a_call_of_ours_closes_the_connection() -> None:
-    dialogue = Dialogue().open_session()
+def test_a_broken_reply_to_a_call_of_ours_closes_the_connection(dialogue: Dialogue) -> None:
     dialogue.client(execute("SELECT 1"))
     dialogue.carry_out(dialogue.relay.ask(OUR_CALL))
     (close,) = dialogue.backend(reply("FetchResults", 77))
@@ -391,8 +354,7 @@ def test_a_broken_reply_to_a_call_of_ours_closes_the_connection() -> None:
     assert dialogue.relay.phase is Phase.CLOSED
 
 
-def test_an_exception_reply_to_a_watched_call_is_just_passed_on() -> None:
-    dialogue = Dialogue().open_session()
+def test_an_exception_reply_to_a_watched_call_is_just_passed_on(dialogue: Dialogue) -> None:
     dialogue.client(get_status(5))
     raw = bytearray(status_is(FINISHED, 5))
     raw[7] = 3  # the message's type: EXCEPTION

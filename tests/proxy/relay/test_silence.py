@@ -5,6 +5,7 @@ import logging
 import socket
 
 import pytest
+from support.played_calls import reaches
 from support.relay_dialogue import (
     ACCEPTED,
     LOGIN,
@@ -42,42 +43,36 @@ async def test_an_idle_client_is_ended_with_a_reason_and_its_neighbour_is_not(
 ) -> None:
     caplog.set_level(logging.INFO)
     async with stage(idle_timeout_s=1.0) as on:
-        busy, _ = await says_at_once(on, open_session() + fetch(2))
+        await says_at_once(on, open_session() + fetch(2))
         client, backend = await says_at_once(on, open_session())
         backend.send(session_opened())
         assert await client.rest() == ACCEPTED + session_opened()
         assert await backend.rest() == b""
         assert on.proxy.connection_count == 1, "one that waits for a reply is not idle"
-        busy.close()
     assert any("idle for 1 s" in message for message in caplog.messages)
 
 
 async def test_a_client_that_stops_within_a_request_is_ended() -> None:
     async with stage(request_timeout_s=0.2) as on:
-        slow, _ = await on.open_session()
+        await on.open_session()
         client, backend = await on.open_session()
         client.send(execute("SELECT 1", 2)[:20])
         assert await client.rest() == b""
         assert await backend.rest() == b""
         assert on.proxy.connection_count == 1, "one that says nothing is not within a request"
-        slow.close()
 
 
 async def test_a_request_that_waits_for_a_ruling_is_not_the_clients_silence() -> None:
     async with stage(Rewriter("SELECT 2"), request_timeout_s=0.1) as on:
         client, backend = await on.open_session()
-        client.send(execute("SELECT 1", 2) + fetch(3)[:10])
-        await backend.expect(execute("SELECT 2", 2))
-        client.send(fetch(3)[10:])
-        await backend.expect(fetch(3))
-        client.close()
+        await reaches(client, backend, execute("SELECT 1", 2) + fetch(3)[:10], execute("SELECT 2", 2))
+        await reaches(client, backend, fetch(3)[10:], fetch(3))
 
 
 async def test_a_client_that_reads_nothing_is_ended_where_that_is_wished() -> None:
     async with stage(unread_timeout_s=0.3, write_buffer_bytes_max=64 * 1024) as on:
         client, backend = await on.open_session()
-        client.send(fetch(2))
-        await backend.expect(fetch(2))
+        await reaches(client, backend, fetch(2))
         backend.send((64 * 1024 * 1024).to_bytes(4) + bytes(32 * 1024 * 1024))
         await on.all_gone()
 
@@ -85,8 +80,7 @@ async def test_a_client_that_reads_nothing_is_ended_where_that_is_wished() -> No
 async def test_what_we_answer_ourselves_does_not_pile_up_before_a_client_that_does_not_read() -> None:
     async with stage(write_buffer_bytes_max=64 * 1024) as on:
         client, backend = await on.open_session()
-        client.send(get_status(2))
-        await backend.expect(get_status(2))
+        await reaches(client, backend, get_status(2))
         # Longer than usual, so that a few hundred answers fill the sockets.
         answer = status_is(FINISHED, 2, "x" * 50_000)
         backend.send(answer)
@@ -98,7 +92,6 @@ async def test_what_we_answer_ourselves_does_not_pile_up_before_a_client_that_do
             # One by one, as a client sends them that waits for each: so each is answered without the backend.
             await asyncio.sleep(0.001)
         assert connection._client.get_write_buffer_size() < CALLS * len(answer) / 10  # noqa: SLF001
-        client.close()
 
 
 async def test_both_sides_are_asked_whether_they_are_there() -> None:
@@ -131,8 +124,7 @@ async def test_a_login_takes_the_place_of_a_client_that_sends_none_where_there_i
         await on.open_session()
         assert await silent[1].rest() == b""
         assert b"serves 3 connections already" in await (await on.connect()).rest()
-        works.send(fetch(2))
-        await backend.expect(fetch(2))
+        await reaches(works, backend, fetch(2))
 
 
 async def test_who_opens_connections_and_sends_no_login_shuts_nobody_else_out() -> None:

@@ -9,7 +9,7 @@ from support.relay_dialogue import (
     ACCEPTED,
     AGAIN,
     LOGIN,
-    OPERATION,
+    OUR_CALL,
     Dialogue,
     close_session,
     execute,
@@ -22,15 +22,16 @@ from support.relay_dialogue import (
     session_opened,
     status_is,
 )
+from test_relay import connected
 
 from proxy.config.endpoints import Transport
 from proxy.operations.dispatch import Dispatch
 from proxy.operations.events import SessionOpened
 from proxy.operations.internal_call import Call
-from proxy.relay.commands import Close, Command, ConnectBackend, StatementHeld, TurnedTransparent
+from proxy.relay.commands import BackendReply, Close, Command, ConnectBackend, StatementHeld, TurnedTransparent
 from proxy.relay.connection_profile import ConnectionProfile
 from proxy.relay.phases import Phase
-from proxy.wire.hs2.calls import OperationState, encode_failure, encode_operation_call, encode_refusal
+from proxy.wire.hs2.calls import OperationState, encode_failure, encode_refusal
 from proxy.wire.sasl import PLAIN, SaslStatus, encode_sasl, refusal
 from proxy.wire.thrift.errors import LocalProtocolError
 from proxy.wire.thrift.frames import frame
@@ -102,27 +103,34 @@ def release_all(dialogue: Dialogue, commands: list[Command]) -> None:
 def test_the_same_messages_go_on_whatever_is_spoken_and_in_any_chunks(
     transport: Transport, client_cuts: list[int], cuts: list[int]
 ) -> None:
-    dialogue = logged_in(transport)
-    stream = written(transport, FROM_CLIENT)
-    for chunk in chunked(stream[1:] if transport is NOSASL else stream, client_cuts):
+    dialogue, stream = unopened(transport), written(transport, FROM_CLIENT)
+    login, accepted = (LOGIN, ACCEPTED) if transport is SASL else (b"", b"")
+    for chunk in chunked(login or stream[:1], client_cuts):
+        dialogue.client(chunk)
+    dialogue.carry_out(dialogue.relay.backend_connected())
+    for chunk in chunked(accepted, cuts):
+        dialogue.backend(chunk)
+    for chunk in chunked(stream if login else stream[1:], client_cuts):
         release_all(dialogue, dialogue.client(chunk))
     for chunk in chunked(written(transport, FROM_BACKEND), cuts):
         dialogue.backend(chunk)
     sent = [execute("SELECT 2", 2) if call == execute("SELECT 1", 2) else call for call in FROM_CLIENT]
-    assert dialogue.backend_got() == written(transport, sent)
-    assert dialogue.client_got() == written(transport, FROM_BACKEND)
+    assert dialogue.backend_got() == login + written(transport, sent)
+    assert dialogue.client_got() == accepted + written(transport, FROM_BACKEND)
 
 
 @either
-def test_a_query_of_our_own_stays_between_us_and_the_backend(transport: Transport) -> None:
+def test_queries_of_our_own_run_while_a_statement_is_held_and_stay_unseen(transport: Transport) -> None:
     dialogue = in_session(transport)
     call(dialogue, transport, execute("SELECT 1", 2))
-    own = Call("GetInfo", 77, encode_operation_call("GetInfo", 77, OPERATION), reply_bytes_max=1000)
-    dialogue.carry_out(dialogue.relay.ask(own))
-    assert dialogue.backend_got() == written(transport, [frame(own.message)])
-    dialogue.backend(written(transport, [reply("GetInfo", 77)]))
-    assert dialogue.client_got() == b""
+    dialogue.carry_out(dialogue.relay.ask(OUR_CALL))
+    assert dialogue.backend_got() == written(transport, [frame(OUR_CALL.message)])
+    ours = reply("GetInfo", 77)
+    assert dialogue.backend(written(transport, [ours])) == [BackendReply(ours[4:])]
     assert dialogue.relay.phase is Phase.HELD
+    dialogue.carry_out(dialogue.relay.release())
+    dialogue.backend(written(transport, [executed(2)]))
+    assert dialogue.client_got() == written(transport, [executed(2)])
 
 
 @either
@@ -160,12 +168,14 @@ def test_a_finished_status_is_answered_without_the_backend(transport: Transport)
 
 
 @either
-def test_a_backend_that_answers_no_call_is_left_alone(transport: Transport) -> None:
+def test_a_backend_that_answers_no_call_is_left_alone_and_so_is_what_follows(transport: Transport) -> None:
     dialogue = in_session(transport)
     surprise = written(transport, [reply("Surprise")])
     (outcome,) = dialogue.backend(surprise)
     assert isinstance(outcome, TurnedTransparent)
     assert dialogue.client_got() == surprise
+    call(dialogue, transport, execute("SELECT 1", 5))
+    assert dialogue.backend_got() == written(transport, [execute("SELECT 1", 5)]), "it is not held any more"
 
 
 @either
@@ -200,9 +210,7 @@ def test_a_backend_that_is_gone_is_told_to_a_client_without_sasl() -> None:
 
 
 def test_a_backend_that_closes_without_a_byte_is_told_to_a_client_that_logs_in() -> None:
-    dialogue = unopened(SASL)
-    dialogue.client(LOGIN)
-    dialogue.carry_out(dialogue.relay.backend_connected())
+    dialogue = connected()
     (closed,) = dialogue.carry_out(dialogue.relay.backend_lost("backend:10000"))
     assert isinstance(closed, Close)
     assert closed.reason.startswith("the backend backend:10000 closed the connection before it answered")
@@ -210,9 +218,7 @@ def test_a_backend_that_closes_without_a_byte_is_told_to_a_client_that_logs_in()
 
 
 def test_a_login_that_was_not_answered_may_be_sent_to_another_backend() -> None:
-    dialogue = unopened(SASL)
-    dialogue.client(LOGIN)
-    dialogue.carry_out(dialogue.relay.backend_connected())
+    dialogue = connected()
     # A client may send its first call without waiting.
     dialogue.client(open_session())
     assert dialogue.relay.may_log_in_elsewhere
@@ -235,9 +241,7 @@ def test_a_login_that_a_server_would_drop_without_a_word_goes_to_none(status: Sa
 
 @pytest.mark.parametrize("heard", [ACCEPTED[:1], ACCEPTED], ids=["a byte", "its answer"])
 def test_a_login_of_which_the_backend_has_said_anything_stays_with_it(heard: bytes) -> None:
-    dialogue = unopened(SASL)
-    dialogue.client(LOGIN)
-    dialogue.carry_out(dialogue.relay.backend_connected())
+    dialogue = connected()
     dialogue.backend(heard)
     assert not dialogue.relay.may_log_in_elsewhere
 
@@ -265,18 +269,14 @@ def test_a_backend_that_closes_without_a_byte_is_told_to_a_client_without_sasl()
 
 
 def test_a_client_whose_login_is_under_way_is_told_why_the_proxy_ends_it() -> None:
-    dialogue = unopened(SASL)
-    dialogue.client(LOGIN)
-    dialogue.carry_out(dialogue.relay.backend_connected())
+    dialogue = connected()
     assert dialogue.carry_out(dialogue.relay.close_with_error("no answer")) == [Close("no answer")]
     assert dialogue.client_got() == refusal("no answer")
 
 
 @pytest.mark.parametrize("said", [SaslStatus.BAD, SaslStatus.OK], ids=["a refusal", "a challenge"])
 def test_nothing_is_said_behind_a_word_of_the_backends_own(said: SaslStatus) -> None:
-    dialogue = unopened(SASL)
-    dialogue.client(LOGIN)
-    dialogue.carry_out(dialogue.relay.backend_connected())
+    dialogue = connected()
     dialogue.backend(encode_sasl(said, b"its words"))
     assert dialogue.carry_out(dialogue.relay.backend_lost("backend:10000")) == [
         Close("the backend backend:10000 closed")

@@ -10,6 +10,7 @@ from proxy.wire.hs2.calls import (
     EXECUTE_STATEMENT,
     OperationId,
     SessionHandle,
+    StatementCall,
     asks_for_rows,
     decode_configuration,
     decode_operation_of_call,
@@ -26,6 +27,7 @@ from proxy.wire.hs2.replies import (
     decode_operation_reply,
     decode_session_reply,
     decode_state_reply,
+    decode_status_only,
     expect_reply,
     open_reply,
 )
@@ -55,6 +57,12 @@ def calls(client: str, name: str) -> list[Message]:
     return [message for message in messages if message.header.name == name]
 
 
+def decoded(message: Message) -> StatementCall:
+    found = decode_statement_call(message)
+    assert found is not None
+    return found
+
+
 def replies(client: str, name: str) -> list[Reader]:
     frames = FrameReader(frame_bytes_max=1000)
     stream = captured(f"{client}_server").removeprefix(encode_sasl(SaslStatus.COMPLETE))
@@ -63,16 +71,20 @@ def replies(client: str, name: str) -> list[Reader]:
 
 
 @pytest.mark.parametrize(
-    ("client", "statements"),
-    [("beeline", ["select id from range(3)"]), ("pyhive", ["USE `default`", "SELECT id, if(id = 1"])],
+    ("client", "statements", "run_async"),
+    [
+        ("beeline", ["select id from range(3)"], True),
+        ("pyhive", ["USE `default`", "SELECT id, if(id = 1"], False),
+    ],
 )
 def test_statements_of_real_clients_are_found_in_the_session_that_was_opened(
-    client: str, statements: list[str]
+    client: str, statements: list[str], *, run_async: bool
 ) -> None:
     (opened,) = [decode_session_reply(reader) for reader in replies(client, "OpenSession")]
-    found = [decode_statement_call(message) for message in calls(client, EXECUTE_STATEMENT)]
-    assert all(call is not None and call.session == opened.session for call in found)
-    texts = [call.statement for call in found if call is not None and call.statement is not None]
+    found = [decoded(message) for message in calls(client, EXECUTE_STATEMENT)]
+    assert all(call.session == opened.session for call in found)
+    assert all(call.run_async is run_async for call in found), "whether its reply is its end"
+    texts = [call.statement or "" for call in found]
     assert [text[: len(start)] for text, start in zip(texts, statements, strict=True)] == statements
 
 
@@ -80,12 +92,10 @@ def test_statements_of_real_clients_are_found_in_the_session_that_was_opened(
 @pytest.mark.parametrize("statement", ["", "SELECT 'é𝄞'", "x" * 5000])
 def test_replacing_a_statement_leaves_every_other_byte(client: str, statement: str) -> None:
     for message in calls(client, EXECUTE_STATEMENT):
-        call = decode_statement_call(message)
-        assert call is not None
+        call = decoded(message)
         assert call.statement is not None
         replaced = replace_statement(message.raw, call.span, statement)
-        again = decode_statement_call(Message(message.header, replaced))
-        assert again is not None
+        again = decoded(Message(message.header, replaced))
         assert again.statement == statement
         assert replace_statement(replaced, again.span, call.statement) == message.raw
 
@@ -103,8 +113,7 @@ def text(value: bytes) -> bytes:
 
 
 def test_a_statement_that_is_not_utf8_is_left_alone() -> None:
-    call = decode_statement_call(execute_call((1, Kind.STRUCT, SESSION), (2, Kind.STRING, text(b"\xff"))))
-    assert call is not None
+    call = decoded(execute_call((1, Kind.STRUCT, SESSION), (2, Kind.STRING, text(b"\xff"))))
     assert call.statement is None
 
 
@@ -133,11 +142,10 @@ def test_of_an_argument_that_stands_twice_the_one_counts_that_the_server_acts_on
 
 
 def test_unknown_fields_of_a_newer_protocol_are_passed_over() -> None:
-    call = decode_statement_call(
-        execute_call((99, Kind.I64, bytes(8)), (1, Kind.STRUCT, SESSION), (2, Kind.STRING, text(b"S")))
-    )
-    assert call is not None
+    call = decoded(execute_call((99, Kind.I64, bytes(8)), (1, Kind.STRUCT, SESSION), (2, Kind.STRING, text(b"S"))))
     assert call.statement == "S"
+    status = Writer().i32(1, 0).i64(99, 8).stop().to_bytes()
+    assert decode_status_only(Reader(Writer().raw(1, Kind.STRUCT, status).stop().to_bytes())).ok
 
 
 @pytest.mark.parametrize("settings", [b"", struct.pack(">BBi", Kind.STRING, Kind.STRING, 0)])
@@ -169,8 +177,7 @@ def test_a_statement_that_announces_another_length_than_it_has_is_an_error(lengt
 
 def test_our_own_execute_is_read_as_a_clients() -> None:
     raw = encode_execute(1, SESSION, "SELECT 1", 5)
-    call = decode_statement_call(Message(read_header(raw), raw))
-    assert call is not None
+    call = decoded(Message(read_header(raw), raw))
     assert (call.session, call.statement) == (SESSION, "SELECT 1")
 
 
@@ -247,13 +254,6 @@ def test_a_reply_to_another_call_is_refused() -> None:
     raw = Writer().header("GetInfo", MessageType.REPLY, 3).stop().to_bytes()
     with pytest.raises(RemoteProtocolError, match="expected the reply to FetchResults with seqid 3, got GetInfo"):
         expect_reply(raw, "FetchResults", 3)
-
-
-@pytest.mark.parametrize(("client", "run_async"), [("beeline", True), ("pyhive", False)])
-def test_a_statement_call_tells_whether_its_reply_is_its_end(client: str, run_async: bool) -> None:  # noqa: FBT001
-    found = [decode_statement_call(message) for message in calls(client, EXECUTE_STATEMENT)]
-    assert found
-    assert all(call is not None and call.run_async is run_async for call in found)
 
 
 @pytest.mark.parametrize("client", ["beeline", "pyhive"])

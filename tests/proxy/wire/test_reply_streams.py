@@ -2,10 +2,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from support.split_streams import NEGOTIATION, split_client
-from support.wire_vectors import CLIENTS, captured, every_chunking, read_all
+from support.wire_vectors import CLIENTS, every_chunking, read_all
 
-from proxy.wire.reply_stream import Forward, FramedReplyStream, Handling, PendingCall, ReplyEnd, SyncLost
-from proxy.wire.sasl import SASL_BODY_BYTES_MAX, SaslReader, SaslStatus, encode_sasl
+from proxy.wire.reply_stream import FramedReplyStream, Handling, PendingCall, ReplyEnd
+from proxy.wire.sasl import SASL_BODY_BYTES_MAX, SaslReader
 from proxy.wire.thrift.errors import RemoteProtocolError
 from proxy.wire.thrift.frames import FrameReader, frame
 from proxy.wire.thrift.messages import FramedMessageReader
@@ -58,7 +58,8 @@ def test_a_clients_calls_read_the_same_in_any_chunks(client: str, chunks: Chunks
 @pytest.mark.parametrize("client", CLIENTS)
 def test_messages_need_not_match_frames(client: str, chunks: Chunks) -> None:
     _, frames = split_client(client)
-    raw = [message.raw for message in _messages(frames)]
+    reader = FramedMessageReader(message_bytes_max=1000)
+    raw = [message.raw for message in read_all(iter([frames]), reader.feed, reader.next_message)]
     glued = b"".join(raw)
     for frame_bytes in (len(glued), 5):
         cut = [glued[start : start + frame_bytes] for start in range(0, len(glued), frame_bytes)]
@@ -68,54 +69,12 @@ def test_messages_need_not_match_frames(client: str, chunks: Chunks) -> None:
         assert [message.raw for message in messages] == raw
 
 
-def _messages(frames: bytes) -> list:  # type: ignore[type-arg]
-    reader = FramedMessageReader(message_bytes_max=1000)
-    return read_all(iter([frames]), reader.feed, reader.next_message)
-
-
-@every_chunking
-@pytest.mark.parametrize("client", CLIENTS)
-def test_replies_are_forwarded_unchanged_and_watched_ones_also_read(client: str, chunks: Chunks) -> None:
-    complete = encode_sasl(SaslStatus.COMPLETE)
-    stream = captured(f"{client}_server").removeprefix(complete)
-    follower = FramedReplyStream()
-    for name in CALLS[client]:
-        handling = Handling.WATCH if name == "ExecuteStatement" else Handling.RELAY
-        follower.expect(PendingCall(handling, name, 0, copy_bytes_max=1000))
-    events = [event for chunk in chunks(stream) for event in follower.feed(chunk)]
-    assert b"".join(event.data for event in events if isinstance(event, Forward)) == stream
-    replies = [event.raw for event in events if isinstance(event, ReplyEnd)]
-    assert len(replies) == CALLS[client].count("ExecuteStatement")
-    assert all(raw is not None and frame(raw) in stream for raw in replies)
-    assert follower.pending_count == 0
-
-
-@every_chunking
-def test_a_reply_of_ours_is_taken_out_from_between_two_of_the_clients(chunks: Chunks) -> None:
-    follower = FramedReplyStream()
-    for handling in (Handling.RELAY, Handling.OURS, Handling.RELAY):
-        follower.expect(PendingCall(handling, "any", 0, copy_bytes_max=100))
-    stream = frame(b"first") + frame(b"ours") + frame(b"third")
-    events = [event for chunk in chunks(stream) for event in follower.feed(chunk)]
-    forwarded = b"".join(event.data for event in events if isinstance(event, Forward))
-    assert forwarded == frame(b"first") + frame(b"third")
-    assert [event.raw for event in events if isinstance(event, ReplyEnd)] == [b"ours"]
-
-
 def test_a_reply_longer_than_its_copy_may_be_is_followed_without_a_copy() -> None:
     follower = FramedReplyStream()
     follower.expect(PendingCall(Handling.OURS, "any", 0, copy_bytes_max=3))
     (event,) = follower.feed(frame(b"long"))
     assert isinstance(event, ReplyEnd)
     assert event.raw is None
-
-
-def test_a_reply_that_answers_no_call_ends_the_following_but_not_the_forwarding() -> None:
-    follower = FramedReplyStream()
-    lost, forward = follower.feed(frame(b"surprise"))
-    assert isinstance(lost, SyncLost)
-    assert forward == Forward(frame(b"surprise"))
-    assert follower.feed(b"more") == [Forward(b"more")]
 
 
 def test_an_empty_frame_answers_no_call() -> None:

@@ -49,6 +49,7 @@ def test_a_walk_goes_on_where_the_bytes_ended() -> None:
     ("value", "complaint"),
     [
         (b"\x0b\0\1\xff\xff\xff\xff", "a string announces -1 bytes"),
+        (b"\x0f\0\1\x0b\0\0\0\1\xff\xff\xff\xff", "a string announces -1 bytes"),
         (b"\x0f\0\1\x0b\xff\xff\xff\xff", "announces -1 items"),
         (b"\x0d\0\1\x0b\x0b\x80\0\0\0", "announces -2147483648 items"),
         (b"\x0f\0\1\0\0\0\0\1", "items of type 0"),

@@ -1,5 +1,6 @@
 import struct
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -65,43 +66,53 @@ def test_a_clients_calls_without_frames_read_the_same_in_any_chunks(client: str,
     assert reader.is_between_messages
 
 
+def bare(message: bytes) -> bytes:
+    return message
+
+
+# A stream of replies, how the server writes each of them, and how the client gets it.
+each_stream = pytest.mark.parametrize(
+    ("make", "written", "got"),
+    [
+        (UnframedReplyStream, bare, bare),
+        (FramedReplyStream, frame, frame),
+        # A server may send empty frames.
+        (partial(FramedReplyStream, strips_headers=True), lambda body: frame(b"") + frame(body), bare),
+    ],
+    ids=["unframed", "framed", "stripped"],
+)
+Written = Callable[[bytes], bytes]
+
+
+def handled(follower: ReplyStream, handlings: list[Handling], chunks: Iterator[bytes]) -> list[ReplyEvent]:
+    for handling in handlings:
+        follower.expect(PendingCall(handling, "any", 0, copy_bytes_max=1000))
+    return [event for chunk in chunks for event in follower.feed(chunk)]
+
+
+@each_stream
 @every_chunking
 @pytest.mark.parametrize("client", CLIENTS)
-def test_replies_without_frames_are_forwarded_and_watched_ones_also_read(client: str, chunks: Chunks) -> None:
-    raw = bodies(client, "server")
-    follower = UnframedReplyStream()
-    for place in range(len(raw)):
-        handling = Handling.WATCH if place % 2 else Handling.RELAY
-        follower.expect(PendingCall(handling, "any", 0, copy_bytes_max=1000))
-    events = [event for chunk in chunks(b"".join(raw)) for event in follower.feed(chunk)]
-    assert forwarded(events) == b"".join(raw)
+def test_replies_are_forwarded_and_watched_ones_also_read(
+    client: str, chunks: Chunks, make: Callable[[], ReplyStream], written: Written, got: Written
+) -> None:
+    raw, follower = bodies(client, "server"), make()
+    handlings = [Handling.WATCH if place % 2 else Handling.RELAY for place in range(len(raw))]
+    events = handled(follower, handlings, chunks(b"".join(map(written, raw))))
+    assert forwarded(events) == b"".join(map(got, raw))
     assert [event.raw for event in events if isinstance(event, ReplyEnd)] == raw[1::2]
     assert follower.pending_count == 0
 
 
+@each_stream
 @every_chunking
-@pytest.mark.parametrize("client", CLIENTS)
-def test_a_client_without_frames_gets_what_stands_in_the_servers(client: str, chunks: Chunks) -> None:
-    raw = bodies(client, "server")
-    follower = FramedReplyStream(strips_headers=True)
-    for place in range(len(raw)):
-        handling = Handling.WATCH if place % 2 else Handling.RELAY
-        follower.expect(PendingCall(handling, "any", 0, copy_bytes_max=1000))
-    stream = frame(b"").join(frame(body) for body in raw)
-    events = [event for chunk in chunks(stream) for event in follower.feed(chunk)]
-    assert forwarded(events) == b"".join(raw)
-    assert [event.raw for event in events if isinstance(event, ReplyEnd)] == raw[1::2]
-    assert follower.pending_count == 0
-
-
-@every_chunking
-def test_a_reply_of_ours_is_taken_out_from_between_two_of_the_clients(chunks: Chunks) -> None:
-    follower = UnframedReplyStream()
-    for handling in (Handling.RELAY, Handling.OURS, Handling.RELAY):
-        follower.expect(PendingCall(handling, "any", 0, copy_bytes_max=100))
+def test_a_reply_of_ours_is_taken_out_from_between_two_of_the_clients(
+    chunks: Chunks, make: Callable[[], ReplyStream], written: Written, got: Written
+) -> None:
     first, ours, third = column(3, 5), column(1, 1), column(0, 0)
-    events = [event for chunk in chunks(first + ours + third) for event in follower.feed(chunk)]
-    assert forwarded(events) == first + third
+    stream = b"".join(map(written, (first, ours, third)))
+    events = handled(make(), [Handling.RELAY, Handling.OURS, Handling.RELAY], chunks(stream))
+    assert forwarded(events) == got(first) + got(third)
     assert [event.raw for event in events if isinstance(event, ReplyEnd)] == [ours]
 
 
@@ -112,21 +123,20 @@ def test_a_reply_that_is_kept_back_reaches_nobody(chunks: Chunks) -> None:
     assert events == [ReplyEnd(PendingCall(Handling.KEEP, "FetchResults", 1, 10_000), kept, 0)]
 
 
-@pytest.mark.parametrize("handling", [Handling.KEEP, Handling.WATCH])
-def test_a_reply_that_is_too_long_to_be_read_is_forwarded_whole(handling: Handling) -> None:
+@pytest.mark.parametrize("handling", [Handling.KEEP, Handling.WATCH, Handling.OURS])
+def test_a_reply_that_is_too_long_to_be_read_is_forwarded_whole_unless_it_is_ours(handling: Handling) -> None:
     long = column(30, 5)
     events = follow(UnframedReplyStream(), handling, *byte_by_byte(long), copy_bytes_max=100)
-    assert forwarded(events) == long
+    assert forwarded(events) == (b"" if handling is Handling.OURS else long)
     assert events[-1] == ReplyEnd(PendingCall(handling, "FetchResults", 1, 100), None, 0)
 
 
-def test_a_reply_of_ours_that_is_too_long_to_be_read_reaches_nobody() -> None:
-    events = follow(UnframedReplyStream(), Handling.OURS, *byte_by_byte(column(30, 5)), copy_bytes_max=100)
-    assert events == [ReplyEnd(PendingCall(Handling.OURS, "FetchResults", 1, 100), None, 0)]
-
-
-def test_a_message_that_answers_no_call_ends_the_following_but_not_the_forwarding() -> None:
-    follower, surprise = UnframedReplyStream(), column(1, 1)
+@pytest.mark.parametrize(
+    ("follower", "surprise"), [(UnframedReplyStream(), column(1, 1)), (FramedReplyStream(), frame(b"x"))]
+)
+def test_a_message_that_answers_no_call_ends_the_following_but_not_the_forwarding(
+    follower: ReplyStream, surprise: bytes
+) -> None:
     lost, forward = follower.feed(surprise)
     assert isinstance(lost, SyncLost)
     assert forward == Forward(surprise)
