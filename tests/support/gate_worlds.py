@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.session.feedback.cost_gate import CostGate, Fact, Gate, Run, StatementKey, Way
@@ -51,11 +52,12 @@ class Simulation:
         return sum(one != other for one, other in zip(self.verdicts, self.verdicts[1:], strict=False))
 
 
-def simulated(
-    world: World, runs: int, seed: int = 1, gate_with: Callable[[Callable[[], float]], Gate] = CostGate
-) -> Simulation:
+GateMaker: TypeAlias = Callable[[Callable[[], float]], Gate]
+
+
+def simulated(world: World, runs: int, gate_with: GateMaker = CostGate) -> Simulation:
     """The statement run so often, each way alone and by the choice of such a gate."""
-    rng, now, outcome = random.Random(seed), 0.0, Simulation()  # noqa: S311 - noise, no secret
+    rng, now, outcome = random.Random(1), 0.0, Simulation()  # noqa: S311 - noise, no secret
 
     def clock() -> float:
         return now

@@ -5,19 +5,21 @@ import shutil
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
 
+import pytest
+
 from demo.child import Child
 from demo.hive import Endpoint, free_port
-from demo.java import Java
+from demo.java import Java, find_java
 from proxy.config.address import Address
 from proxy.hbase import errors as proxy_errors
 from proxy.hbase.connection import GatewayConnection
 from proxy.hbase.table import HBaseTable
-from support.maven import fetch_with_dependencies
+from support.maven import ClientMissingError, fetch_with_dependencies, is_required
 
 CACHE = Path(__file__).parents[2] / ".starpruner"
 VERSION = "2.6.1"
@@ -144,6 +146,19 @@ def hbase(java: Java, directory: Path, *, memory: str = "512m") -> Iterator[HBas
                 running.kill_gateway()
             # It would write all that it holds to disk first, and nothing of that is read again.
             server.process.kill()
+
+
+@contextmanager
+def hbase_or_skip(directory: Path) -> Iterator[HBase]:
+    """The same for tests, which are skipped on a machine without Maven, unless that is required."""
+    with ExitStack() as stack:
+        try:
+            server = stack.enter_context(hbase(find_java(), directory))
+        except ClientMissingError as error:
+            if is_required():
+                raise
+            pytest.skip(str(error))
+        yield server
 
 
 def _start(java: Java, directory: Path, jars: Path, name: str, memory: str, *arguments: str) -> Child:

@@ -1,13 +1,25 @@
 """What Spark 4.1 with Iceberg 1.12 answers, as the tests of sessions script it."""
 
-from proxy.operations.query import Column, Rows, Value
+import json
+
+from proxy.operations.query import Rows
+from support.played_sessions import rows
 
 DAYS_SNAPSHOT = 7_015_892_706_763_905_315
 NEXT_SNAPSHOT = 8_235_144_093_007_451_947
+OF_K = "readable_metrics.`k`"
+# The files of a table as its metadata table lists them.
+FILES_SQL = (
+    "SELECT file_path, file_size_in_bytes, 0L, record_count, to_json(named_struct('k', named_struct('type', 'int',"
+    f" 'low', CAST({OF_K}.lower_bound AS STRING), 'high', CAST({OF_K}.upper_bound AS STRING),"
+    f" 'nulls', {OF_K}.null_value_count, 'row_groups', size(split_offsets)))), NULL"
+    " FROM `ice`.`db`.`f`.`data_files`"
+)
 
 
-def rows(*values: tuple[Value, ...]) -> Rows:
-    return Rows(tuple(Column(f"c{i}", "string") for i in range(3)), values, 0.25)
+def a_file(path: str, low: int, high: int) -> tuple[str, int, int, int, str, None]:
+    bounds = {"type": "int", "low": str(low), "high": str(high), "nulls": 0}
+    return path, 1_000, 0, 10, json.dumps({"k": bounds}), None
 
 
 def described(

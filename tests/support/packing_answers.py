@@ -3,6 +3,7 @@
 from proxy.operations.query import QueryResult
 from proxy.session.catalog.split_packing import KnownPackings
 from rewriter import TableName
+from support.clock import Clock
 from support.played_sessions import rows
 
 T = TableName(("d", "t"))
@@ -17,32 +18,14 @@ def setting(name: str, value: str) -> tuple[str, QueryResult]:
 
 
 RANGE = ("EXPLAIN SELECT * FROM range(1)", plan("*(1) Range (0, 1, step=1, splits=8)"))
-
-
 UNCHOSEN = [setting("minPartitionNum", "<undefined>"), setting("maxPartitionNum", "<undefined>")]
-
-
 SIZES = [setting("maxPartitionBytes", "134217728b"), setting("openCostInBytes", "4MB")]
-
-
 SETTINGS = [RANGE, *UNCHOSEN, *SIZES]
-
-
 EXPLAIN = "EXPLAIN SELECT * FROM `d`.`t`"
-
-
 FILES = (
     EXPLAIN,
     plan("*(1) ColumnarToRow\n+- FileScan parquet c.d.t[v#1L] Location: InMemoryFileIndex(1 paths)[..]"),
 )
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def nothing_known(clock: Clock | None = None) -> KnownPackings:

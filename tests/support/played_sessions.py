@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import TypeAlias
 
+import pytest
+
 from proxy.config.config import Config
 from proxy.operations.dispatch import Dispatch
 from proxy.operations.query import Column, FailureKind, Query, QueryFailed, QueryResult, Rows, Value
@@ -11,11 +13,7 @@ from proxy.session.shared_state import SharedState
 from support.text_session import TextSession
 
 SQL = "SELECT f.id FROM f JOIN d ON f.ds = d.ds WHERE d.g = 1"
-
-
 KEY_QUERY = "SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM d WHERE (d.g = 1) LIMIT 5001"
-
-
 NARROWED = (
     "SELECT f.id FROM (SELECT * FROM f WHERE (`ds` IN ('a') OR typeof(`ds`) <> 'string')) AS f "
     "JOIN d ON f.ds = d.ds WHERE d.g = 1"
@@ -31,31 +29,18 @@ def failed(kind: FailureKind) -> QueryFailed:
 
 
 PARTITION_INFORMATION = ("# Partition Information", "", ""), ("# col_name", "", ""), ("ds", "string", "")
-
-
 DETAILS = ("# Detailed Table Information", "", ""), ("Type", "MANAGED", ""), ("Provider", "parquet", "")
-
-
 IDENTITY = tuple((name, "f", "") for name in ("Catalog", "Database", "Table", "Location", "Created Time"))
-
-
 F = rows(("id", "int", ""), ("ds", "string", ""), *PARTITION_INFORMATION, *DETAILS, *IDENTITY)
-
-
 D = rows(("ds", "string", ""), ("g", "int", ""), *DETAILS)
-
-
 DESCRIBE = [("DESCRIBE TABLE EXTENDED `d`", D), ("DESCRIBE TABLE EXTENDED `f`", F)]
-
-
 # What a server says of its settings where nobody has set any.
 SETTINGS = ("SET", rows())
-
-
 Script: TypeAlias = list[tuple[str, QueryResult]]
-
-
 KEYS = (KEY_QUERY, rows(("a", "string"), (None, "string")))
+MANY_KEYS = (KEY_QUERY, rows(*((f"2026-01-{day:02}", "string") for day in range(1, 29, 1))))
+LISTED = ("SHOW PARTITIONS `f`", rows(*((f"ds=2026-01-{day:02}",) for day in range(1, 32))))
+WITHIN = "`ds` BETWEEN '2026-01-01' AND '2026-01-28'"
 
 
 def of(config: Config) -> TextSession:
@@ -84,21 +69,24 @@ def played(queries: Queries[T], script: Sequence[tuple[str, QueryResult]]) -> T:
         assert query.sql == expected, f"asked: {query.sql}"
 
 
-def begun(queries: Queries[T]) -> Query:
-    """The first query of a dialogue that goes on, behind that for the settings."""
+def begun(queries: Queries[T], script: Sequence[tuple[str, QueryResult]] = ()) -> Query:
+    """The query of a dialogue behind that for the settings, and those of a script."""
     assert next(queries).sql == SETTINGS[0]
-    return queries.send(SETTINGS[1])
+    query = queries.send(SETTINGS[1])
+    for expected, answer in script:
+        assert query.sql == expected
+        query = queries.send(answer)
+    return query
+
+
+def ended(queries: Queries[T], answer: QueryResult) -> T:
+    """The result of a dialogue that ends with this answer."""
+    with pytest.raises(StopIteration) as end:
+        queries.send(answer)
+    result: T = end.value.value
+    return result
 
 
 def sent(dispatch: Queries[Dispatch], script: Sequence[tuple[str, QueryResult]]) -> str:
     """The text that goes to the backend, after the script's queries have been answered."""
     return played(dispatch, script).text
-
-
-MANY_KEYS = (KEY_QUERY, rows(*((f"2026-01-{day:02}", "string") for day in range(1, 29, 1))))
-
-
-LISTED = ("SHOW PARTITIONS `f`", rows(*((f"ds=2026-01-{day:02}",) for day in range(1, 32))))
-
-
-WITHIN = "`ds` BETWEEN '2026-01-01' AND '2026-01-28'"

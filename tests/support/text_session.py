@@ -1,16 +1,37 @@
-"""A session that is given statements as texts, and classifies them itself, as connections do."""
+"""A process of sessions that are given statements as texts, and classify them themselves, as connections do."""
 
 from collections.abc import Sequence
+from typing import Any
 
-from proxy.operations.dispatch import Dispatch, WriteUnderWay
+from proxy.config.config import Config
+from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind, WriteUnderWay
 from proxy.operations.key_check import ASK_FIRST, KeyTerms
-from proxy.operations.session_port import SessionOpening
+from proxy.operations.session_port import KnownState, SessionOpening
 from proxy.session.decision import Decision
 from proxy.session.session import Session
 from proxy.session.session_catalog import Queries
 from proxy.session.shared_state import SharedState
 from proxy.statements.statement_class import StatementClass
-from support.own_session_states import OpenStates
+
+FINISHED = Outcome(OutcomeKind.FINISHED, 1.0)
+
+
+class OpenStates:
+    """A session of the proxy's own in each state that a session was in when it decided."""
+
+    def __init__(self) -> None:
+        self._open: dict[bytes, KnownState] = {}
+
+    def prepare(self, state: KnownState | None) -> None:
+        """Have a session in that state, as the rewrite service does before each decision."""
+        if state is not None:
+            self._open[state.digest] = state
+
+    def renew(self, digest: bytes) -> None:
+        """There is nothing that could be old."""
+
+    def state_of(self, digest: bytes) -> KnownState | None:
+        return self._open.get(digest)
 
 
 class TextSession:
@@ -44,3 +65,18 @@ class TextSession:
 
     def closed(self) -> None:
         self.inner.closed()
+
+
+class Stage:
+    """A process with these sections of the configuration, and a clock that the test sets."""
+
+    def __init__(self, **sections: Any) -> None:
+        self.now = 0.0
+        self.shared = SharedState.of(Config(**sections), lambda: self.now)
+
+    def session(self, owner: str = "ann") -> TextSession:
+        return TextSession(self.shared, SessionOpening(owner=owner, login=owner, user=owner))
+
+    def stranger(self) -> TextSession:
+        """A session of whose client no login is known."""
+        return TextSession(self.shared)

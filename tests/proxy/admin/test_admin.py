@@ -24,6 +24,8 @@ from proxy.upstream.errors import BackendError
 
 A, B = PoolMember(Address("127.0.0.1", 10_000)), PoolMember(Address("::1", 10_000), weight=2)
 
+Client = TestClient[Any, Any]
+
 
 class Stop:
     def __init__(self) -> None:
@@ -44,7 +46,7 @@ def stopping() -> Stop:
 
 
 @pytest.fixture
-async def admin(backends: BackendPool, stopping: Stop) -> AsyncIterator[TestClient[Any, Any]]:
+async def admin(backends: BackendPool, stopping: Stop) -> AsyncIterator[Client]:
     config, metrics = Config(admin=AdminSection(open=True)), Metrics()
     metrics.watch_backends(backends.views)
 
@@ -58,6 +60,10 @@ async def admin(backends: BackendPool, stopping: Stop) -> AsyncIterator[TestClie
         yield client
 
 
+async def nothing() -> bytes:
+    return b""
+
+
 def take_down(backends: BackendPool) -> None:
     for backend in backends.configured:
         for _ in range(FAILURES_MAX):
@@ -66,7 +72,7 @@ def take_down(backends: BackendPool) -> None:
 
 
 async def test_the_backends_are_shown_with_load_state_and_last_failures(
-    admin: TestClient[Any, Any], backends: BackendPool
+    admin: Client, backends: BackendPool
 ) -> None:
     lease = backends.lease("ann")
     assert lease is not None
@@ -75,21 +81,15 @@ async def test_the_backends_are_shown_with_load_state_and_last_failures(
     first, second = (await answer.json())["backends"]
     assert (first["name"], second["name"]) == ("127.0.0.1:10000", "[::1]:10000")
     assert first["connections"] + second["connections"] == 1
-    assert (first["healthy"], first["draining"], first["breaker"], first["probes"]) == (
-        True,
-        False,
-        "closed",
-        "up",
-    )
+    state = first["healthy"], first["draining"], first["breaker"], first["probes"]
+    assert state == (True, False, "closed", "up")
     assert (second["weight"], second["connections_max"], second["failures"]) == (2, 480, 1)
     assert [one["reason"] for one in second["last_failures"]] == ["Connection refused"]
     assert "ann" not in await answer.text()
 
 
 @pytest.mark.parametrize("name", ["127.0.0.1:10000", "[::1]:10000"])
-async def test_a_backend_is_drained_and_undrained(
-    admin: TestClient[Any, Any], backends: BackendPool, name: str
-) -> None:
+async def test_a_backend_is_drained_and_undrained(admin: Client, backends: BackendPool, name: str) -> None:
     answer = await admin.post(f"/backends/{name}/drain")
     assert {one["name"]: one["draining"] for one in (await answer.json())["backends"]}[name] is True
     for _ in range(6):
@@ -101,7 +101,7 @@ async def test_a_backend_is_drained_and_undrained(
 
 
 async def test_what_is_not_there_and_what_may_not_be_are_refused_with_a_sentence(
-    admin: TestClient[Any, Any], backends: BackendPool
+    admin: Client, backends: BackendPool
 ) -> None:
     answer = await admin.post("/backends/nobody:1/drain")
     assert answer.status == HTTPStatus.NOT_FOUND
@@ -110,16 +110,12 @@ async def test_what_is_not_there_and_what_may_not_be_are_refused_with_a_sentence
     assert answer.status == HTTPStatus.FORBIDDEN
     assert (await admin.get(f"/backends/{A.name}/drain")).status == HTTPStatus.METHOD_NOT_ALLOWED
     assert not any(view.draining for view in backends.views())
-
-
-async def test_a_page_of_our_own_may_drain(admin: TestClient[Any, Any]) -> None:
-    origin = f"http://{admin.host}:{admin.port}"
-    answer = await admin.post(f"/backends/{A.name}/drain", headers={"Origin": origin})
-    assert answer.status == HTTPStatus.OK
+    own_page = {"Origin": f"http://{admin.host}:{admin.port}"}
+    assert (await admin.post(f"/backends/{A.name}/drain", headers=own_page)).status == HTTPStatus.OK
 
 
 async def test_the_proxy_is_ready_unless_no_backend_is_healthy_or_it_stops_and_alive_all_the_while(
-    admin: TestClient[Any, Any], backends: BackendPool, stopping: Stop
+    admin: Client, backends: BackendPool, stopping: Stop
 ) -> None:
     assert (await admin.get("/readyz")).status == HTTPStatus.OK
     backends.drain(A.name, on=True)
@@ -143,9 +139,7 @@ async def test_the_proxy_is_ready_unless_no_backend_is_healthy_or_it_stops_and_a
     assert (await admin.get("/healthz")).status == HTTPStatus.OK
 
 
-async def test_metrics_tell_of_the_backends_that_there_are_now(
-    admin: TestClient[Any, Any], backends: BackendPool
-) -> None:
+async def test_metrics_tell_of_the_backends_that_there_are_now(admin: Client, backends: BackendPool) -> None:
     lease = backends.lease(None)
     assert lease is not None
     text = await (await admin.get("/metrics")).text()
@@ -164,10 +158,7 @@ async def test_metrics_tell_of_the_backends_that_there_are_now(
 async def test_one_of_several_workers_drains_no_backend(backends: BackendPool) -> None:
     config = Config(proxy=ProxySection(workers=2))
 
-    async def exposition() -> bytes:
-        return b""
-
-    app = application(config, SharedState.of(config), backends, exposition)
+    app = application(config, SharedState.of(config), backends, nothing)
     async with TestClient(TestServer(app)) as client:
         answer = await client.post("/backends/127.0.0.1:10000/drain")
         assert answer.status == HTTPStatus.CONFLICT
@@ -184,13 +175,10 @@ async def test_an_explanation_takes_its_turn_among_the_key_queries_of_the_proces
         taken.append(slots)
         raise BackendError("it is down")
 
-    async def exposition() -> bytes:
-        return b""
-
     monkeypatch.setattr("proxy.admin.app.explain_as_user", ask)
     slots = asyncio.Semaphore(1)
     config = Config(admin=AdminSection(open=True))
-    app = application(config, SharedState.of(config), backends, exposition, slots=slots)
+    app = application(config, SharedState.of(config), backends, nothing, slots=slots)
     async with TestClient(TestServer(app)) as client:
         answer = await client.post("/explain", json={"sql": "SELECT 1"})
         assert answer.status == HTTPStatus.BAD_GATEWAY
@@ -198,7 +186,7 @@ async def test_an_explanation_takes_its_turn_among_the_key_queries_of_the_proces
 
 
 async def test_an_explanation_that_fails_by_our_doing_puts_no_statement_into_the_log(
-    admin: TestClient[Any, Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    admin: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def ask(_: Config, request: ExplainRequest, *__: object, **___: object) -> None:
         raise RuntimeError(request.sql)

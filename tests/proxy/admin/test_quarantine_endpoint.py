@@ -57,22 +57,17 @@ async def test_a_rule_and_a_fingerprint_are_released() -> None:
         assert "is not quarantined" in (await answer.json())["error"]
 
 
-@pytest.mark.parametrize(
-    ("path", "status"),
-    [
-        ("/quarantine/rule/no_such_rule/release", HTTPStatus.NOT_FOUND),
-        ("/quarantine/table/sales/release", HTTPStatus.NOT_FOUND),
-        (f"/quarantine/fingerprint/{'x' * 500}/release", HTTPStatus.NOT_FOUND),
-    ],
-)
-async def test_what_is_not_quarantined_is_not_found(path: str, status: HTTPStatus) -> None:
+@pytest.mark.parametrize("what", ["rule/no_such_rule", "table/sales", f"fingerprint/{'x' * 500}"])
+async def test_what_is_not_quarantined_is_not_found(what: str) -> None:
     async with port(Config()) as (client, shared):
-        assert (await client.post(path)).status == status
+        assert (await client.post(f"/quarantine/{what}/release")).status == HTTPStatus.NOT_FOUND
         assert shared.quarantine.rules_off() == {Rule.EXISTS}
 
 
-async def test_only_an_administrator_may_release_where_any_is_named() -> None:
-    async with port(Config(admin=AdminSection(users={"root": hash_of("secret")}))) as (client, shared):
+@pytest.mark.parametrize("is_open", [False, True])
+async def test_only_an_administrator_may_release_where_any_is_named(*, is_open: bool) -> None:
+    section = AdminSection(users={"root": hash_of("secret")}, open=is_open)
+    async with port(Config(admin=section)) as (client, shared):
         right, wrong = credentials("secret"), credentials("wrong")
         for headers in ({}, wrong, {**right, "Origin": "https://elsewhere.example"}):
             assert (await client.post(RULE, headers=headers)).status == HTTPStatus.FORBIDDEN
@@ -86,14 +81,6 @@ async def test_a_page_that_gave_its_own_name_our_address_may_not_release() -> No
         assert (await client.post(RULE, headers=named)).status == HTTPStatus.FORBIDDEN
         assert shared.quarantine.rules_off() == {Rule.EXISTS}
         assert (await client.post(RULE, headers={"Host": "starpruner:9"})).status == HTTPStatus.OK
-
-
-async def test_an_open_port_lets_nobody_release_where_administrators_are_named() -> None:
-    section = AdminSection(users={"root": hash_of("secret")}, open=True)
-    async with port(Config(admin=section)) as (client, shared):
-        assert (await client.post(RULE)).status == HTTPStatus.FORBIDDEN
-        assert shared.quarantine.rules_off() == {Rule.EXISTS}
-        assert (await client.post(RULE, headers=credentials("secret"))).status == HTTPStatus.OK
 
 
 async def test_one_of_several_workers_releases_where_the_others_hear_of_it() -> None:

@@ -18,6 +18,8 @@ from proxy.admin.statements_endpoint import ROUTES
 from proxy.history.history import LOST_AFTER_S, ProcessState
 from proxy.history.store import Store
 
+Port = TestClient[Any, Any]
+
 
 def basic(user: str, password: str = PASSWORD) -> dict[str, str]:
     return {"Authorization": f"Basic {b64encode(f'{user}:{password}'.encode()).decode()}"}
@@ -29,23 +31,23 @@ PATHS = [route.path for route in ROUTES]
 
 
 @pytest.fixture
-async def port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[TestClient[Any, Any]]:
+async def port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Port]:
     async with admin_port(monkeypatch, busy_history(tmp_path)) as client:
         yield client
 
 
-async def answer(port: TestClient[Any, Any], path: str, auth: dict[str, str] = NOBODY) -> Any:
+async def answer(port: Port, path: str, auth: dict[str, str] = NOBODY) -> Any:
     got = await port.get(path, headers=auth)
     assert got.status == HTTPStatus.OK, await got.text()
     return await got.json()
 
 
-async def an_id(port: TestClient[Any, Any], auth: dict[str, str]) -> str:
+async def an_id(port: Port, auth: dict[str, str]) -> str:
     return str((await answer(port, "/statements?limit=1", auth))["statements"][0]["id"])
 
 
 @pytest.mark.parametrize("path", PATHS)
-async def test_nobody_sees_anything_without_signing_in(port: TestClient[Any, Any], path: str) -> None:
+async def test_nobody_sees_anything_without_signing_in(port: Port, path: str) -> None:
     for auth in (NOBODY, basic("ann", "wrong"), basic("root", "wrong"), basic("")):
         got = await port.get(path.replace("{id}", await an_id(port, ROOT)), headers=auth)
         assert got.status == HTTPStatus.UNAUTHORIZED
@@ -53,7 +55,7 @@ async def test_nobody_sees_anything_without_signing_in(port: TestClient[Any, Any
         assert got.headers["WWW-Authenticate"].startswith("Basic ")
 
 
-async def test_a_user_sees_the_own_statements_and_an_administrator_all(port: TestClient[Any, Any]) -> None:
+async def test_a_user_sees_the_own_statements_and_an_administrator_all(port: Port) -> None:
     seen = {one["user"] for one in (await answer(port, "/statements?limit=500", BOB))["statements"]}
     assert seen == {"bob"}
     assert (await answer(port, "/statements?user=ann", BOB))["statements"] == []
@@ -64,7 +66,7 @@ async def test_a_user_sees_the_own_statements_and_an_administrator_all(port: Tes
     assert (await answer(port, f"/statements/{of_ann}", ANN))["user"] == "ann"
 
 
-async def test_what_runs_and_who_is_connected_is_shown_to_who_may_see_it(port: TestClient[Any, Any]) -> None:
+async def test_what_runs_and_who_is_connected_is_shown_to_who_may_see_it(port: Port) -> None:
     for auth, running, sessions in ((ROOT, 1, 2), (ANN, 1, 1), (BOB, 0, 1)):
         now = await answer(port, "/now", auth)
         assert (len(now["running"]), now["running_count"]) == (running, running)
@@ -74,7 +76,7 @@ async def test_what_runs_and_who_is_connected_is_shown_to_who_may_see_it(port: T
     assert (await port.get(f"/statements/{running}", headers=BOB)).status == HTTPStatus.NOT_FOUND
 
 
-async def test_sums_and_reasons_are_those_of_the_own_statements(port: TestClient[Any, Any]) -> None:
+async def test_sums_and_reasons_are_those_of_the_own_statements(port: Port) -> None:
     everybody, bob = [await answer(port, "/summary", auth) for auth in (ROOT, BOB)]
     assert everybody["sums"]["partitions_spared"] > 0
     assert set(bob["sums"]["outcomes"]) <= {"original", "fallback"}
@@ -84,7 +86,7 @@ async def test_sums_and_reasons_are_those_of_the_own_statements(port: TestClient
     assert "file index" in reasons[0]["remedy"]
 
 
-async def test_pages_of_statements_follow_one_another(port: TestClient[Any, Any]) -> None:
+async def test_pages_of_statements_follow_one_another(port: Port) -> None:
     first = await answer(port, "/statements?limit=40", ROOT)
     second = await answer(port, f"/statements?limit=40&before={first['next']}", ROOT)
     assert (len(first["statements"]), len(second["statements"]), second["next"]) == (40, 21, None)
@@ -94,17 +96,13 @@ async def test_pages_of_statements_follow_one_another(port: TestClient[Any, Any]
 @pytest.mark.parametrize(
     "path", ["/statements?limit=0", "/statements?limit=many", "/statements?who=me", "/reasons?days=999"]
 )
-async def test_a_query_that_is_not_understood_is_refused_with_a_sentence(
-    port: TestClient[Any, Any], path: str
-) -> None:
+async def test_a_query_that_is_not_understood_is_refused_with_a_sentence(port: Port, path: str) -> None:
     got = await port.get(path, headers=ROOT)
     assert got.status == HTTPStatus.BAD_REQUEST
     assert set(await got.json()) == {"error"}
 
 
-async def test_a_password_is_checked_anew_after_a_while_only(
-    port: TestClient[Any, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_password_is_checked_anew_after_a_while_only(port: Port, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
     async def counted(_config: object, user: str, *_: object) -> str:
@@ -120,7 +118,7 @@ async def test_a_password_is_checked_anew_after_a_while_only(
 
 
 async def test_a_visitor_has_the_name_of_the_backends_session_and_not_the_typed_one(
-    port: TestClient[Any, Any], monkeypatch: pytest.MonkeyPatch
+    port: Port, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def logged_in_as_ann(*_: object) -> str:
         return "ann"
@@ -156,13 +154,10 @@ async def test_an_open_port_shows_all_but_not_by_a_name_that_others_gave_it(
         assert rebound.status == HTTPStatus.FORBIDDEN
 
 
-async def test_the_answers_are_as_the_description_says(port: TestClient[Any, Any]) -> None:
+async def test_the_answers_are_as_the_description_says(port: Port) -> None:
     described = await answer(port, "/openapi.json")
     assert described["openapi"].startswith("3.1")
-    paths = {
-        **{path: path.replace("{id}", await an_id(port, ROOT)) for path in PATHS},
-        "/backends": "/backends",
-    }
+    paths = {**{path: path.replace("{id}", await an_id(port, ROOT)) for path in PATHS}, "/backends": "/backends"}
     read = {path for path, operations in described["paths"].items() if "get" in operations}
     assert read == {*paths, "/partitions"}
     for path, asked in paths.items():
@@ -181,7 +176,7 @@ def holds(described: Any, operation: Any, status: str, value: Any) -> None:
     jsonschema.validate(value, {**schema, "components": described["components"]})
 
 
-async def test_every_answer_has_the_headers_that_keep_it_here(port: TestClient[Any, Any]) -> None:
+async def test_every_answer_has_the_headers_that_keep_it_here(port: Port) -> None:
     for path in ("/", "/sign-in", "/statements", "/nowhere", "/healthz", "/static/style.css", "/openapi.json"):
         got = await port.get(path, allow_redirects=False)
         assert got.headers["X-Content-Type-Options"] == "nosniff", path
@@ -190,7 +185,7 @@ async def test_every_answer_has_the_headers_that_keep_it_here(port: TestClient[A
         assert (got.headers["Cache-Control"] == "no-store") == (path != "/static/style.css"), path
 
 
-async def test_addresses_without_an_answer_say_so_in_the_same_shape(port: TestClient[Any, Any]) -> None:
+async def test_addresses_without_an_answer_say_so_in_the_same_shape(port: Port) -> None:
     got = await port.get("/nowhere")
     assert (got.status, await got.json()) == (404, {"error": "There is nothing at this address."})
     got = await port.post("/statements")
@@ -200,7 +195,7 @@ async def test_addresses_without_an_answer_say_so_in_the_same_shape(port: TestCl
 
 
 async def test_a_route_that_fails_tells_nothing_of_the_statement(
-    port: TestClient[Any, Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    port: Port, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fails(*_: object) -> None:
         raise RuntimeError("SELECT 'private'")

@@ -11,6 +11,7 @@ import pytest
 from aiohttp import ClientSession
 from aiohttp.test_utils import TestClient
 from support.admin_pages import PASSWORD, admin_port, busy_history
+from support.clock import Clock
 
 from proxy.admin.basic_login import BasicLogin
 from proxy.admin.passwords import is_password
@@ -24,16 +25,9 @@ SOON_S = 10.0
 GUESSES = 60
 
 
-class Clock:
-    now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(1_000.0)
 
 
 @pytest.fixture
@@ -59,8 +53,7 @@ async def form_status(port: Port, user: str, password: str) -> int:
 # --- counting
 
 
-def test_a_few_wrong_passwords_are_free_and_then_one_every_few_seconds() -> None:
-    clock = Clock()
+def test_a_few_wrong_passwords_are_free_and_then_one_every_few_seconds(clock: Clock) -> None:
     throttle, pair = Throttle(clock), pair_of("10.0.0.7", "ann")
     for _ in range(WRONG_AT_ONCE):
         assert throttle.wait_s(pair) == 0

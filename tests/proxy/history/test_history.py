@@ -9,7 +9,7 @@ from support.played_sessions import DESCRIBE, KEYS, NARROWED, SQL, played
 from support.text_session import TextSession
 
 from proxy.config.config import Config
-from proxy.config.rewriting import CatalogSection, RewriteSection, ShadowSection
+from proxy.config.rewriting import CatalogSection, RewriteSection
 from proxy.history import history as history_module
 from proxy.history.directory import history_directory
 from proxy.history.history import History
@@ -19,6 +19,7 @@ from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.operations.session_port import SessionOpening
 from proxy.session.explain.answered_statements import AnsweringSession
 from proxy.session.layout.open_store import open_store
+from proxy.session.layout.partition_store import PartitionStore
 from proxy.session.session import Session
 from proxy.session.shared_state import SharedState
 from proxy.statements.statement_class import StatementClass
@@ -29,11 +30,21 @@ FINISHED = Outcome(OutcomeKind.FINISHED, 1.5)
 ANN = SessionOpening({"use:database": "shop"}, "owner", "ann", "10.0.0.1")
 
 
-def session(history: History, config: Config | None = None, opening: SessionOpening = ANN) -> TextSession:
-    shared = SharedState.of(config or Config(), lambda: 0.0)
+def session(history: History, config: Config | None = None, store: PartitionStore | None = None) -> TextSession:
+    shared = SharedState.of(config or Config(), lambda: 0.0, store)
     one = TextSession(shared)
-    one.inner = Session(shared, opening, history)
+    one.inner = Session(shared, ANN, history)
     return one
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> History:
+    return history_in(tmp_path)
+
+
+@pytest.fixture
+def one(history: History) -> TextSession:
+    return session(history)
 
 
 def only(history: History) -> Record:
@@ -52,8 +63,7 @@ def written(history: History) -> Record:
     return only(history)
 
 
-def test_a_rewritten_statement_is_kept_with_what_was_decided(tmp_path: Path) -> None:
-    history = history_in(tmp_path)
+def test_a_rewritten_statement_is_kept_with_what_was_decided(history: History) -> None:
     dispatch = played(session(history).rewrite(SQL), [*DESCRIBE, KEYS])
     (running,) = history.state().running
     assert (running.outcome, running.original) == ("running", SQL)
@@ -70,8 +80,7 @@ def test_a_rewritten_statement_is_kept_with_what_was_decided(tmp_path: Path) -> 
     assert (fact.table, fact.reducers[0].keys) == ("f", 1)
 
 
-def test_an_original_that_was_sent_in_place_of_the_rewritten_text_is_kept_as_such(tmp_path: Path) -> None:
-    history = history_in(tmp_path)
+def test_an_original_that_was_sent_in_place_of_the_rewritten_text_is_kept_as_such(history: History) -> None:
     dispatch = played(session(history).rewrite(SQL), [*DESCRIBE, KEYS])
     dispatch.on_outcome(Outcome(OutcomeKind.FINISHED, 1.5, original_instead=True))
     found = written(history)
@@ -80,9 +89,9 @@ def test_an_original_that_was_sent_in_place_of_the_rewritten_text_is_kept_as_suc
     assert "too long to be sent" in found.cause
 
 
-def test_statements_that_were_not_parsed_have_a_fingerprint_of_their_text(tmp_path: Path) -> None:
-    history = history_in(tmp_path)
-    one = session(history)
+def test_statements_that_were_not_parsed_have_a_fingerprint_of_their_text(
+    history: History, one: TextSession
+) -> None:
     for sql in ("SELECT a FROM t WHERE b = 1", "SELECT a FROM t WHERE b = 2", "SELECT a FROM t WHERE c = 2"):
         one.forward_unchanged(sql).on_outcome(FINISHED)
     history.start()
@@ -93,14 +102,10 @@ def test_statements_that_were_not_parsed_have_a_fingerprint_of_their_text(tmp_pa
     assert HistoryReader(history.path).sums(Filter()).candidates == 0
 
 
-def test_partitions_are_counted_where_their_list_is_at_hand(tmp_path: Path) -> None:
-    history, shared_settings = history_in(tmp_path), CatalogSection()
-    with open_store(shared_settings) as store:
-        shared = SharedState.of(Config(), lambda: 0.0, store)
-        one = TextSession(shared)
-        one.inner = Session(shared, ANN, history)
-        many = [*DESCRIBE, MANY_KEYS, LISTED]
-        played(one.rewrite(SQL), many).on_outcome(FINISHED)
+def test_partitions_are_counted_where_their_list_is_at_hand(history: History) -> None:
+    with open_store(CatalogSection()) as store:
+        one = session(history, store=store)
+        played(one.rewrite(SQL), [*DESCRIBE, MANY_KEYS, LISTED]).on_outcome(FINISHED)
         found = written(history)
     fact = next(scan for scan in found.scans if scan.is_fact)
     assert (fact.partitions.total, fact.partitions.kept) == (31, 28)
@@ -119,44 +124,37 @@ def test_partitions_are_counted_where_their_list_is_at_hand(tmp_path: Path) -> N
         (Outcome(OutcomeKind.UNKNOWN, 0.0), "unseen"),
     ],
 )
-def test_every_end_is_told_apart(tmp_path: Path, outcome: Outcome, wanted: str) -> None:
-    history = history_in(tmp_path)
+def test_every_end_is_told_apart(history: History, outcome: Outcome, wanted: str) -> None:
     played(session(history).rewrite(SQL), [*DESCRIBE, KEYS]).on_outcome(outcome)
     found = written(history)
     assert found.outcome == wanted
     assert found.message == (outcome.message or None)
 
 
-def test_a_statement_that_is_decided_about_again_is_one_statement(tmp_path: Path) -> None:
-    history = history_in(tmp_path)
-    one = session(history)
+def test_a_statement_that_is_decided_about_again_is_one_statement(history: History, one: TextSession) -> None:
     first = played(one.rewrite(SQL), [*DESCRIBE, KEYS])
     first.on_outcome(Outcome(OutcomeKind.DECIDED_AGAIN, 0.2))
-    assert (history.held, history.state().running) == (0, [])
+    assert (history.held, history.state().running, one.inner.last_statements()) == (0, [], [])
     played(one.rewrite(SQL), [KEYS]).on_outcome(FINISHED)
     assert written(history).outcome == "rewritten"
 
 
-def test_statements_without_a_decision_say_why(tmp_path: Path) -> None:
+def test_statements_without_a_decision_say_why(history: History) -> None:
     off = Config(rewrite=RewriteSection(enabled=False))
-    history = history_in(tmp_path)
     played(session(history, off).rewrite(SQL), []).on_outcome(FINISHED)
     found = written(history)
     assert (found.outcome, found.skip_reason, found.rewritten) == ("original", "SWITCHED_OFF", None)
 
 
-def test_a_shadow_run_leaves_its_reason(tmp_path: Path) -> None:
-    shadow = Config(rewrite=RewriteSection(mode="shadow"), shadow=ShadowSection())
-    history = history_in(tmp_path)
+def test_a_shadow_run_leaves_its_reason(history: History) -> None:
+    shadow = Config(rewrite=RewriteSection(mode="shadow"))
     dispatch = played(session(history, shadow).rewrite(SQL), [])
     assert dispatch.beside is not None
     dispatch.on_outcome(FINISHED)
     assert written(history).skip_reason == "IN_SHADOW"
 
 
-def test_the_database_follows_use(tmp_path: Path) -> None:
-    history = history_in(tmp_path)
-    one = session(history)
+def test_the_database_follows_use(history: History, one: TextSession) -> None:
     one.forward_unchanged("USE `other`").on_outcome(FINISHED)
     one.forward_unchanged("USE nowhere").on_outcome(Outcome(OutcomeKind.FAILED, 0.1))
     (state,) = history.state().sessions
@@ -168,8 +166,7 @@ def test_the_database_follows_use(tmp_path: Path) -> None:
 # --- shown to the session itself
 
 
-def test_a_session_is_shown_its_own_last_statements_while_they_run_and_afterwards(tmp_path: Path) -> None:
-    history = history_in(tmp_path)
+def test_a_session_is_shown_its_own_last_statements_while_they_run_and_afterwards(history: History) -> None:
     one, other = session(history), session(history)
     other.forward_unchanged("SELECT 'of another session'")
     played(one.rewrite(SQL), [*DESCRIBE, KEYS]).on_outcome(FINISHED)
@@ -200,15 +197,7 @@ def test_they_hold_no_secrets_and_no_literals_where_none_are_kept() -> None:
         assert [statement.statement for statement in one.inner.last_statements()] == ["SET fs.key=?", told]
 
 
-def test_a_statement_that_is_decided_about_again_is_shown_once() -> None:
-    one = session(history_in(None))
-    played(one.rewrite(SQL), [*DESCRIBE, KEYS]).on_outcome(Outcome(OutcomeKind.DECIDED_AGAIN, 0.2))
-    assert one.inner.last_statements() == []
-
-
-def test_statements_that_the_proxy_answers_itself_are_kept_as_answered(tmp_path: Path) -> None:
-    history = history_in(tmp_path)
-    one = session(history)
+def test_statements_that_the_proxy_answers_itself_are_kept_as_answered(history: History, one: TextSession) -> None:
     statement = StatementClass(f"EXPLAIN REWRITE {SQL}")
     dispatch = played(AnsweringSession(one.inner).rewrite(statement), [*DESCRIBE, KEYS, LISTED])
     (running,) = history.state().running
@@ -222,26 +211,23 @@ def test_statements_that_the_proxy_answers_itself_are_kept_as_answered(tmp_path:
 @pytest.mark.parametrize(
     ("sql", "outcome"), [("SET starpruner.enabled", "answered"), ("SET starpruner.enabled=true", "original")]
 )
-def test_statements_about_settings_of_ours_are_kept(tmp_path: Path, sql: str, outcome: str) -> None:
-    history = history_in(tmp_path)
+def test_statements_about_settings_of_ours_are_kept(history: History, sql: str, outcome: str) -> None:
     played(session(history).rewrite(sql), []).on_outcome(FINISHED)
     assert written(history).outcome == outcome
 
 
-def test_secrets_of_set_are_shown_nowhere(tmp_path: Path) -> None:
-    history = history_in(tmp_path)
-    dispatch = session(history).forward_unchanged("SET fs.key=hunter2")
-    assert history.state().running[0].original == "SET fs.key=?"
+@pytest.mark.parametrize(
+    ("literals", "sql", "shown"),
+    [(True, "SET fs.key=private", "SET fs.key=?"), (False, "SELECT 'private'", "SELECT ?")],
+)
+def test_no_secrets_are_kept_nor_literals_where_none_are_wanted(
+    tmp_path: Path, sql: str, shown: str, *, literals: bool
+) -> None:
+    history = history_in(tmp_path, literals=literals)
+    dispatch = session(history).forward_unchanged(sql)
+    assert history.state().running[0].original == shown
     dispatch.on_outcome(FINISHED)
-    assert written(history).original == "SET fs.key=?"
-
-
-def test_without_literals_none_are_kept(tmp_path: Path) -> None:
-    history = history_in(tmp_path, literals=False)
-    dispatch = session(history).forward_unchanged("SELECT 'private'")
-    assert history.state().running[0].original == "SELECT ?"
-    dispatch.on_outcome(FINISHED)
-    assert written(history).original == "SELECT ?"
+    assert written(history).original == shown
     assert b"private" not in (tmp_path / "history.sqlite").read_bytes()
 
 
@@ -365,18 +351,9 @@ def test_other_processes_see_what_runs_here(tmp_path: Path, monkeypatch: pytest.
     assert reader.others("another") == []
 
 
-def test_an_end_is_counted_once(tmp_path: Path) -> None:
-    history = history_in(tmp_path)
+def test_an_end_is_counted_once(history: History) -> None:
     dispatch = session(history).rewrite("SELECT 1")
     ended = played(dispatch, [])
     ended.on_outcome(FINISHED)
     ended.on_outcome(Outcome(OutcomeKind.FAILED, 9.0))
-    assert written(history).outcome == "original"
-
-
-def test_a_statement_is_classified_as_connections_do_it(tmp_path: Path) -> None:
-    history = history_in(tmp_path)
-    shared = SharedState.of(Config(), lambda: 0.0)
-    inner = Session(shared, ANN, history)
-    played(inner.rewrite(StatementClass("SHOW TABLES")), []).on_outcome(FINISHED)
     assert written(history).outcome == "original"

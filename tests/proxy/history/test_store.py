@@ -4,8 +4,11 @@ import multiprocessing
 import sqlite3
 import stat
 import time
+from collections.abc import Iterator
+from contextlib import closing
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.histories import left_alone, record, scan
@@ -16,6 +19,12 @@ from proxy.history.record import Record, ShadowRecord
 from proxy.history.store import FILE_NAME, SCHEMA_VERSION, Store, StoreError
 
 ROOM = 4_000_000
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with closing(Store(tmp_path, bytes_max=ROOM)) as opened:
+        yield opened
 
 
 def reader(directory: Path) -> HistoryReader:
@@ -37,10 +46,9 @@ def test_a_statement_is_found_after_a_restart(tmp_path: Path) -> None:
     assert reader(tmp_path).statement("nothing", None) is None
 
 
-def test_a_statement_is_found_by_its_id_and_by_those_of_spark(tmp_path: Path) -> None:
+def test_a_statement_is_found_by_its_id_and_by_those_of_spark(store: Store, tmp_path: Path) -> None:
     first, second = "5f0c0a52-1111-4222-8333-0123456789ab", "5f0c0a52-1111-4222-8333-0123456789ac"
     fallen_back = record(spark_ids=[first, second])
-    store = Store(tmp_path, bytes_max=ROOM)
     store.add([record(), fallen_back])
     for wanted in (first, second, fallen_back.id):
         (line,) = reader(tmp_path).statements(Filter(text=wanted)).statements
@@ -48,7 +56,6 @@ def test_a_statement_is_found_by_its_id_and_by_those_of_spark(tmp_path: Path) ->
     assert reader(tmp_path).statements(Filter(text=second, seen_by="bob")).statements == []
     store.delete_before(time.time() + 60)
     assert reader(tmp_path).statements(Filter(text=second)).statements == []
-    store.close()
 
 
 def test_a_file_of_the_first_version_goes_on(tmp_path: Path) -> None:
@@ -73,9 +80,8 @@ def test_nobody_else_may_read_the_file(tmp_path: Path) -> None:
     store.close()
 
 
-def test_statements_are_found_by_user_outcome_reason_table_and_text(tmp_path: Path) -> None:
+def test_statements_are_found_by_user_outcome_reason_table_and_text(store: Store, tmp_path: Path) -> None:
     at = time.time()
-    store = Store(tmp_path, bytes_max=ROOM)
     store.add(
         [
             record(at=at - 3, original="SELECT 'ann_s' FROM sales"),
@@ -89,43 +95,36 @@ def test_statements_are_found_by_user_outcome_reason_table_and_text(tmp_path: Pa
         ]
     )
     assert texts(tmp_path) == ["SELECT 1", "SELECT 50% FROM returns", "SELECT 'ann_s' FROM sales"]
-    assert texts(tmp_path, Filter(seen_by="bob")) == ["SELECT 50% FROM returns"]
     assert texts(tmp_path, Filter(seen_by="bob", user="ann")) == []
-    assert texts(tmp_path, Filter(outcome="rewritten")) == ["SELECT 'ann_s' FROM sales"]
-    assert texts(tmp_path, Filter(reason="TYPES_DIFFER")) == ["SELECT 50% FROM returns"]
-    assert texts(tmp_path, Filter(table="Returns")) == ["SELECT 50% FROM returns"]
-    assert texts(tmp_path, Filter(text="50%")) == ["SELECT 50% FROM returns"]
-    assert texts(tmp_path, Filter(text="n_s")) == ["SELECT 'ann_s' FROM sales"]
+    for wanted in (Filter(outcome="rewritten"), Filter(text="n_s")):
+        assert texts(tmp_path, wanted) == ["SELECT 'ann_s' FROM sales"]
+    of_returns: dict[str, Any] = {"seen_by": "bob", "reason": "TYPES_DIFFER", "table": "Returns", "text": "50%"}
+    for name, value in of_returns.items():
+        assert texts(tmp_path, Filter(**{name: value})) == ["SELECT 50% FROM returns"], name
     assert texts(tmp_path, Filter(since=at - 1.5)) == ["SELECT 1"]
-    store.close()
 
 
-def test_pages_follow_one_another_without_a_gap(tmp_path: Path) -> None:
-    store = Store(tmp_path, bytes_max=ROOM)
-    ids = [one.id for one in (record(at=1_000 + n) for n in range(25))]
-    store.add([record(at=1_000 + n, id=name) for n, name in enumerate(ids)])
-    store.close()
+def test_pages_follow_one_another_without_a_gap(store: Store, tmp_path: Path) -> None:
+    kept = [record(at=1_000 + n) for n in range(25)]
+    store.add(kept)
     seen: list[str] = []
     before: str | None = ""
     while before is not None:
         page = reader(tmp_path).statements(Filter(before=before), 10)
         seen += [line.id for line in page.statements]
         before = page.next
-    assert seen == sorted(ids, reverse=True)
+    assert seen == sorted((one.id for one in kept), reverse=True)
 
 
-def test_sums_count_only_what_was_measured(tmp_path: Path) -> None:
-    store = Store(tmp_path, bytes_max=ROOM)
+def test_sums_count_only_what_was_measured(store: Store, tmp_path: Path) -> None:
     store.add([record(), record(scans=[scan(kept=None)]), left_alone(), record(outcome="failed")])
     found = reader(tmp_path).sums(Filter(since=today()))
     assert found.outcomes == {"rewritten": 2, "original": 1, "failed": 1}
     assert (found.partitions_spared, found.partitions_total, found.partitions_known) == (2_800, 2_924, 1)
     assert (found.bytes_known, found.candidates) == (0, 4)
-    store.close()
 
 
-def test_reasons_are_counted_by_day_and_those_without_remedy_come_last(tmp_path: Path) -> None:
-    store = Store(tmp_path, bytes_max=ROOM)
+def test_reasons_are_counted_by_day_and_those_without_remedy_come_last(store: Store, tmp_path: Path) -> None:
     store.add(
         [
             left_alone("NO_EQUALITY", at=today() + 1),
@@ -142,11 +141,10 @@ def test_reasons_are_counted_by_day_and_those_without_remedy_come_last(tmp_path:
     ]
     assert found[0].tables == ["sales"]
     assert [line.reason for line in reader(tmp_path).reasons(Filter(seen_by="bob"), 7)] == ["TYPES_DIFFER"]
-    store.close()
 
 
-def test_a_digest_has_times_of_both_kinds_of_runs_that_were_made(tmp_path: Path) -> None:
-    store, at = Store(tmp_path, bytes_max=ROOM), time.time()
+def test_a_digest_has_times_of_both_kinds_of_runs_that_were_made(store: Store, tmp_path: Path) -> None:
+    at = time.time()
     runs = [record(at=at - n, run_s=float(n), deciding_s=0.0) for n in range(1, 21)]
     trials = [
         record(at=at - 90_000 - n, rewritten=None, outcome="original", run_s=50.0, deciding_s=0.0)
@@ -168,11 +166,10 @@ def test_a_digest_has_times_of_both_kinds_of_runs_that_were_made(tmp_path: Path)
     assert (second.first_seen, second.last_seen) == (trials[-1].started_at, runs[0].started_at)
     assert [one.fingerprint for one in reader(tmp_path).digests(Filter(seen_by="bob"))] == ["f2"]
     assert [one.runs for one in reader(tmp_path).digests(Filter(since=at - 3_600, outcome="rewritten"))] == [20]
-    store.close()
 
 
-def test_time_is_saved_against_the_median_of_three_originals_at_least(tmp_path: Path) -> None:
-    store, at = Store(tmp_path, bytes_max=ROOM), time.time()
+def test_time_is_saved_against_the_median_of_three_originals_at_least(store: Store, tmp_path: Path) -> None:
+    at = time.time()
     originals = [left_alone(fingerprint="f1", scans=[], at=at - 50, run_s=run_s) for run_s in (90.0, 4.0)]
     runs = [
         record(at=at - age, run_s=run_s, deciding_s=0.5) for age, run_s in ((20, 1.0), (10, 6.0), (5_000, 1.0))
@@ -187,11 +184,9 @@ def test_time_is_saved_against_the_median_of_three_originals_at_least(tmp_path: 
     assert reader(tmp_path).saved_times(Filter(seen_by="ann"), at - 100) == [], (
         "bob's original is not ann's to see"
     )
-    store.close()
 
 
-def test_two_days_are_compared(tmp_path: Path) -> None:
-    store = Store(tmp_path, bytes_max=ROOM)
+def test_two_days_are_compared(store: Store, tmp_path: Path) -> None:
     noon = 12 * 3_600.0
     days = [date(2026, 3, day) for day in (1, 2, 3)]
     store.add(
@@ -201,11 +196,10 @@ def test_two_days_are_compared(tmp_path: Path) -> None:
     assert line.times_earlier is not None
     assert line.times_later is not None
     assert (line.times_earlier.runs, line.times_later.runs, line.is_slower) == (1, 1, True)
-    store.close()
 
 
-def test_a_verdict_comes_to_a_statement_that_is_there_with_its_fingerprint(tmp_path: Path) -> None:
-    one, store = record(fingerprint=None), Store(tmp_path, bytes_max=ROOM)
+def test_a_verdict_comes_to_a_statement_that_is_there_with_its_fingerprint(store: Store, tmp_path: Path) -> None:
+    one = record(fingerprint=None)
     verdict = ShadowRecord("different", "another row", 1.0, "f9")
     store.add([one])
     store.add([], [(one.id, verdict), ("gone", verdict)])
@@ -213,27 +207,22 @@ def test_a_verdict_comes_to_a_statement_that_is_there_with_its_fingerprint(tmp_p
     assert found is not None
     assert (found.shadow, found.fingerprint, found.original) == (verdict, "f9", one.original)
     assert [line.fingerprint for line in reader(tmp_path).statements(Filter()).statements] == ["f9"]
-    store.close()
 
 
-def test_old_statements_go(tmp_path: Path) -> None:
-    store = Store(tmp_path, bytes_max=ROOM)
+def test_old_statements_go(store: Store, tmp_path: Path) -> None:
     store.add([record(at=at) for at in (100.0, 200.0, 300.0)])
     store.delete_before(250.0)
     assert [line.started_at for line in reader(tmp_path).statements(Filter()).statements] == [300.0]
     assert reader(tmp_path).reasons(Filter(), 1) == []
-    store.close()
 
 
-def test_the_file_does_not_grow_past_its_bound_and_the_oldest_go_first(tmp_path: Path) -> None:
-    store = Store(tmp_path, bytes_max=ROOM)
+def test_the_file_does_not_grow_past_its_bound_and_the_oldest_go_first(store: Store, tmp_path: Path) -> None:
     for n in range(30):
         store.add([record(at=1_000.0 + 10 * n + i, original=f"SELECT {n:05} '{'x' * 20_000}'") for i in range(10)])
         assert (tmp_path / FILE_NAME).stat().st_size <= ROOM
     newest = texts(tmp_path)[0]
     assert newest.startswith("SELECT 00029")
     assert reader(tmp_path).statements(Filter(text="SELECT 00000")).statements == []
-    store.close()
 
 
 def test_a_file_of_a_newer_version_is_left_as_it_is(tmp_path: Path) -> None:
@@ -300,21 +289,17 @@ def test_processes_write_at_once(tmp_path: Path) -> None:
 
 
 def test_a_search_through_too_much_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = Store(tmp_path, bytes_max=100_000_000)
-    long = record(original="x" * 100_000)
-    store.add([record(original=long.original) for _ in range(200)])
-    store.close()
+    with closing(Store(tmp_path, bytes_max=100_000_000)) as store:
+        store.add([record(original="x" * 100_000) for _ in range(200)])
     monkeypatch.setattr("proxy.history.queries.QUESTION_S", -1.0)
     monkeypatch.setattr("proxy.history.queries._STEPS", 1)
     with pytest.raises(HistoryError, match="took longer"):
         reader(tmp_path).statements(Filter(text="nowhere"))
 
 
-def test_texts_that_utf_8_cannot_say_are_kept_all_the_same(tmp_path: Path) -> None:
-    store = Store(tmp_path, bytes_max=ROOM)
+def test_texts_that_utf_8_cannot_say_are_kept_all_the_same(store: Store, tmp_path: Path) -> None:
     odd: Record = record(original="SELECT '\ud800'", rewritten="SELECT '\ud800' ", message="\udfff")
     store.add([odd])
     found = reader(tmp_path).statement(odd.id, None)
     assert found is not None
     assert found.original == "SELECT '?'"
-    store.close()

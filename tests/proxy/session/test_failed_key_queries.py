@@ -4,8 +4,7 @@ import logging
 
 import pytest
 from support.played_sessions import DESCRIBE, KEY_QUERY, KEYS, NARROWED, SQL, Script, played, rows, sent
-from support.session_stage import FINISHED, Stage
-from support.text_session import TextSession
+from support.text_session import FINISHED, Stage, TextSession
 
 from proxy.operations.query import FailureKind, QueryFailed
 from proxy.operations.session_port import SessionOpening
@@ -32,21 +31,13 @@ def stage() -> Stage:
 
 def test_sessions_of_one_state_ask_once_in_ten_minutes(stage: Stage) -> None:
     assert sent(stage.session().rewrite(SQL), [*DESCRIBE, *failing()]) == SQL
+    assert sent(stage.session("bob").rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED, "a user's failure is no other's"
+    lenient = SessionOpening(owner="ann", configuration={"set:hiveconf:spark.sql.ansi.enabled": "false"})
+    assert sent(TextSession(stage.shared, lenient).rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
     stage.now = 599.0
     assert sent(stage.session().rewrite(SQL), DESCRIBE) == SQL
     stage.now = 601.0
     assert sent(stage.session().rewrite(SQL), [KEYS]) == NARROWED
-
-
-def test_a_user_s_failure_is_no_other_user_s(stage: Stage) -> None:
-    assert sent(stage.session("ann").rewrite(SQL), [*DESCRIBE, *failing()]) == SQL
-    assert sent(stage.session("bob").rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
-
-
-def test_a_session_with_other_settings_asks_for_itself(stage: Stage) -> None:
-    assert sent(stage.session().rewrite(SQL), [*DESCRIBE, *failing()]) == SQL
-    lenient = SessionOpening(owner="ann", configuration={"set:hiveconf:spark.sql.ansi.enabled": "false"})
-    assert sent(TextSession(stage.shared, lenient).rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
 
 def test_a_replaced_table_is_asked_about_anew(stage: Stage) -> None:

@@ -1,16 +1,17 @@
 """A session's decisions about tables of many small files: fewer splits, though nothing narrows their scans."""
 
 import json
+from collections.abc import Mapping
 
 import pytest
+from support.file_list_answers import TABLES
 from support.iceberg_answers import DAYS_SNAPSHOT
 from support.iceberg_answers import described as of_iceberg
 from support.packing_answers import SETTINGS as PACKING
 from support.packing_answers import plan
-from support.played_sessions import DETAILS, Script, failed, of, played, rows, sent
-from support.text_session import TextSession
+from support.played_sessions import DETAILS, Script, failed, played, rows, sent
+from support.text_session import Stage, TextSession
 
-from proxy.config.config import Config
 from proxy.config.rewriting import CatalogSection, FilesSection, RewriteSection, SplitsSection
 from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.operations.query import FailureKind, QueryResult
@@ -22,7 +23,6 @@ from proxy.session.feedback.cost_gate import CostGate, GateReport, StatementKey
 from proxy.session.feedback.cost_model import GateVerdict
 from proxy.session.feedback.spark_listings import SessionListings
 from proxy.session.metrics import Metrics
-from proxy.session.shared_state import SharedState
 from rewriter import Rule
 
 FILES = 4_000
@@ -30,10 +30,6 @@ PLAIN = "SELECT v FROM t"
 GROUPED = "(SELECT /*+ COALESCE(14) */ * FROM t) AS t"
 JOINED = "SELECT v FROM t JOIN d ON t.x = d.x WHERE d.g = 1"
 FILTERED = "SELECT v FROM t WHERE x = 5"
-TABLES = (
-    "SELECT table_name, count(*), sum(size_bytes), unix_micros(CAST(max(indexed_at) AS TIMESTAMP))"
-    " FROM `s`.`files` GROUP BY table_name"
-)
 NAMED = tuple((name, value, "") for name, value in (("Catalog", "c"), ("Database", "d"), ("Table", "t")))
 
 
@@ -61,7 +57,6 @@ FIXED: Script = [
     setting("spark.sql.leafNodeDefaultParallelism", "<undefined>"),
 ]
 PACKED: Script = [TWO_SLOTS, *PACKING[1:], *FIXED, EXPLAIN]
-ON = SplitsSection()
 
 
 def indexed(files: int = FILES, size_bytes: int = FILES * 5_000) -> tuple[str, QueryResult]:
@@ -80,9 +75,21 @@ DESCRIBED: Script = [indexed(), T]
 BESIDE: Script = [listed(), *PACKED]
 
 
-def session(*, rewrite: RewriteSection | None = None, splits: SplitsSection | None = None) -> TextSession:
-    files = FilesSection(index="s.files")
-    return of(Config(files=files, rewrite=rewrite or RewriteSection(), splits=splits or ON))
+@pytest.fixture
+def stage() -> Stage:
+    return Stage(files=FilesSection(index="s.files"))
+
+
+@pytest.fixture
+def one(stage: Stage) -> TextSession:
+    return stage.stranger()
+
+
+@pytest.fixture
+def learned(one: TextSession) -> TextSession:
+    """A session that knows the files of the table, and how they are packed."""
+    learn(one, PLAIN, DESCRIBED, BESIDE)
+    return one
 
 
 def learn(one: TextSession, sql: str, asked: Script, beside: Script) -> None:
@@ -93,16 +100,15 @@ def learn(one: TextSession, sql: str, asked: Script, beside: Script) -> None:
     played(dispatch.beside, beside)
 
 
-def test_a_plain_scan_of_a_table_of_small_files_is_read_in_fewer_splits_once_these_are_known() -> None:
-    one = session()
-    learn(one, PLAIN, DESCRIBED, BESIDE)
-    dispatch = played(one.rewrite(PLAIN), [])
+def test_a_plain_scan_of_a_table_of_small_files_is_read_in_fewer_splits_once_these_are_known(
+    learned: TextSession,
+) -> None:
+    dispatch = played(learned.rewrite(PLAIN), [])
     assert (dispatch.text, dispatch.beside) == (f"SELECT v FROM {GROUPED}", None)
-    assert sent(one.rewrite(f"{PLAIN} a"), []) == f"SELECT v FROM {GROUPED.removesuffix(' AS t')} a"
+    assert sent(learned.rewrite(f"{PLAIN} a"), []) == f"SELECT v FROM {GROUPED.removesuffix(' AS t')} a"
 
 
-def test_while_one_statement_learns_others_neither_wait_nor_ask_the_same() -> None:
-    one = session()
+def test_while_one_statement_learns_others_neither_wait_nor_ask_the_same(one: TextSession) -> None:
     first = played(one.rewrite(PLAIN), DESCRIBED)
     second = played(one.rewrite(PLAIN), [])
     assert (second.text, second.beside) == (PLAIN, None)
@@ -111,8 +117,7 @@ def test_while_one_statement_learns_others_neither_wait_nor_ask_the_same() -> No
     assert GROUPED in sent(one.rewrite(PLAIN), [])
 
 
-def test_an_answer_from_after_a_change_of_the_session_is_not_remembered() -> None:
-    one = session()
+def test_an_answer_from_after_a_change_of_the_session_is_not_remembered(one: TextSession) -> None:
     dispatch = played(one.rewrite(PLAIN), DESCRIBED)
     assert dispatch.beside is not None
     assert next(dispatch.beside).sql == listed()[0]
@@ -121,35 +126,32 @@ def test_an_answer_from_after_a_change_of_the_session_is_not_remembered() -> Non
         dispatch.beside.send(listed()[1])
 
 
-def test_what_is_known_of_splits_is_used_while_it_is_asked_for_again() -> None:
-    now = 0.0
-    shared = SharedState.of(Config(files=FilesSection(index="s.files"), splits=ON), lambda: now)
-    one = TextSession(shared)
-    learn(one, PLAIN, DESCRIBED, BESIDE)
-    now = 350.0
-    dispatch = played(one.rewrite(PLAIN), [])
+def test_what_is_known_of_splits_is_used_while_it_is_asked_for_again(stage: Stage, learned: TextSession) -> None:
+    stage.now = 350.0
+    dispatch = played(learned.rewrite(PLAIN), [])
     assert dispatch.text == f"SELECT v FROM {GROUPED}"
     assert dispatch.beside is not None
     played(dispatch.beside, [indexed(), T, *PACKED])
-    assert played(one.rewrite(PLAIN), []).beside is None
+    assert played(learned.rewrite(PLAIN), []).beside is None
 
 
 @pytest.mark.parametrize("shown", ["sum(x)", "max(x)"])
-def test_answers_that_depend_on_types_are_not_grouped_by_types_that_have_expired(shown: str) -> None:
-    now, sums = 0.0, f"SELECT {shown} FROM t"
-    shared = SharedState.of(Config(files=FilesSection(index="s.files"), splits=ON), lambda: now)
-    one = TextSession(shared)
+def test_answers_that_depend_on_types_are_not_grouped_by_types_that_have_expired(
+    stage: Stage, one: TextSession, shown: str
+) -> None:
+    sums = f"SELECT {shown} FROM t"
     learn(one, sums, DESCRIBED, BESIDE)
     assert GROUPED in sent(one.rewrite(sums), [])
-    now = 250.0
+    stage.now = 250.0
     # The table may have been replaced past the proxy.
     as_doubles = rows(("x", "double", ""), ("v", "string", ""), *DETAILS, *NAMED, SIZE_OF_T)
     learn(one, sums, [], [(T[0], as_doubles)])
     assert sent(one.rewrite(sums), []) == sums
 
 
-def test_while_a_statement_has_the_files_asked_for_the_next_one_is_not_left_alone_for_long() -> None:
-    one = session()
+def test_while_a_statement_has_the_files_asked_for_the_next_one_is_not_left_alone_for_long(
+    one: TextSession,
+) -> None:
     first = played(one.rewrite(PLAIN), DESCRIBED)
     assert first.beside is not None
     assert next(first.beside).sql == listed()[0]
@@ -167,13 +169,12 @@ def test_what_is_forgotten_includes_that_statements_keep_their_splits() -> None:
 
 
 @pytest.mark.parametrize("kind", [FailureKind.DEADLINE, FailureKind.REJECTED])
-def test_an_index_that_could_not_be_read_is_asked_again_beside_a_statement(kind: FailureKind) -> None:
-    now = 0.0
-    shared = SharedState.of(Config(files=FilesSection(index="s.files"), splits=ON), lambda: now)
-    one = TextSession(shared)
+def test_an_index_that_could_not_be_read_is_asked_again_beside_a_statement(
+    stage: Stage, one: TextSession, kind: FailureKind
+) -> None:
     assert sent(one.rewrite(PLAIN), [(TABLES, failed(kind)), T]) == PLAIN
     assert one.is_quick(PLAIN)
-    now = 301.0
+    stage.now = 301.0
     assert not one.is_quick(PLAIN)
     learn(one, PLAIN, [], [indexed(), T, *BESIDE])
     assert GROUPED in sent(one.rewrite(PLAIN), [])
@@ -181,77 +182,68 @@ def test_an_index_that_could_not_be_read_is_asked_again_beside_a_statement(kind:
 
 OF_ICEBERG = ("DESCRIBE TABLE EXTENDED `t`", of_iceberg("c.d.t", ("x", "int"), ("v", "string")))
 SUMMARY = "SELECT CAST(summary['total-data-files'] AS BIGINT), CAST(summary['total-files-size'] AS BIGINT) FROM"
-SIZES = "SELECT file_path, file_size_in_bytes, 0L, record_count, '{}', NULL FROM"
 PLANNED = ("EXPLAIN SELECT * FROM `t`", plan("BatchScan c.d.t[v#1L] IcebergScan(table=c.d.t, groupedBy=)"))
 
 
-def summed_up(name: str, files: int, size_bytes: int) -> tuple[str, QueryResult]:
-    return f"{SUMMARY} {name}.`snapshots` WHERE snapshot_id = {DAYS_SNAPSHOT}", rows((files, size_bytes))
+def summed_up(files: int, size_bytes: int) -> tuple[str, QueryResult]:
+    return f"{SUMMARY} `c`.`d`.`t`.`snapshots` WHERE snapshot_id = {DAYS_SNAPSHOT}", rows((files, size_bytes))
 
 
-def sized(name: str, files: int) -> tuple[str, QueryResult]:
-    found = rows(*((f"file:/t/{number}", 5_000, 0, 10, "{}", None) for number in range(files)))
-    return f"{SIZES} {name}.`data_files`", found
+SIZED = rows(*((f"file:/t/{number}", 5_000, 0, 10, "{}", None) for number in range(FILES)))
+OF_MANY_FILES: Script = [
+    summed_up(FILES, FILES * 5_000),
+    ("SELECT file_path, file_size_in_bytes, 0L, record_count, '{}', NULL FROM `c`.`d`.`t`.`data_files`", SIZED),
+    *PACKED[:-1],
+    PLANNED,
+]
+
+
+def of_lake() -> tuple[Stage, TextSession]:
+    """A proxy without an index, and its session that has described an Iceberg table."""
+    stage = Stage()
+    one = stage.stranger()
+    assert sent(one.rewrite(PLAIN), [OF_ICEBERG]) == PLAIN
+    return stage, one
 
 
 def test_an_iceberg_table_of_small_files_is_read_in_fewer_splits_without_any_index() -> None:
-    one = of(Config(splits=ON))
-    assert sent(one.rewrite(PLAIN), [OF_ICEBERG]) == PLAIN
-    name = "`c`.`d`.`t`"
-    asked = [summed_up(name, FILES, FILES * 5_000), sized(name, FILES), *PACKED[:-1], PLANNED]
-    learn(one, PLAIN, [], asked)
-    assert sent(one.rewrite(PLAIN), []) == "SELECT v FROM (SELECT /*+ COALESCE(100) */ * FROM t) AS t"
+    stage, one = of_lake()
+    learn(one, PLAIN, [], OF_MANY_FILES)
+    grouped = "SELECT v FROM (SELECT /*+ COALESCE(100) */ * FROM t) AS t"
+    assert sent(one.rewrite(PLAIN), []) == grouped
+    stage.now = 90.0
+    # Not by a snapshot that has expired.
+    learn(one, PLAIN, [], [OF_ICEBERG])
+    assert sent(one.rewrite(PLAIN), []) == grouped
 
 
-def test_the_files_of_an_iceberg_table_of_large_files_are_not_listed() -> None:
-    one = of(Config(splits=ON))
-    assert sent(one.rewrite(PLAIN), [OF_ICEBERG]) == PLAIN
-    learn(one, PLAIN, [], [summed_up("`c`.`d`.`t`", 100, 100 << 30)])
+@pytest.mark.parametrize(("files", "size_bytes"), [(100, 100 << 30), (3, 15_000)])
+def test_the_files_of_an_iceberg_table_are_not_listed_until_it_has_got_many_small_ones(
+    files: int, size_bytes: int
+) -> None:
+    stage, one = of_lake()
+    learn(one, PLAIN, [], [summed_up(files, size_bytes)])
     assert one.is_quick(PLAIN)
-
-
-def test_an_iceberg_table_that_has_got_many_small_files_is_asked_again_in_time() -> None:
-    now, name = 0.0, "`c`.`d`.`t`"
-    one = TextSession(SharedState.of(Config(splits=ON), lambda: now))
-    assert sent(one.rewrite(PLAIN), [OF_ICEBERG]) == PLAIN
-    learn(one, PLAIN, [], [summed_up(name, 3, 15_000)])
-    assert one.is_quick(PLAIN)
-    now = 301.0
+    stage.now = 301.0
     assert not one.is_quick(PLAIN)
-    asked = [OF_ICEBERG, summed_up(name, FILES, FILES * 5_000), sized(name, FILES), *PACKED[:-1], PLANNED]
-    learn(one, PLAIN, [], asked)
+    learn(one, PLAIN, [], [OF_ICEBERG, *OF_MANY_FILES])
     assert "COALESCE(100)" in sent(one.rewrite(PLAIN), [])
 
 
 def test_an_iceberg_table_that_was_not_told_of_in_time_is_asked_again() -> None:
-    now, name = 0.0, "`c`.`d`.`t`"
-    one = TextSession(SharedState.of(Config(splits=ON), lambda: now))
-    assert sent(one.rewrite(PLAIN), [OF_ICEBERG]) == PLAIN
-    learn(one, PLAIN, [], [(summed_up(name, 0, 0)[0], failed(FailureKind.DEADLINE))])
+    stage, one = of_lake()
+    learn(one, PLAIN, [], [(summed_up(0, 0)[0], failed(FailureKind.DEADLINE))])
     assert sent(one.rewrite(PLAIN), []) == PLAIN
     assert one.is_quick(PLAIN)
-    now = 61.0
+    stage.now = 61.0
     assert not one.is_quick(PLAIN)
-
-
-def test_an_iceberg_table_is_not_grouped_by_a_snapshot_that_has_expired() -> None:
-    now, name = 0.0, "`c`.`d`.`t`"
-    one = TextSession(SharedState.of(Config(splits=ON), lambda: now))
-    assert sent(one.rewrite(PLAIN), [OF_ICEBERG]) == PLAIN
-    learn(one, PLAIN, [], [summed_up(name, FILES, FILES * 5_000), sized(name, FILES), *PACKED[:-1], PLANNED])
-    now = 90.0
-    learn(one, PLAIN, [], [OF_ICEBERG])
-    assert "COALESCE(100)" in sent(one.rewrite(PLAIN), [])
 
 
 @pytest.mark.parametrize(
     ("message", "falls_back"),
     [
         ("[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012", False),
-        (
-            "[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012\n== SQL (line 1, position 8) ==\nSELECT 1 / 0",
-            False,
-        ),
+        ("[DIVIDE_BY_ZERO] Division. SQLSTATE: 22012\n== SQL (line 1, position 8) ==\nSELECT 1 / 0", False),
         ("Query failed: [USER_RAISED_EXCEPTION] no SQLSTATE: P0001; line 1 pos 3", False),
         ("[UNRESOLVED_COLUMN] SQLSTATE: 42703", True),
         # A literal of the statement may look like a state.
@@ -262,28 +254,27 @@ def test_an_iceberg_table_is_not_grouped_by_a_snapshot_that_has_expired() -> Non
         ("[INTERNAL_ERROR] Filter (e = 'SQLSTATE: 22012')", True),
     ],
 )
-def test_a_statement_that_fails_by_its_own_data_is_not_run_twice(message: str, *, falls_back: bool) -> None:
-    one = session()
-    learn(one, PLAIN, DESCRIBED, BESIDE)
-    dispatch = played(one.rewrite(PLAIN), [])
+def test_a_statement_that_fails_by_its_own_data_is_not_run_twice(
+    learned: TextSession, message: str, *, falls_back: bool
+) -> None:
+    dispatch = played(learned.rewrite(PLAIN), [])
     assert dispatch.may_fall_back
     assert dispatch.is_own_fault(message) is not falls_back
 
 
-def test_a_statement_that_keeps_its_splits_is_not_parsed_over_and_over() -> None:
-    one = session()
-    learn(one, PLAIN, DESCRIBED, BESIDE)
+def test_a_statement_that_keeps_its_splits_is_not_parsed_over_and_over(learned: TextSession) -> None:
     first_rows = f"{PLAIN} LIMIT 3"
-    assert not one.is_quick(first_rows)
-    assert sent(one.rewrite(first_rows), []) == first_rows
-    assert one.is_quick(first_rows)
+    assert not learned.is_quick(first_rows)
+    assert sent(learned.rewrite(first_rows), []) == first_rows
+    assert learned.is_quick(first_rows)
     # A user is told the reasons all the same.
-    assert view(played(one.explain(first_rows, run_key_queries=True), [])).scans
+    assert view(played(learned.explain(first_rows, run_key_queries=True), [])).scans
 
 
 @pytest.mark.parametrize("index", [indexed(28), indexed(40, 40 << 30)], ids=["few", "large"])
-def test_a_table_of_few_or_large_files_is_left_alone_by_a_look_at_the_text(index: tuple[str, QueryResult]) -> None:
-    one = session()
+def test_a_table_of_few_or_large_files_is_left_alone_by_a_look_at_the_text(
+    one: TextSession, index: tuple[str, QueryResult]
+) -> None:
     assert sent(one.rewrite(PLAIN), [index, T]) == PLAIN
     assert one.is_quick(PLAIN)
     assert sent(one.rewrite(PLAIN), []) == PLAIN
@@ -299,65 +290,62 @@ def test_a_table_of_few_or_large_files_is_left_alone_by_a_look_at_the_text(index
         [(FIXED[0][0], failed(FailureKind.DEADLINE))],
     ],
     ids=[
-        "rows are fetched task by task",
-        "executors may be added",
-        "slots are told",
-        "slots of scans are told",
+        *("rows are fetched task by task", "executors may be added", "slots are told", "slots of scans are told"),
         "nothing is told",
     ],
 )
-def test_where_it_is_not_certain_how_many_tasks_run_at_once_a_plain_scan_is_left_alone(told: Script) -> None:
-    one = session()
+def test_where_it_is_not_certain_how_many_tasks_run_at_once_a_plain_scan_is_left_alone(
+    one: TextSession, told: Script
+) -> None:
     learn(one, PLAIN, DESCRIBED, [listed(), TWO_SLOTS, *PACKING[1:], *told, EXPLAIN])
     assert sent(one.rewrite(PLAIN), []) == PLAIN
 
 
-def test_of_the_sizes_of_few_files_nothing_is_fetched() -> None:
-    one = session()
+def test_of_the_sizes_of_few_files_nothing_is_fetched(one: TextSession) -> None:
     unusable = (KEYS, failed(FailureKind.REJECTED))
     assert sent(one.rewrite(JOINED), [D, T, indexed(28), unusable]) == JOINED
 
 
-def test_where_the_index_has_expired_it_is_asked_again_beside_a_statement_that_names_no_small_files() -> None:
-    now = 0.0
-    shared = SharedState.of(Config(files=FilesSection(index="s.files"), splits=ON), lambda: now)
-    one = TextSession(shared)
-    learn(one, PLAIN, DESCRIBED, BESIDE)
-    assert sent(one.rewrite("SELECT g FROM d"), [D]) == "SELECT g FROM d"
-    assert one.is_quick("SELECT g FROM d")
-    now = 1_000.0
-    learn(one, "SELECT g FROM d", [], [indexed()])
-    assert one.is_quick("SELECT g FROM d")
-    assert not one.is_quick(PLAIN)
-    now = 1_002.0
-    learn(one, PLAIN, [], [T, *PACKED])
-    assert GROUPED in sent(one.rewrite(PLAIN), [])
+def test_where_the_index_has_expired_it_is_asked_again_beside_a_statement_that_names_no_small_files(
+    stage: Stage, learned: TextSession
+) -> None:
+    assert sent(learned.rewrite("SELECT g FROM d"), [D]) == "SELECT g FROM d"
+    assert learned.is_quick("SELECT g FROM d")
+    stage.now = 1_000.0
+    learn(learned, "SELECT g FROM d", [], [indexed()])
+    assert learned.is_quick("SELECT g FROM d")
+    assert not learned.is_quick(PLAIN)
+    stage.now = 1_002.0
+    learn(learned, PLAIN, [], [T, *PACKED])
+    assert GROUPED in sent(learned.rewrite(PLAIN), [])
 
 
 @pytest.mark.parametrize(
-    "one",
+    "off",
     [
-        session(splits=SplitsSection(enabled=False)),
-        session(rewrite=RewriteSection(rules_off=(Rule.SPLITS,))),
-        session(splits=SplitsSection(unnarrowed_scans=False)),
+        {"splits": SplitsSection(enabled=False)},
+        {"rewrite": RewriteSection(rules_off=(Rule.SPLITS,))},
+        {"splits": SplitsSection(unnarrowed_scans=False)},
     ],
     ids=["by the section", "by the rule", "by its setting"],
 )
-def test_where_it_is_off_a_plain_scan_is_left_alone_by_a_look_at_the_text(one: TextSession) -> None:
+def test_where_it_is_off_a_plain_scan_is_left_alone_by_a_look_at_the_text(off: Mapping[str, object]) -> None:
+    one = Stage(files=FilesSection(index="s.files"), **off).stranger()
     assert sent(one.rewrite(PLAIN), [indexed(), T]) == PLAIN
     assert one.is_quick(PLAIN)
     assert sent(one.rewrite(PLAIN), []) == PLAIN
 
 
-def test_where_keys_are_of_no_use_the_fact_is_read_in_fewer_splits() -> None:
-    one, keys = session(), (KEYS, failed(FailureKind.REJECTED))
+def test_where_keys_are_of_no_use_the_fact_is_read_in_fewer_splits(one: TextSession) -> None:
+    keys = (KEYS, failed(FailureKind.REJECTED))
     learn(one, JOINED, [D, T, indexed(), keys], BESIDE)
     assert sent(one.rewrite(JOINED), [keys]) == JOINED.replace("FROM t JOIN", f"FROM {GROUPED} JOIN")
 
 
-def test_where_keys_are_not_worth_asking_for_the_fact_is_read_in_fewer_splits_and_nothing_is_asked() -> None:
-    one, tiny = session(), indexed(size_bytes=FILES * 100)
-    learn(one, JOINED, [D, described(FILES * 100), tiny], BESIDE)
+def test_where_keys_are_not_worth_asking_for_the_fact_is_read_in_fewer_splits_and_nothing_is_asked(
+    one: TextSession,
+) -> None:
+    learn(one, JOINED, [D, described(FILES * 100), indexed(size_bytes=FILES * 100)], BESIDE)
     for number in range(20):
         sql = JOINED.replace("= 1", f"= {number}")
         dispatch = played(one.rewrite(sql), [])
@@ -374,11 +362,11 @@ class LeavingGate(CostGate):
 
 
 @pytest.mark.parametrize("is_explained", [False, True])
-def test_what_the_gate_leaves_alone_is_read_in_fewer_splits_by_no_keys(*, is_explained: bool) -> None:
-    clock = lambda: 0.0  # noqa: E731
-    shared = SharedState.of(Config(files=FilesSection(index="s.files"), splits=ON), clock)
-    shared.gate = LeavingGate(clock)
-    one = TextSession(shared)
+def test_what_the_gate_leaves_alone_is_read_in_fewer_splits_by_no_keys(
+    stage: Stage, *, is_explained: bool
+) -> None:
+    stage.shared.gate = LeavingGate(lambda: stage.now)
+    one = stage.stranger()
     # Until the index was asked, nothing is known of small files, and the statement does not wait for that.
     learn(one, JOINED, [], [D, T, indexed(), *BESIDE])
     if is_explained:
@@ -389,45 +377,36 @@ def test_what_the_gate_leaves_alone_is_read_in_fewer_splits_by_no_keys(*, is_exp
         assert GROUPED in sent(one.rewrite(JOINED), [])
 
 
-def test_a_filter_that_skips_too_few_files_leaves_the_hint_for_splits_alone() -> None:
-    one = session()
+def test_a_filter_that_skips_too_few_files_leaves_the_hint_for_splits_alone(one: TextSession) -> None:
     # Files that a filter may skip are waited for, and not how many tasks there will be at once.
     learn(one, FILTERED, [*DESCRIBED, listed(), TWO_SLOTS, *PACKING[1:], EXPLAIN], FIXED)
     assert sent(one.rewrite(FILTERED), []) == f"SELECT v FROM {GROUPED} WHERE x = 5"
 
 
-def test_for_a_statement_that_writes_nothing_is_asked_about_splits() -> None:
-    one = session()
-    learn(one, PLAIN, DESCRIBED, BESIDE)
-    dispatch = played(one.rewrite("INSERT INTO w SELECT v FROM t"), [])
+def test_for_a_statement_that_writes_nothing_is_asked_about_splits(learned: TextSession) -> None:
+    dispatch = played(learned.rewrite("INSERT INTO w SELECT v FROM t"), [])
     assert dispatch.beside is None
-    assert not one.is_quick(PLAIN)
+    assert not learned.is_quick(PLAIN)
 
 
-def test_explain_tells_splits_before_and_after_and_why_nothing_is_narrowed() -> None:
-    found = view(played(session().explain(PLAIN, run_key_queries=True), [*DESCRIBED, *BESIDE]))
+def test_explain_and_metrics_tell_of_splits_before_and_after_and_why_nothing_is_narrowed(one: TextSession) -> None:
+    decision = played(one.explain(PLAIN, run_key_queries=True), [*DESCRIBED, *BESIDE])
+    found = view(decision)
     (scan,) = found.scans
     assert (scan.splits.before, scan.splits.after, scan.predicate) == (125, 14, None)
     lines = text(found).splitlines()
     assert lines[0] == "Scan of t: read in 14 tasks instead of 125"
     assert "  splits       125 before, 14 after" in lines
     assert any(line.startswith("  not narrowed ") for line in lines)
+    metrics = Metrics()
+    metrics.decided(decision.rewrite, None, 0.1)
+    counts = metrics.exposition().decode()
+    assert 'starpruner_scans_total{outcome="grouped"} 1.0' in counts, "and not as one that is left alone"
+    assert "starpruner_skips_total{" not in counts
 
 
-def test_the_gate_learns_nothing_from_a_statement_that_has_fewer_splits_alone() -> None:
-    one = session()
-    learn(one, PLAIN, DESCRIBED, BESIDE)
+def test_the_gate_learns_nothing_from_a_statement_that_has_fewer_splits_alone(learned: TextSession) -> None:
     for _ in range(20):
-        dispatch = played(one.rewrite(PLAIN), [])
+        dispatch = played(learned.rewrite(PLAIN), [])
         assert GROUPED in dispatch.text
         dispatch.on_outcome(Outcome(OutcomeKind.FINISHED, 30.0))
-
-
-def test_a_scan_with_fewer_splits_alone_counts_as_grouped_and_not_as_left_alone() -> None:
-    metrics = Metrics()
-    metrics.decided(
-        played(session().explain(PLAIN, run_key_queries=True), [*DESCRIBED, *BESIDE]).rewrite, None, 0.1
-    )
-    counts = metrics.exposition().decode()
-    assert 'starpruner_scans_total{outcome="grouped"} 1.0' in counts
-    assert "starpruner_skips_total{" not in counts

@@ -3,6 +3,8 @@
 import json
 
 import pytest
+from support.file_list_answers import FILES as FILES_SQL
+from support.file_list_answers import TABLES
 from support.played_sessions import (
     DETAILS,
     IDENTITY,
@@ -14,7 +16,7 @@ from support.played_sessions import (
     rows,
     sent,
 )
-from support.text_session import TextSession
+from support.text_session import FINISHED, Stage, TextSession
 
 from proxy.config.config import Config
 from proxy.config.rewriting import FilesSection, RewriteSection
@@ -22,21 +24,12 @@ from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.operations.query import FailureKind
 from proxy.session.explain.text import text
 from proxy.session.explain.view import view
-from proxy.session.shared_state import SharedState
 from rewriter import Rule
 
 FILTERED = "SELECT v FROM t WHERE x = 5"
-TABLES = (
-    "SELECT table_name, count(*), sum(size_bytes), unix_micros(CAST(max(indexed_at) AS TIMESTAMP))"
-    " FROM `s`.`files` GROUP BY table_name"
-)
 INDEXED = (TABLES, rows(("c.d.t", 2, 3_000_000_000, 5)))
 NAMED = tuple((name, value, "") for name, value in (("Catalog", "c"), ("Database", "d"), ("Table", "t")))
 T = ("DESCRIBE TABLE EXTENDED `t`", rows(("x", "int", ""), ("v", "string", ""), *DETAILS, *NAMED))
-FILES_SQL = (
-    "SELECT path, size_bytes, modified_ms, `rows`, to_json(columns), to_json(lacks) FROM `s`.`files`"
-    " WHERE table_name = 'c.d.t'"
-)
 
 
 def a_file(path: str, low: int, high: int) -> tuple[str, int, int, int, str, None]:
@@ -93,15 +86,13 @@ def test_without_a_file_index_and_view_joins_nothing_is_asked_of_a_statement_tha
     assert sent(one.rewrite(FILTERED), []) == FILTERED
 
 
-def test_who_may_not_read_the_index_is_given_no_hints_and_not_asked_again() -> None:
+@pytest.mark.parametrize(
+    "script",
+    [[(TABLES, failed(FailureKind.REJECTED)), T], [*ASKED[:2], (FILES_SQL, failed(FailureKind.DEADLINE))]],
+    ids=["who may not read the index", "rows that cannot be had"],
+)
+def test_where_the_index_cannot_be_read_there_are_no_hints_and_it_is_not_asked_again(script: Script) -> None:
     one = session()
-    assert sent(one.rewrite(FILTERED), [(TABLES, failed(FailureKind.REJECTED)), T]) == FILTERED
-    assert sent(one.rewrite(FILTERED), []) == FILTERED
-
-
-def test_where_the_rows_of_a_table_cannot_be_had_its_statements_go_on_as_they_came() -> None:
-    one = session()
-    script: Script = [*ASKED[:2], (FILES_SQL, failed(FailureKind.DEADLINE))]
     assert sent(one.rewrite(FILTERED), script) == FILTERED
     assert sent(one.rewrite(FILTERED), []) == FILTERED
 
@@ -124,17 +115,10 @@ def test_until_it_is_known_what_is_indexed_any_filter_is_looked_into(sql: str, i
 def test_a_statement_that_names_the_index_itself_has_it_asked_again() -> None:
     one = session()
     sent(one.rewrite(FILTERED), ASKED)
-    dispatch = played(one.rewrite("INSERT INTO s.files VALUES (1)"), [])
-    dispatch.on_outcome(Outcome(OutcomeKind.FINISHED, 0.1))
+    played(one.rewrite("INSERT INTO s.files VALUES (1)"), []).on_outcome(FINISHED)
     assert HINT in sent(one.rewrite(FILTERED), [INDEXED])
-
-
-def test_after_a_write_to_the_table_its_files_are_not_fetched_again() -> None:
-    one = session()
-    sent(one.rewrite(FILTERED), ASKED)
-    dispatch = played(one.rewrite("INSERT INTO t VALUES (5, 'v')"), [])
-    dispatch.on_outcome(Outcome(OutcomeKind.FINISHED, 0.1))
-    assert HINT in sent(one.rewrite(FILTERED), [T])
+    played(one.rewrite("INSERT INTO t VALUES (5, 'v')"), []).on_outcome(FINISHED)
+    assert HINT in sent(one.rewrite(FILTERED), [T]), "a write to the table lets no files be fetched again"
 
 
 def test_file_hints_can_be_switched_off() -> None:
@@ -203,8 +187,8 @@ def test_a_file_index_tells_of_partition_columns_too() -> None:
 
 
 def test_a_reload_that_names_another_index_counts_at_once() -> None:
-    shared = SharedState.of(Config(files=FilesSection(index="s.files")), lambda: 0.0)
-    one = TextSession(shared)
+    stage = Stage(files=FilesSection(index="s.files"))
+    one, shared = stage.stranger(), stage.shared
     sent(one.rewrite(FILTERED), ASKED)
     assert shared.reload(Config(files=FilesSection(index="s.others"))) == ()
     others = (TABLES.replace("files", "others"), rows())

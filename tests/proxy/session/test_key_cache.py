@@ -6,6 +6,7 @@ from threading import RLock
 from typing import Self
 
 import pytest
+from support.text_session import FINISHED
 
 from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.operations.session_port import SessionOpening
@@ -18,10 +19,10 @@ from rewriter import KeyRanges, Keys, KeySet, KeySetQuery, TableName
 from rewriter.semijoins.key_query import KeyColumn
 
 D = frozenset({TableName(("d",))})
-STATE = b"state"
+STATE, SQL = b"state", "SELECT DISTINCT d.ds .."
 
 
-def question(sql: str = "SELECT DISTINCT d.ds ..") -> KeySetQuery:
+def question(sql: str = SQL) -> KeySetQuery:
     return KeySetQuery(sql, (KeyColumn("string"),), 5_000)
 
 
@@ -29,27 +30,22 @@ def keys(*values: str) -> KeySet:
     return KeySet(("string",), tuple((value,) for value in values))
 
 
-def put(
-    cache: KeyCache,
-    found: Keys,
-    *,
-    sql: str = question().sql,
-    asked_at: float = 100.0,
-    fence: Fence | None = None,
-) -> None:
+def put(cache: KeyCache, found: Keys, sql: str = SQL, asked_at: float = 100.0, fence: Fence | None = None) -> None:
     fence = fence or LocalWriteLog().open()
     cache.put(STATE, question(sql), found, asker="one", tables=D, asked_at=asked_at, fence=fence)
 
 
-def get(cache: KeyCache, *, state: bytes = STATE, sql: str = question().sql, since: float = 90.0) -> Keys | None:
+def get(cache: KeyCache, *, state: bytes = STATE, sql: str = SQL, since: float = 90.0) -> Keys | None:
     return cache.get(state, question(sql), asker="one", asked_since=since)
 
 
 def test_keys_are_remembered_for_the_same_question_of_the_same_state() -> None:
     cache = KeyCache()
+    put(cache, keys("b"), asked_at=99.0)
     put(cache, keys("a"))
-    assert get(cache) == keys("a")
-    assert get(cache) == keys("a")
+    assert get(cache) == get(cache, since=100.0) == keys("a"), "the last answer counts"
+    assert get(cache, since=100.1) is None, "it is too old for this reader"
+    assert len(cache) == 1
     assert get(cache, state=b"another") is None
     assert get(cache, sql="another") is None
     of_int = KeySetQuery(question().sql, (KeyColumn("int"),), 5_000)
@@ -88,41 +84,19 @@ def test_another_session_uses_them_only_where_it_asks_again() -> None:
     assert cache.likely(STATE, question(), asked_since=90.0) == keys("a")
 
 
-def test_keys_that_are_too_old_for_one_reader_are_there_for_others() -> None:
-    cache = KeyCache()
-    put(cache, keys("a"), asked_at=100.0)
-    assert get(cache, since=100.1) is None
-    assert get(cache, since=100.0) == keys("a")
-
-
-def test_the_last_answer_is_the_one_that_counts() -> None:
-    cache = KeyCache()
-    put(cache, keys("a"), asked_at=100.0)
-    put(cache, keys("b"), asked_at=101.0)
-    assert get(cache) == keys("b")
-    assert len(cache) == 1
-
-
 def test_a_write_to_a_table_of_the_question_makes_its_keys_worthless() -> None:
     writes = LocalWriteLog()
     cache, session = KeyCache(), SessionWrites(writes)
     put(cache, keys("a"), fence=writes.open())
     assert session.begin(StatementClass("INSERT INTO other VALUES (1)")) is not None
     assert get(cache) == keys("a")
+    before = writes.open()
     tell = session.begin(StatementClass("INSERT INTO d VALUES (1)"))
     assert tell is not None
-    tell(Outcome(OutcomeKind.FINISHED, 1.0))
+    tell(FINISHED)
     assert get(cache) is None
-
-
-def test_keys_that_were_read_while_a_table_was_written_are_worthless_whenever_they_are_put() -> None:
-    writes = LocalWriteLog()
-    cache, fence = KeyCache(), writes.open()
-    tell = SessionWrites(writes).begin(StatementClass("INSERT INTO d VALUES (1)"))
-    assert tell is not None
-    tell(Outcome(OutcomeKind.FINISHED, 1.0))
-    put(cache, keys("a"), fence=fence)
-    assert get(cache) is None
+    put(cache, keys("a"), fence=before)
+    assert get(cache) is None, "whenever they are put"
 
 
 def test_what_was_used_last_is_kept_longest() -> None:
@@ -176,12 +150,10 @@ def after(*statements: str, owner: str = "me", end: OutcomeKind = OutcomeKind.FI
     return state
 
 
-def test_sessions_of_one_user_that_have_set_the_same_are_alike() -> None:
-    assert after().digest is not None
-    assert after().digest == after().digest
-    changed = after("SET a=1", "USE db")
-    assert changed.digest is not None
-    assert changed.digest == after("SET a=1", "USE db").digest
+@pytest.mark.parametrize("statements", [(), ("SET a=1", "USE db")])
+def test_sessions_of_one_user_that_have_set_the_same_are_alike(statements: tuple[str, ...]) -> None:
+    assert after(*statements).digest is not None
+    assert after(*statements).digest == after(*statements).digest
 
 
 @pytest.mark.parametrize(
@@ -205,12 +177,8 @@ def test_another_user_another_opening_or_other_settings_are_another_state(other:
 @pytest.mark.parametrize(
     "sql",
     [
-        "SELECT 1",
-        "/* a tool */ SHOW TABLES",
-        "WITH x AS (SELECT 1) INSERT INTO t SELECT * FROM x",
-        "INSERT INTO t VALUES ('temporary')",
-        "CREATE TABLE t (a INT)",
-        "DROP TABLE t",
+        *("SELECT 1", "/* a tool */ SHOW TABLES", "WITH x AS (SELECT 1) INSERT INTO t SELECT * FROM x"),
+        *("INSERT INTO t VALUES ('temporary')", "CREATE TABLE t (a INT)", "DROP TABLE t"),
     ],
 )
 def test_what_reads_or_writes_tables_leaves_the_state_as_it_is(sql: str) -> None:
@@ -220,21 +188,10 @@ def test_what_reads_or_writes_tables_leaves_the_state_as_it_is(sql: str) -> None
 @pytest.mark.parametrize(
     "sql",
     [
-        "CREATE TEMPORARY VIEW v AS SELECT 1",
-        "create or replace temp view v as select 1",
-        "CREATE TEMPORARY FUNCTION f AS 'x'",
-        "DECLARE x = 1",
-        "SET VAR x = 2",
-        "SET VARIABLE x = 2",
-        "SET a=${b}",
-        "ADD JAR '/a.jar'",
-        "CACHE TABLE t",
-        "REFRESH TABLE t",
-        "EXECUTE IMMEDIATE 'SET a=1'",
-        "BEGIN SET a = 1; END",
-        "/* /* */ select */ SET a=1",
-        "-- \\\nselect\nSET a=1",
-        "",
+        *("CREATE TEMPORARY VIEW v AS SELECT 1", "create or replace temp view v as select 1"),
+        *("CREATE TEMPORARY FUNCTION f AS 'x'", "DECLARE x = 1", "SET VAR x = 2", "SET VARIABLE x = 2"),
+        *("SET a=${b}", "ADD JAR '/a.jar'", "CACHE TABLE t", "REFRESH TABLE t", "EXECUTE IMMEDIATE 'SET a=1'"),
+        *("BEGIN SET a = 1; END", "/* /* */ select */ SET a=1", "-- \\\nselect\nSET a=1", ""),
     ],
 )
 def test_what_may_make_a_session_unlike_any_other_makes_it_so(sql: str) -> None:
@@ -272,9 +229,9 @@ def test_two_settings_at_once_leave_an_unknown_state() -> None:
     assert first is not None
     second = state.begin(StatementClass("SET a=2"))
     assert second is not None
-    first(Outcome(OutcomeKind.FINISHED, 1.0))
+    first(FINISHED)
     assert (state.is_changing, state.digest) == (True, None)
-    second(Outcome(OutcomeKind.FINISHED, 1.0))
+    second(FINISHED)
     assert (state.is_changing, state.digest) == (False, None)
 
 

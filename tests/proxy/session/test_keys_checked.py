@@ -14,8 +14,7 @@ from support.played_sessions import (
     rows,
     sent,
 )
-from support.session_stage import FINISHED, Stage
-from support.text_session import TextSession
+from support.text_session import FINISHED, Stage, TextSession
 
 from proxy.config.rewriting import CatalogSection, RewriteSection
 from proxy.operations.dispatch import Dispatch
@@ -48,7 +47,7 @@ def remembered(one: TextSession, script: list[tuple[str, QueryResult]] | None = 
     return dispatch, dispatch.check
 
 
-def test_remembered_keys_are_used_and_asked_for_again_meanwhile(stage: Stage) -> None:
+def test_remembered_keys_are_used_for_an_hour_and_asked_for_again_meanwhile(stage: Stage) -> None:
     one = stage.session()
     asked_first(one)
     stage.now = 30.0
@@ -56,6 +55,9 @@ def test_remembered_keys_are_used_and_asked_for_again_meanwhile(stage: Stage) ->
     assert dispatch.text == NARROWED
     assert check.began_at == 30.0
     assert played(check.queries, [KEYS]) is CheckVerdict.HELD
+    for now, other in ((30.0, stage.session("bob")), (stage.now + AN_HOUR_S + 1.0, one)):
+        stage.now = now
+        assert played(other.rewrite(SQL, CHECKED), [*DESCRIBE, KEYS]).check is None
 
 
 def test_fewer_keys_are_as_good(stage: Stage) -> None:
@@ -82,31 +84,17 @@ def test_a_check_says_what_came_of_it(stage: Stage, answer: QueryResult, verdict
     assert played(check.queries, [(KEY_QUERY, answer)]) is verdict
 
 
-def test_the_keys_of_a_check_serve_the_decision_that_follows_it(stage: Stage) -> None:
-    one = stage.session()
-    asked_first(one)
-    stage.now = 30.0
-    _, check = remembered(one)
-    stage.now = 31.0
-    assert played(check.queries, [OTHER_KEYS]) is CheckVerdict.CHANGED
-    again = played(one.rewrite(SQL, KeyTerms(asked_since=check.began_at)), [])
-    assert (again.text, again.check) == (NARROWED_TO_B, None)
-
-
-def test_keys_of_before_the_statement_came_are_asked_for_in_the_decision_that_follows(stage: Stage) -> None:
+def test_the_keys_of_a_check_serve_the_decision_that_follows_it_and_older_ones_do_not(stage: Stage) -> None:
     one = stage.session()
     asked_first(one)
     stage.now = 30.0
     _, check = remembered(one)
     assert sent(one.rewrite(SQL, KeyTerms(asked_since=check.began_at)), [KEYS]) == NARROWED
-
-
-def test_keys_are_remembered_for_an_hour() -> None:
-    stage = Stage(rewrite=RewriteSection(cost_gate=False))
-    one = stage.session()
-    asked_first(one)
-    stage.now = AN_HOUR_S + 1.0
-    assert played(one.rewrite(SQL, CHECKED), [*DESCRIBE, KEYS]).check is None
+    _, check = remembered(one)
+    stage.now = 31.0
+    assert played(check.queries, [OTHER_KEYS]) is CheckVerdict.CHANGED
+    again = played(one.rewrite(SQL, KeyTerms(asked_since=check.began_at)), [])
+    assert (again.text, again.check) == (NARROWED_TO_B, None)
 
 
 @pytest.mark.parametrize("setting", ["keys_remembered_s=0", "consistency=strict"])
@@ -157,11 +145,6 @@ def test_a_write_while_they_are_checked_overtakes_the_answer(stage: Stage) -> No
     played(other.rewrite("INSERT INTO d VALUES ('b', 1)"), []).on_outcome(FINISHED)
     assert played(check.queries, [KEYS]) is CheckVerdict.HELD
     assert not dispatch.premises.are_tables_unchanged()
-
-
-def test_other_users_have_no_use_of_what_is_remembered(stage: Stage) -> None:
-    asked_first(stage.session())
-    assert played(stage.session("bob").rewrite(SQL, CHECKED), [*DESCRIBE, KEYS]).check is None
 
 
 def test_keys_that_a_user_allows_to_be_old_are_not_checked() -> None:

@@ -1,14 +1,13 @@
 """What was counted, as Prometheus reads it from the admin port."""
 
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import replace
 from enum import Enum
 from http import HTTPStatus
 
 import pytest
-from aiohttp import ClientSession
-from aiohttp.test_utils import TestServer
+from aiohttp.test_utils import TestClient, TestServer
 from prometheus_client.parser import text_string_to_metric_families
 
 from proxy.admin.app import application
@@ -150,7 +149,9 @@ def test_key_queries_count_by_what_became_of_them(metrics: Metrics, value: Value
 def test_the_gate_and_shadow_runs_count_by_what_they_said(metrics: Metrics, value: Value) -> None:
     metrics.gate_decided(Opinion.LEAVE)
     metrics.shadow_compared(Opinion.NARROW)
+    Metrics().gate_decided(Opinion.NARROW)
     assert value("gate_decisions_total", "leave") == 1
+    assert value("gate_decisions_total", "narrow") is None, "another proxy in this process counts for itself"
     assert value("shadow_comparisons_total", "narrow") == 1
 
 
@@ -176,28 +177,13 @@ def test_the_quarantine_counts_by_kind_and_names_nothing(metrics: Metrics, value
     assert b"secrets" not in metrics.exposition()
 
 
-def test_two_proxies_in_one_process_count_for_themselves(value: Value) -> None:
-    Metrics().gate_decided(Opinion.LEAVE)
-    assert value("gate_decisions_total", "leave") is None
-
-
-@pytest.fixture
-async def admin(metrics: Metrics) -> AsyncIterator[TestServer]:
-
+async def test_the_admin_port_answers_what_prometheus_reads(metrics: Metrics) -> None:
     async def exposition() -> bytes:
         return metrics.exposition()
 
-    server = TestServer(
-        application(Config(), SharedState.of(Config()), BackendPool([], time.monotonic), exposition)
-    )
-    await server.start_server()
-    yield server
-    await server.close()
-
-
-async def test_the_admin_port_answers_what_prometheus_reads(admin: TestServer, metrics: Metrics) -> None:
     metrics.decided(rewrite(NARROWED), None, 0.2)
-    async with ClientSession() as client, client.get(admin.make_url("/metrics")) as reply:
+    app = application(Config(), SharedState.of(Config()), BackendPool([], time.monotonic), exposition)
+    async with TestClient(TestServer(app)) as client, client.get("/metrics") as reply:
         assert reply.status == HTTPStatus.OK
         assert reply.headers["Content-Type"] == CONTENT_TYPE
         samples = parsed(await reply.text())

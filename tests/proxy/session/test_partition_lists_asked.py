@@ -19,52 +19,48 @@ WITHOUT_A = SQL.replace(
     "FROM (SELECT * FROM f WHERE (array_contains(array(TRUE), (`ds` < 'a' OR `ds` > 'a' OR `ds` IS NULL))"
     " OR typeof(`ds`) <> 'string')) AS f",
 )
+MANY = FailureKind.TOO_MANY_ROWS, FailureKind.TOO_MANY_BYTES
 MATCH = rows(("b", "string"))
 
 
-def session() -> TextSession:
+@pytest.fixture
+def one() -> TextSession:
     return of(Config())
 
 
-def test_the_partitions_are_listed_once_and_asked_about_for_each_statement() -> None:
-    one = session()
+def test_the_partitions_are_listed_once_and_asked_about_for_each_statement(one: TextSession) -> None:
     assert sent(one.rewrite(SQL), [*DESCRIBE, TWO, (ASKED, MATCH)]) == WITHOUT_A
     assert sent(one.rewrite(SQL), [(ASKED, MATCH)]) == WITHOUT_A
 
 
 @pytest.mark.parametrize("answer", [failed(FailureKind.REJECTED), failed(FailureKind.DEADLINE)])
-def test_partitions_that_cannot_be_listed_leave_the_statement_as_it_is(answer: QueryResult) -> None:
-    assert sent(session().rewrite(SQL), [*DESCRIBE, (LISTED[0], answer)]) == SQL
+def test_partitions_that_cannot_be_listed_leave_the_statement_as_it_is(
+    one: TextSession, answer: QueryResult
+) -> None:
+    assert sent(one.rewrite(SQL), [*DESCRIBE, (LISTED[0], answer)]) == SQL
 
 
-@pytest.mark.parametrize(
-    "kind", [FailureKind.REJECTED, FailureKind.DEADLINE, FailureKind.BUSY, FailureKind.UNREADABLE]
-)
-def test_a_question_about_partitions_that_fails_leaves_the_statement_as_it_is(kind: FailureKind) -> None:
-    assert sent(session().rewrite(SQL), [*DESCRIBE, TWO, (ASKED, failed(kind))]) == SQL
+EVERY = rows(("a", "string"), ("b", "string"))
 
 
-def test_partitions_that_match_many_rows_are_asked_about_once_each() -> None:
+@pytest.mark.parametrize("answer", [EVERY, *(failed(kind) for kind in FailureKind if kind not in MANY)])
+def test_a_question_that_fails_or_finds_every_partition_leaves_the_statement_as_it_is(
+    one: TextSession, answer: QueryResult
+) -> None:
+    assert sent(one.rewrite(SQL), [*DESCRIBE, TWO, (ASKED, answer)]) == SQL
+
+
+def test_partitions_that_match_many_rows_are_asked_about_once_each(one: TextSession) -> None:
     distinct = (ASKED.replace("SELECT f.", "SELECT DISTINCT f.", 1), MATCH)
     too_long = (ASKED, failed(FailureKind.TOO_MANY_ROWS))
-    assert sent(session().rewrite(SQL), [*DESCRIBE, TWO, too_long, distinct]) == WITHOUT_A
+    assert sent(one.rewrite(SQL), [*DESCRIBE, TWO, too_long, distinct]) == WITHOUT_A
 
 
-def test_where_every_partition_matches_the_statement_stays_as_it_is() -> None:
-    every = rows(("a", "string"), ("b", "string"))
-    assert sent(session().rewrite(SQL), [*DESCRIBE, TWO, (ASKED, every)]) == SQL
-
-
-def test_an_error_that_a_scalar_subquery_may_have_raised_is_left_for_spark_to_report() -> None:
+def test_an_error_that_a_scalar_subquery_may_have_raised_is_left_for_spark_to_report(one: TextSession) -> None:
     """Keys of another join without a row would hide it."""
     sql = f"{SQL} AND f.ds > (SELECT max(x.ds) FROM d x WHERE x.g = 2)"
     subquery = ASKED.replace(
         ", d WHERE (d.g = 1) AND (lower(f.ds) = d.ds)", " WHERE (f.ds > (SELECT max(x.ds) FROM d x WHERE x.g = 2))"
     )
-    script: list[tuple[str, QueryResult]] = [
-        *DESCRIBE,
-        TWO,
-        (ASKED, rows()),
-        (subquery, failed(FailureKind.REJECTED)),
-    ]
-    assert sent(session().rewrite(sql), script) == sql
+    asked = (ASKED, rows()), (subquery, failed(FailureKind.REJECTED))
+    assert sent(one.rewrite(sql), [*DESCRIBE, TWO, *asked]) == sql

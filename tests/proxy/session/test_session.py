@@ -24,7 +24,7 @@ from support.played_sessions import (
     rows,
     sent,
 )
-from support.text_session import TextSession
+from support.text_session import FINISHED, Stage, TextSession
 
 from proxy.config.config import Config
 from proxy.config.rewriting import CatalogSection, RewriteSection
@@ -43,27 +43,21 @@ from rewriter.semijoins.range_query import key_ranges_query
 
 # What is asked where keys come too often.
 DISTINCT_KEY_QUERY = KEY_QUERY.replace("SELECT", "SELECT DISTINCT")
-
-
 RANGE_QUERY = key_ranges_query(
     source="d", key="d.`ds`", column=KeyColumn("string"), filters=["d.g = 1"], ranges_max=200
 ).sql
-
-
 ANN = SessionOpening(owner="a", user="ann", login="ann")
 
 
-def session(*, enabled: bool = True) -> TextSession:
-    return of(Config(rewrite=RewriteSection(enabled=enabled)))
+def session() -> TextSession:
+    return of(Config())
 
 
-def test_a_star_join_is_described_asked_for_its_keys_and_rewritten() -> None:
-    assert sent(session().rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
-
-
-def test_a_second_statement_asks_for_its_keys_alone() -> None:
+def test_a_star_join_is_described_asked_for_its_keys_and_rewritten_and_a_second_one_asks_for_its_keys_alone() -> (
+    None
+):
     one = session()
-    sent(one.rewrite(SQL), [*DESCRIBE, KEYS])
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
     assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
 
 
@@ -81,12 +75,7 @@ def test_the_tables_behind_a_view_are_described_by_the_names_that_the_view_means
         ("View Catalog and Namespace", "spark_catalog.other", ""),
         ("View Query Output Columns", "[`ds`, `g`]", ""),
     )
-    script = [
-        described_as("`d`", view),
-        described_as("`f`", F),
-        described_as("`spark_catalog`.`other`.`days`", D),
-        KEYS,
-    ]
+    script = [described_as("`d`", view), DESCRIBE[1], described_as("`spark_catalog`.`other`.`days`", D), KEYS]
     one = session()
     assert sent(one.rewrite(SQL), script) == NARROWED
     assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
@@ -101,37 +90,32 @@ def temporary_view(text: str) -> list[tuple[str, QueryResult]]:
     return [
         described_as("`d`", rows(("ds", "string", ""), ("g", "int", ""))),
         described_as("`d` AS JSON", rows((json.dumps(described),))),
-        described_as("`f`", F),
+        DESCRIBE[1],
     ]
 
 
-def test_a_name_in_a_temporary_view_is_looked_up_in_the_session_too() -> None:
-    script = [
-        *temporary_view("SELECT * FROM days"),
-        described_as("`days`", D),
-        described_as("`spark_catalog`.`default`.`days`", D),
-        KEYS,
-    ]
-    assert sent(session().rewrite(SQL), script) == NARROWED
+REJECTED = failed(FailureKind.REJECTED)
 
 
-@pytest.mark.parametrize("in_session", [rows(("ds", "string", "")), failed(FailureKind.REJECTED)])
-def test_a_name_in_a_temporary_view_that_may_be_another_temporary_view_is_not_followed(
-    in_session: QueryResult,
-) -> None:
-    is_view = isinstance(in_session, Rows)
-    script = [
-        *temporary_view("SELECT * FROM days"),
-        described_as("`days`", in_session),
-        *([described_as("`days` AS JSON", failed(FailureKind.REJECTED))] if is_view else []),
-        described_as("`spark_catalog`.`default`.`days`", D),
-    ]
-    assert sent(session().rewrite(SQL), script) == SQL
+@pytest.mark.parametrize(
+    ("in_session", "narrowed"),
+    [
+        ([described_as("`days`", D)], NARROWED),
+        # It may be another temporary view.
+        ([described_as("`days`", REJECTED)], SQL),
+        ([described_as("`days`", rows(("ds", "string", ""))), described_as("`days` AS JSON", REJECTED)], SQL),
+    ],
+)
+def test_a_name_in_a_temporary_view_is_looked_up_in_the_session_too(in_session: Script, narrowed: str) -> None:
+    found = described_as("`spark_catalog`.`default`.`days`", D)
+    keys = [KEYS] if narrowed == NARROWED else []
+    script = [*temporary_view("SELECT * FROM days"), *in_session, found, *keys]
+    assert sent(session().rewrite(SQL), script) == narrowed
 
 
 def test_a_temporary_view_without_a_text_leaves_the_statement_as_it_is() -> None:
     script = temporary_view("")
-    script[1] = (script[1][0], failed(FailureKind.REJECTED))
+    script[1] = (script[1][0], REJECTED)
     assert sent(session().rewrite(SQL), script) == SQL
 
 
@@ -144,14 +128,12 @@ def test_tables_that_are_more_than_a_session_keeps_are_described_once() -> None:
     "statement",
     ["USE other", "SET x=1", "CREATE TEMPORARY VIEW d AS SELECT 1, 2", "drop table d", "/* select */ USE y"],
 )
-def test_after_a_statement_that_may_change_what_names_mean_the_tables_are_described_again(
-    statement: str,
-) -> None:
+def test_after_a_statement_that_may_change_what_names_mean_the_tables_are_described_again(statement: str) -> None:
     one = session()
     sent(one.rewrite(SQL), [*DESCRIBE, KEYS])
     dispatch = played(one.rewrite(statement), [])
     assert dispatch.text == statement
-    dispatch.on_outcome(Outcome(OutcomeKind.FINISHED, 0.1))
+    dispatch.on_outcome(FINISHED)
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
 
@@ -170,11 +152,11 @@ def test_after_a_statement_that_may_change_what_names_mean_the_tables_are_descri
 def test_after_a_statement_that_says_what_it_writes_that_alone_is_described_again(
     statement: str, again: Script
 ) -> None:
-    shared = SharedState.of(Config(), lambda: 0.0)
-    one, other = (TextSession(shared) for _ in range(2))
+    stage = Stage()
+    one, other = stage.stranger(), stage.stranger()
     for each in (one, other):
         sent(each.rewrite(SQL), [*DESCRIBE, KEYS])
-    played(one.rewrite(statement), []).on_outcome(Outcome(OutcomeKind.FINISHED, 0.1))
+    played(one.rewrite(statement), []).on_outcome(FINISHED)
     assert sent(one.rewrite(SQL), [*again, KEYS]) == NARROWED
     assert sent(other.rewrite(SQL), [KEYS]) == NARROWED
 
@@ -187,9 +169,16 @@ def test_a_statement_that_reads_only_costs_no_query(statement: str) -> None:
     assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
 
 
-@pytest.mark.parametrize("kind", [FailureKind.REJECTED, FailureKind.DEADLINE, FailureKind.UNREADABLE])
-def test_a_key_query_that_fails_leaves_the_statement_as_it_is(kind: FailureKind) -> None:
-    assert sent(session().rewrite(SQL), [*DESCRIBE, (KEY_QUERY, failed(kind))]) == SQL
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *map(failed, (FailureKind.REJECTED, FailureKind.DEADLINE, FailureKind.UNREADABLE)),
+        # Keys of another type than they say.
+        *(rows((1, "string")), rows((1.0, "string"))),
+    ],
+)
+def test_a_key_query_that_fails_or_says_nonsense_leaves_the_statement_as_it_is(answer: QueryResult) -> None:
+    assert sent(session().rewrite(SQL), [*DESCRIBE, (KEY_QUERY, answer)]) == SQL
 
 
 @pytest.mark.parametrize("kind", [FailureKind.TOO_MANY_ROWS, FailureKind.TOO_MANY_BYTES])
@@ -227,7 +216,7 @@ def test_where_many_keys_lie_among_the_partitions_they_are_a_range() -> None:
 
 
 def test_a_list_of_partitions_that_cannot_be_had_changes_nothing_and_is_not_asked_for_again() -> None:
-    one, unlisted = session(), ("SHOW PARTITIONS `f`", failed(FailureKind.DEADLINE))
+    one, unlisted = session(), (LISTED[0], failed(FailureKind.DEADLINE))
     text = sent(one.rewrite(SQL), [*DESCRIBE, MANY_KEYS, unlisted])
     assert "'2026-01-27', '2026-01-28') OR typeof" in text
     assert sent(one.rewrite(SQL), [MANY_KEYS]) == text
@@ -272,11 +261,6 @@ def test_a_table_that_cannot_be_described_leaves_the_statement_as_it_is(kind: Fa
     assert sent(session().rewrite(SQL), [DESCRIBE[0], (DESCRIBE[1][0], failed(kind))]) == SQL
 
 
-@pytest.mark.parametrize("keys", [rows((1, "string")), rows((1.0, "string"))])
-def test_keys_of_another_type_than_they_say_are_not_used(keys: Rows) -> None:
-    assert sent(session().rewrite(SQL), [*DESCRIBE, (KEY_QUERY, keys)]) == SQL
-
-
 @pytest.mark.parametrize("keys", [rows(("a", "string collate UTF8_LCASE")), rows((1, "int"))])
 def test_for_keys_of_another_type_than_the_catalog_named_the_partitions_are_asked_about(keys: Rows) -> None:
     listed = [(LISTED[0], rows(("ds=a",), ("ds=b",)))]
@@ -289,28 +273,17 @@ def test_for_keys_of_another_type_than_the_catalog_named_the_partitions_are_aske
     assert found == SQL.replace("FROM f", f"FROM (SELECT * FROM f WHERE {predicate}) AS f")
 
 
-def test_a_text_that_the_sessions_quoting_decides_about_asks_for_it_once() -> None:
-    one, sql = session(), SQL + ' AND f.id <> "1"'
+@pytest.mark.parametrize("answer", [rows(("..", "false")), rows(("..", "true")), REJECTED, rows()])
+def test_a_text_that_the_sessions_quoting_decides_about_asks_for_it_once(answer: QueryResult) -> None:
+    is_usual = answer == rows(("..", "false"))
     quoting = [
-        ("SET spark.sql.ansi.doubleQuotedIdentifiers", rows(("..", "false"))),
-        ("SET spark.sql.parser.escapedStringLiterals", rows(("..", "false"))),
-    ]
-    assert sent(one.rewrite(sql), [*quoting, *DESCRIBE, KEYS]) == NARROWED + ' AND f.id <> "1"'
-    assert sent(one.rewrite(sql), [KEYS]) == NARROWED + ' AND f.id <> "1"'
-
-
-@pytest.mark.parametrize("answer", [rows(("..", "true")), failed(FailureKind.REJECTED), rows()])
-def test_a_session_with_other_quoting_is_left_alone(answer: QueryResult) -> None:
-    script = [
         ("SET spark.sql.ansi.doubleQuotedIdentifiers", rows(("..", "false"))),
         ("SET spark.sql.parser.escapedStringLiterals", answer),
     ]
-    sql = SQL + ' AND f.id <> "1"'
-    assert sent(session().rewrite(sql), script) == sql
-
-
-def test_the_kill_switch_lets_everything_pass() -> None:
-    assert sent(session(enabled=False).rewrite(SQL), []) == SQL
+    one, sql = session(), SQL + ' AND f.id <> "1"'
+    for asked in (quoting + DESCRIBE * is_usual, []):
+        keys = [KEYS] * is_usual
+        assert sent(one.rewrite(sql), [*asked, *keys]) == (NARROWED + ' AND f.id <> "1"' if is_usual else sql)
 
 
 def test_the_limits_of_the_configuration_reach_the_queries() -> None:
@@ -327,8 +300,7 @@ def test_the_limits_of_the_configuration_reach_the_queries() -> None:
 
 
 def explained(*, run_key_queries: bool, partitions: QueryResult) -> Decision:
-    keys = [KEYS] if run_key_queries else []
-    script = [*DESCRIBE, *keys, ("SHOW PARTITIONS `f`", partitions)]
+    script = [*DESCRIBE, *[KEYS] * run_key_queries, (LISTED[0], partitions)]
     return played(session().explain(SQL, run_key_queries=run_key_queries), script)
 
 
@@ -348,8 +320,7 @@ def test_explain_counts_the_partitions_that_are_kept() -> None:
 
 
 def test_explain_lists_the_partitions_once_that_its_keys_are_said_by() -> None:
-    script = [*DESCRIBE, MANY_KEYS, LISTED]
-    found = view(played(session().explain(SQL, run_key_queries=True), script))
+    found = view(played(session().explain(SQL, run_key_queries=True), [*DESCRIBE, MANY_KEYS, LISTED]))
     assert (found.scans[0].partitions.total, found.scans[0].partitions.kept) == (31, 28)
 
 
@@ -369,28 +340,24 @@ def test_explain_of_what_does_not_parse_is_an_answer() -> None:
 
 
 MANY_DAYS = (KEY_QUERY, rows(*((f"2026-01-{day:02}", "string") for day in range(1, 29, 2))))
-REFUSED = f"[{FILTER_REFUSED}] Failed to get partition metadata by filter"
 
 
-def told(end: OutcomeKind, message: str) -> str:
-    """What a session sends next, after four statements that ended so."""
+@pytest.mark.parametrize(
+    ("end", "is_lowered"),
+    [(OutcomeKind.FAILED, True), (OutcomeKind.RECOVERED, True), (OutcomeKind.FAILED_TWICE, False)],
+)
+def test_a_metastore_that_refused_filters_of_a_table_is_sent_nothing_of_it(
+    end: OutcomeKind, *, is_lowered: bool
+) -> None:
+    """One dispatch that ends four times: FAILED_TWICE is the statement's own failure."""
     one = session()
     dispatch = played(one.rewrite(SQL), [*DESCRIBE, MANY_DAYS])
     assert "array_contains" not in dispatch.text
     for _ in range(4):
-        dispatch.on_outcome(Outcome(end, 1.0, message))
-    return sent(one.rewrite(SQL), [MANY_DAYS])
-
-
-@pytest.mark.parametrize("end", [OutcomeKind.FAILED, OutcomeKind.RECOVERED])
-def test_a_metastore_that_refused_filters_of_a_table_is_sent_nothing_of_it(end: OutcomeKind) -> None:
-    said_again = told(end, REFUSED)
-    assert "array_contains" in said_again
-    assert "BETWEEN" not in said_again
-
-
-def test_a_failure_that_the_statement_has_by_itself_changes_nothing() -> None:
-    assert "array_contains" not in told(OutcomeKind.FAILED_TWICE, REFUSED)
+        dispatch.on_outcome(Outcome(end, 1.0, f"[{FILTER_REFUSED}] Failed to get partition metadata by filter"))
+    said_again = sent(one.rewrite(SQL), [MANY_DAYS])
+    assert ("array_contains" in said_again) is is_lowered
+    assert not (is_lowered and "BETWEEN" in said_again)
 
 
 @pytest.mark.parametrize(("sql", "may_fall_back"), [(SQL, True), (f"INSERT INTO other {SQL}", False)])

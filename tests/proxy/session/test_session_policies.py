@@ -18,13 +18,13 @@ from support.played_sessions import (
     SQL,
     D,
     begun,
+    ended,
     failed,
     played,
     rows,
     sent,
 )
-from support.session_stage import FINISHED, Stage
-from support.text_session import TextSession
+from support.text_session import FINISHED, Stage, TextSession
 
 from proxy.config.config import Config
 from proxy.config.rewriting import CatalogSection, RewriteSection, ShadowSection
@@ -53,6 +53,14 @@ def stage() -> Stage:
     return Stage()
 
 
+def is_left_alone(
+    session: TextSession, reason: str, sql: str = SQL, asked: Sequence[tuple[str, QueryResult]] = ()
+) -> None:
+    """The statement goes as it came, and EXPLAIN says why."""
+    assert sent(session.rewrite(sql), asked) == sql
+    assert view(played(session.explain(sql, run_key_queries=True), [])).skip_reason == reason
+
+
 # --- the search path
 
 
@@ -72,23 +80,16 @@ def stage() -> Stage:
 def test_a_session_that_searches_names_along_a_path_is_left_alone(stage: Stage, sql: str) -> None:
     session = stage.session()
     played(session.rewrite(sql), []).on_outcome(FINISHED)
-    assert sent(session.rewrite(SQL), []) == SQL
-    explained = view(played(session.explain(SQL, run_key_queries=True), []))
-    assert explained.skip_reason == "SEARCH_PATH"
+    is_left_alone(session, "SEARCH_PATH")
     assert sent(stage.session().rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
 
 @pytest.mark.parametrize(
     "sql",
     [
-        "CREATE OR REPLACE TEMPORARY FUNCTION unix_date AS 'a.Year'",
-        "SET spark.sql.${v}.sessionOrder=first",
-        "EXECUTE IMMEDIATE made",
-        "BEGIN EXECUTE IMMEDIATE made; END",
-        "/*${text}*/ SELECT 1",
-        "/* /* */ SET x */ DECLARE G INT",
-        "EXPLAIN EXECUTE IMMEDIATE 'USE other'",
-        "SPEAK TO AN EXTENSION",
+        *("CREATE OR REPLACE TEMPORARY FUNCTION unix_date AS 'a.Year'", "SET spark.sql.${v}.sessionOrder=first"),
+        *("EXECUTE IMMEDIATE made", "BEGIN EXECUTE IMMEDIATE made; END", "/*${text}*/ SELECT 1"),
+        *("/* /* */ SET x */ DECLARE G INT", "EXPLAIN EXECUTE IMMEDIATE 'USE other'", "SPEAK TO AN EXTENSION"),
     ],
 )
 @pytest.mark.parametrize("end", [OutcomeKind.FINISHED, OutcomeKind.FAILED])
@@ -99,15 +100,7 @@ def test_a_session_that_may_have_functions_of_its_own_is_left_alone(
     played(session.rewrite(sql), []).on_outcome(Outcome(end, 0.0))
     # Nor given up by a DROP, which Spark refuses for a name of its own.
     _ = played(session.rewrite("DROP TEMPORARY FUNCTION IF EXISTS unix_date"), [])
-    assert sent(session.rewrite(SQL), []) == SQL
-    explained = view(played(session.explain(SQL, run_key_queries=True), []))
-    assert explained.skip_reason == "OWN_FUNCTIONS"
-
-
-def test_a_function_of_a_database_leaves_the_session_as_it_was(stage: Stage) -> None:
-    session = stage.session()
-    played(session.rewrite("CREATE FUNCTION shop.unix_date AS 'a.Year'"), []).on_outcome(FINISHED)
-    assert sent(session.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    is_left_alone(session, "OWN_FUNCTIONS")
 
 
 @pytest.mark.parametrize("sql", ["SELEC 1", "CREATE TEMPORARY FUNCTION unix_date", "BEGIN SELEC 1; END"])
@@ -131,9 +124,15 @@ def test_a_session_that_is_opened_with_a_path_is_left_alone(stage: Stage) -> Non
 
 
 @pytest.mark.parametrize(
-    "sql", ["SET hive.exec.path=/x", "USE path", "CREATE TEMP VIEW v USING parquet OPTIONS (path '/x')"]
+    "sql",
+    [
+        "SET hive.exec.path=/x",
+        "USE path",
+        "CREATE TEMP VIEW v USING parquet OPTIONS (path '/x')",
+        "CREATE FUNCTION shop.unix_date AS 'a.Year'",
+    ],
 )
-def test_another_path_is_none_to_search_names_along(stage: Stage, sql: str) -> None:
+def test_another_path_and_a_function_of_a_database_leave_the_session_as_it_was(stage: Stage, sql: str) -> None:
     session = stage.session()
     played(session.rewrite(sql), []).on_outcome(FINISHED)
     assert sent(session.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
@@ -148,11 +147,9 @@ def test_a_statement_for_whose_tree_there_is_no_room_is_left_alone(stage: Stage)
     # One that waits for the answers to its questions keeps its room.
     waiting = session.rewrite(SQL)
     assert begun(waiting).sql
-    assert sent(session.rewrite(SQL), []) == SQL
-    assert room.refused == 1
+    is_left_alone(session, "NO_MEMORY")
+    assert room.refused == 2
     assert 'starpruner_skips_total{reason="no_memory"} 1.0' in stage.shared.metrics.exposition().decode()
-    explained = view(played(session.explain(SQL, run_key_queries=True), []))
-    assert explained.skip_reason == "NO_MEMORY"
     # Its client has left.
     waiting.close()
     assert sent(session.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
@@ -208,8 +205,7 @@ def test_a_server_whose_settings_make_names_uncertain_is_left_alone(
     stage: Stage, found: QueryResult, skip: SkipReason
 ) -> None:
     one = stage.session()
-    assert sent(one.rewrite(SQL), [("SET", found)]) == SQL
-    assert view(played(one.explain(SQL, run_key_queries=True), [])).skip_reason == skip.name
+    is_left_alone(one, skip.name, asked=[("SET", found)])
     assert sent(stage.session("bob").rewrite(SQL), [SETTINGS, *DESCRIBE, KEYS]) == NARROWED
 
 
@@ -262,15 +258,10 @@ def test_a_small_side_that_is_written_while_its_keys_are_read_leaves_the_stateme
 ) -> None:
     one, other = stage.session(), stage.session("bob")
     queries = one.rewrite(SQL)
-    begun(queries)
-    for _, answer in DESCRIBE:
-        asked = queries.send(answer)
-    assert asked.sql == KEY_QUERY
+    assert begun(queries, DESCRIBE).sql == KEY_QUERY
     described = [("DESCRIBE TABLE EXTENDED `shop`.`d`", D)] if write.startswith("DELETE") else []
     assert sent(other.rewrite(write), described) == write
-    with pytest.raises(StopIteration) as end:
-        queries.send(KEYS[1])
-    assert end.value.value.text == SQL
+    assert ended(queries, KEYS[1]).text == SQL
 
 
 def test_a_table_that_gets_other_columns_while_the_statement_is_planned_leaves_it_as_it_is(
@@ -287,25 +278,6 @@ def test_a_table_that_gets_other_columns_while_the_statement_is_planned_leaves_i
 
     monkeypatch.setattr("proxy.session.session_catalog.plan", overtaken)
     assert sent(one.rewrite(SQL), [KEYS]) == SQL
-
-
-def test_a_write_that_has_ended_before_the_keys_are_read_is_no_reason(stage: Stage) -> None:
-    one, other = stage.session(), stage.session("bob")
-    writing = played(other.rewrite("INSERT INTO d VALUES ('b', 1)"), [])
-    assert sent(one.rewrite(SQL), DESCRIBE) == SQL
-    writing.on_outcome(FINISHED)
-    assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
-
-
-def test_a_table_that_another_statement_reads_is_no_table_that_is_written(stage: Stage) -> None:
-    one, other = stage.session(), stage.session("bob")
-    for write, asked in (
-        ("CREATE TABLE x AS SELECT * FROM d", DESCRIBE[:1]),
-        ("INSERT INTO y SELECT * FROM d", []),
-        ("CREATE VIEW v AS TABLE d", []),
-    ):
-        _ = sent(other.rewrite(write), asked)
-    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
 
 def test_where_one_of_two_small_sides_is_being_written_the_other_one_narrows(stage: Stage) -> None:
@@ -348,11 +320,13 @@ def test_what_is_deleted_from_counts_for_any_table_unless_it_is_one(
     assert sent(one.rewrite(SQL), [KEYS] if is_known else [*DESCRIBE, KEYS]) == NARROWED
 
 
-def test_a_session_that_is_switched_off_says_for_the_others_whether_it_deletes_from_a_table(stage: Stage) -> None:
+def test_a_session_that_is_switched_off_says_all_the_same_what_it_writes(stage: Stage) -> None:
     one, other = stage.session(), stage.session("bob")
     played(other.rewrite("SET starpruner.enabled=false"), []).on_outcome(FINISHED)
     _ = played(other.rewrite("DELETE FROM x"), [("DESCRIBE TABLE EXTENDED `x`", D)])
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    _ = played(other.rewrite("INSERT INTO d VALUES ('b', 1)"), [])
+    assert sent(one.rewrite(SQL), []) == SQL
 
 
 def test_where_nothing_is_rewritten_nothing_is_asked_of_what_is_written() -> None:
@@ -384,19 +358,6 @@ def test_a_write_of_a_session_that_has_been_closed_for_a_while_is_over(stage: St
     assert sent(one.rewrite(SQL), []) == SQL
     stage.now = CLOSING_S
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
-
-
-def test_a_session_that_is_switched_off_writes_all_the_same(stage: Stage) -> None:
-    one, other = stage.session(), stage.session("bob")
-    _ = played(other.rewrite("SET starpruner.enabled=false"), [])
-    _ = played(other.rewrite("INSERT INTO d VALUES ('b', 1)"), [])
-    assert sent(one.rewrite(SQL), DESCRIBE) == SQL
-
-
-def test_a_statement_that_inserts_what_it_selects_is_narrowed(stage: Stage) -> None:
-    assert sent(stage.session().rewrite(f"INSERT INTO other {SQL}"), [*DESCRIBE, KEYS]) == (
-        f"INSERT INTO other {NARROWED}"
-    )
 
 
 # --- what is looked at again before an answer is let out
@@ -443,6 +404,7 @@ OTHERS = ["SELECT 1", SQL, "INSERT INTO d VALUES ('b', 1)", "DROP VIEW d", "SET 
 def test_a_change_of_the_session_waits_for_a_rewritten_statement_that_writes(stage: Stage, change: str) -> None:
     one, other = stage.session(), stage.session("bob")
     writing = played(one.rewrite(INSERT), [*DESCRIBE, KEYS])
+    assert writing.text == f"INSERT INTO other {NARROWED}"
     assert one.writes_before(change) == (writing.write,)
     assert other.writes_before(change) == ()
     assert [sql for sql in OTHERS if one.writes_before(sql)] == []
@@ -500,37 +462,23 @@ def test_keys_are_asked_for_each_time_unless_the_user_allows_a_staleness(stage: 
     one = stage.session()
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
     assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
-    played(one.rewrite("SET starpruner.key_staleness_s=60"), []).on_outcome(FINISHED)
+    played(one.rewrite("SET starpruner.key_staleness_s=10"), []).on_outcome(FINISHED)
     # No other session was in that state.
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
-    assert sent(one.rewrite(SQL), []) == NARROWED
-    stage.now = 59.0
-    assert sent(one.rewrite(SQL), []) == NARROWED
+    for stage.now, script in ((0.0, []), (9.0, []), (11.0, [KEYS])):
+        assert sent(one.rewrite(SQL), script) == NARROWED
 
 
-def test_remembered_keys_are_asked_for_again_once_they_are_too_old() -> None:
-    stage = Stage(rewrite=RewriteSection(key_staleness_s=10))
-    one = stage.session()
-    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
-    stage.now = 11.0
-    assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
-
-
-def test_remembered_keys_serve_the_session_alone_that_asked_for_them() -> None:
+def test_remembered_keys_serve_the_session_alone_that_asked_for_them_until_their_table_is_written() -> None:
     stage = Stage(rewrite=RewriteSection(key_staleness_s=60))
     one = stage.session()
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
     assert sent(one.rewrite(SQL), []) == NARROWED
     assert sent(stage.session().rewrite(SQL), [KEYS]) == NARROWED, "nobody knows what was done to the first one"
-    assert sent(stage.session("bob").rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
-
-
-def test_remembered_keys_do_not_outlive_a_write_to_their_table() -> None:
-    stage = Stage(rewrite=RewriteSection(key_staleness_s=60))
-    one, other = stage.session(), stage.session("bob")
-    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
-    played(other.rewrite("INSERT INTO d VALUES ('b', 1)"), []).on_outcome(FINISHED)
-    assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
+    bob = stage.session("bob")
+    assert sent(bob.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    played(bob.rewrite("INSERT INTO d VALUES ('b', 1)"), []).on_outcome(FINISHED)
+    assert sent(one.rewrite(SQL), [KEYS]) == NARROWED, "they do not outlive a write to their table"
 
 
 # --- statements of many megabytes
@@ -564,8 +512,7 @@ def test_a_session_that_a_very_long_statement_may_have_changed_shares_nothing(st
     one = stage.session()
     assert sent(stage.session().rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
     played(one.rewrite(sql + "1 " * 250_000), []).on_outcome(FINISHED)
-    found = view(played(one.explain(SQL, run_key_queries=True), []))
-    assert found.skip_reason == ("SEARCH_PATH" if sql.startswith("SET") else "OWN_FUNCTIONS")
+    is_left_alone(one, "SEARCH_PATH" if sql.startswith("SET") else "OWN_FUNCTIONS")
 
 
 # --- statements of a session that changes meanwhile
@@ -610,13 +557,9 @@ def test_a_statement_whose_session_is_changed_past_it_while_its_keys_are_read_go
 ) -> None:
     one = stage.session()
     queries = one.rewrite(SQL)
-    begun(queries)
-    for _, answer in DESCRIBE:
-        queries.send(answer)
+    begun(queries, DESCRIBE)
     one.forward_unchanged("USE other").on_outcome(Outcome(OutcomeKind.UNKNOWN, 0.0))
-    with pytest.raises(StopIteration) as end:
-        queries.send(KEYS[1])
-    assert end.value.value.text == SQL
+    assert ended(queries, KEYS[1]).text == SQL
 
 
 def private(stage: Stage) -> TextSession:
@@ -664,14 +607,10 @@ def test_a_statement_that_was_never_sent_keeps_nothing_from_being_narrowed(stage
 # --- what sessions of one state know in common
 
 
-def test_what_a_session_was_told_serves_the_next_one_of_the_same_user_alone(stage: Stage) -> None:
+def test_what_a_session_was_told_serves_the_next_one_of_the_same_user_and_settings_alone(stage: Stage) -> None:
     assert sent(stage.session().rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
     assert sent(stage.session().rewrite(SQL), [KEYS]) == NARROWED
     assert sent(stage.session("bob").rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
-
-
-def test_a_session_that_has_set_something_is_told_anew(stage: Stage) -> None:
-    assert sent(stage.session().rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
     other = stage.session()
     played(other.rewrite("USE shop"), []).on_outcome(FINISHED)
     assert sent(other.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
@@ -713,9 +652,7 @@ def test_what_a_session_is_told_while_another_one_changes_a_table_is_not_believe
     begun(queries)
     played(other.rewrite("ALTER TABLE d ADD COLUMN extra INT"), []).on_outcome(FINISHED)
     queries.send(DESCRIBE[0][1])
-    with pytest.raises(StopIteration) as end:
-        queries.send(DESCRIBE[1][1])
-    assert end.value.value.text == SQL
+    assert ended(queries, DESCRIBE[1][1]).text == SQL
     # The second table was described after the change.
     assert sent(other.rewrite(SQL), [DESCRIBE[0], KEYS]) == NARROWED
 
@@ -747,7 +684,9 @@ def test_a_reset_of_everything_resets_what_is_known_of_the_session_too() -> None
 LISTED = ("SHOW PARTITIONS `f`", rows(("ds=a",), ("ds=b",)))
 
 
-def test_a_statement_for_which_asking_does_not_pay_is_left_alone_before_anything_is_asked(stage: Stage) -> None:
+def test_a_statement_for_which_asking_does_not_pay_is_left_alone_before_anything_is_asked_or_parsed(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     one = stage.session()
     # Of 0.8 s narrowed, 0.3 s go to the key query. The third time its fact's partitions are counted.
     for script in ([SETTINGS, *DESCRIBE, KEYS], [KEYS], [LISTED, KEYS]):
@@ -755,24 +694,15 @@ def test_a_statement_for_which_asking_does_not_pay_is_left_alone_before_anything
         assert dispatch.text == NARROWED
         dispatch.on_outcome(Outcome(OutcomeKind.FINISHED, 0.5))
     # As it came it takes no longer.
-    for _ in range(3):
-        dispatch = played(one.rewrite(SQL), [])
-        assert dispatch.text == SQL
-        dispatch.on_outcome(Outcome(OutcomeKind.FINISHED, 0.5))
+    with monkeypatch.context() as unparsed:
+        unparsed.setattr(decision_run, "parse", None)
+        for number in (1, 2, 77):
+            of_another_day = SQL.replace("1", str(number))
+            dispatch = played(one.rewrite(of_another_day), [])
+            assert dispatch.text == of_another_day
+            dispatch.on_outcome(Outcome(OutcomeKind.FINISHED, 0.5))
     played(one.rewrite("SET starpruner.cost_gate=false"), []).on_outcome(FINISHED)
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
-
-
-def test_a_statement_that_is_left_alone_is_not_parsed(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    one = stage.session()
-    for script in ([SETTINGS, *DESCRIBE, KEYS], [KEYS], [LISTED, KEYS]):
-        _slowly(stage, one, script).on_outcome(Outcome(OutcomeKind.FINISHED, 0.5))
-    monkeypatch.setattr(decision_run, "parse", None)
-    for number in (1, 2, 77):
-        of_another_day = SQL.replace("1", str(number))
-        dispatch = played(one.rewrite(of_another_day), [])
-        assert dispatch.text == of_another_day
-        dispatch.on_outcome(Outcome(OutcomeKind.FINISHED, 0.5))
 
 
 def _slowly(stage: Stage, session: TextSession, script: Sequence[tuple[str, QueryResult]]) -> Dispatch:
@@ -789,14 +719,6 @@ def _slowly(stage: Stage, session: TextSession, script: Sequence[tuple[str, Quer
             assert not answers
             dispatch: Dispatch = end.value
             return dispatch
-
-
-def test_explain_shows_the_reckoning_and_what_would_be_done(stage: Stage) -> None:
-    one = stage.session()
-    played(one.rewrite(SQL), [*DESCRIBE, KEYS]).on_outcome(Outcome(OutcomeKind.FINISHED, 2.0))
-    found = view(played(one.explain(SQL, run_key_queries=False), [UNLISTED]))
-    assert found.cost_report is not None
-    assert found.cost_report.startswith("It ran once rewritten in 2.00 s")
 
 
 UNLISTED = ("SHOW PARTITIONS `f`", failed(FailureKind.REJECTED))
@@ -820,6 +742,9 @@ def test_a_statement_that_was_rescued_is_left_alone_for_a_while(stage: Stage) ->
     bob = stage.session("bob")
     assert sent(bob.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
     assert view(played(bob.explain(SQL, run_key_queries=False), [UNLISTED])).quarantined == []
+    stage.now = 601.0
+    played(one.rewrite("SET starpruner.cost_gate=false"), []).on_outcome(FINISHED)
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
 
 def test_a_rule_that_fails_for_one_user_is_left_out_of_that_user_s_statements_alone(stage: Stage) -> None:
@@ -834,14 +759,6 @@ def test_a_rule_that_fails_for_one_user_is_left_out_of_that_user_s_statements_al
     bob = stage.session("bob")
     assert sent(bob.rewrite(other), [*DESCRIBE, KEYS]) == NARROWED.replace("f.id", "f.id * 2", 1)
     assert view(played(bob.explain(other, run_key_queries=False), [UNLISTED])).quarantined == []
-
-
-def test_a_quarantine_ends(stage: Stage) -> None:
-    one = stage.session()
-    played(one.rewrite(SQL), [*DESCRIBE, KEYS]).on_outcome(Outcome(OutcomeKind.RECOVERED, 1.0, "no such column"))
-    stage.now = 601.0
-    played(one.rewrite("SET starpruner.cost_gate=false"), []).on_outcome(FINISHED)
-    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
 
 @pytest.mark.parametrize(
@@ -870,14 +787,12 @@ def test_with_strict_consistency_the_statement_checks_its_keys_and_is_run_again_
 def test_a_statement_keeps_the_consistency_that_it_was_decided_by_while_the_configuration_is_read_anew() -> None:
     stage = Stage(rewrite=RewriteSection(consistency="strict"))
     queries = stage.session().rewrite(SQL)
-    begun(queries)
+    begun(queries, DESCRIBE[:1])
     stage.shared.reload(Config())
-    for _, answer in DESCRIBE:
-        queries.send(answer)
-    with pytest.raises(StopIteration) as end:
-        queries.send(KEYS[1])
-    assert "raise_error" in end.value.value.text
-    assert end.value.value.fall_back_on
+    queries.send(DESCRIBE[1][1])
+    dispatch = ended(queries, KEYS[1])
+    assert "raise_error" in dispatch.text
+    assert dispatch.fall_back_on
 
 
 def test_in_shadow_mode_the_original_is_sent_before_anything_is_asked(stage: Stage) -> None:
@@ -925,12 +840,10 @@ def beside(dispatch: Dispatch) -> list[str]:
     """What is asked beside a statement, up to the comparison."""
     assert dispatch.beside is not None
     answers, asked = dict([SETTINGS, *DESCRIBE, KEYS]), []
-    try:
+    with suppress(StopIteration):
         asked.append(next(dispatch.beside).sql)
         while asked[-1] in answers:
             asked.append(dispatch.beside.send(answers[asked[-1]]).sql)
-    except StopIteration:
-        pass
     return asked
 
 
@@ -939,6 +852,4 @@ def beside(dispatch: Dispatch) -> list[str]:
 
 def test_a_statement_that_would_take_too_long_to_plan_goes_on_as_it_came(stage: Stage) -> None:
     hostile = of_length(SHAPES["readers of a long CTE"], 24_000)
-    assert sent(stage.session().rewrite(hostile), DESCRIBE) == hostile
-    explained = view(played(stage.session().explain(hostile, run_key_queries=True), []))
-    assert explained.skip_reason == "TOO_INTRICATE"
+    is_left_alone(stage.session(), "TOO_INTRICATE", hostile, DESCRIBE)

@@ -3,14 +3,13 @@
 import time
 
 import pytest
-from support.text_session import TextSession
+from support.text_session import FINISHED, Stage, TextSession
 
 from proxy.config.config import Config
 from proxy.config.rewriting import RewriteSection
-from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind
+from proxy.operations.dispatch import Dispatch
 from proxy.operations.session_port import SessionOpening
 from proxy.session.session_settings import SessionSettings, setting_statement, settings_of_opening
-from proxy.session.shared_state import SharedState
 
 # Far above the microseconds that a look at a statement takes.
 PATIENCE_S = 5.0
@@ -22,24 +21,18 @@ def ruled(session: TextSession, sql: str) -> Dispatch:
     """The ruling on a statement for which nothing has to be asked, once it has run."""
     with pytest.raises(StopIteration) as end:
         next(session.rewrite(sql))
-    dispatch = end.value.value
-    assert isinstance(dispatch, Dispatch)
-    dispatch.on_outcome(Outcome(OutcomeKind.FINISHED, 0.1))
+    dispatch: Dispatch = end.value.value
+    dispatch.on_outcome(FINISHED)
     return dispatch
 
 
 def asks(session: TextSession, sql: str) -> bool:
     """Whether a statement makes the session ask for anything."""
-    queries = session.rewrite(sql)
-    try:
-        next(queries)
-    except StopIteration:
-        return False
-    return True
+    return next(session.rewrite(sql), None) is not None
 
 
 def opened(configuration: dict[str, str] | None = None) -> TextSession:
-    return TextSession(SharedState.of(Config(), lambda: 0.0), SessionOpening(configuration or {}))
+    return TextSession(Stage().shared, SessionOpening(configuration or {}))
 
 
 @pytest.mark.parametrize(
@@ -67,15 +60,10 @@ def test_a_session_that_switches_itself_off_asks_nothing_until_it_switches_itsel
 @pytest.mark.parametrize(
     "sql",
     [
-        f"SET starpruner.enabled{' ' * 50_000}x",
-        f"SET starpruner.enabled ={' ' * 50_000}x{' ' * 50_000}y",
-        f"SET starpruner.enabled ={' ;' * 50_000}x",
-        f"RESET{' ' * 50_000}x",
-        f"SET{' ' * 50_000}x",
-        f"SET{'/**/ ' * 10_000}x",
-        f"SET starpruner.enabled=`{'`/**/' * 10_000}x",
-        f"{'--' + chr(10) + '  ' * 50_000}x",
-        f"{'/**/' * 500}x",
+        *(f"SET starpruner.enabled{' ' * 50_000}x", f"SET starpruner.enabled ={' ' * 50_000}x{' ' * 50_000}y"),
+        *(f"SET starpruner.enabled ={' ;' * 50_000}x", f"RESET{' ' * 50_000}x", f"SET{' ' * 50_000}x"),
+        *(f"SET{'/**/ ' * 10_000}x", f"SET starpruner.enabled=`{'`/**/' * 10_000}x"),
+        *(f"{'--' + chr(10) + '  ' * 50_000}x", f"{'/**/' * 500}x"),
     ],
 )
 def test_a_long_statement_that_is_almost_about_a_setting_is_read_in_one_go(sql: str) -> None:
@@ -93,13 +81,6 @@ def test_reset_brings_back_what_is_configured(sql: str) -> None:
     assert not asks(session, SQL)
     assert ruled(session, sql).text == sql
     assert asks(session, SQL)
-
-
-def test_what_a_session_sets_counts_for_it_alone() -> None:
-    shared = SharedState.of(Config(), lambda: 0.0)
-    one, other = TextSession(shared), TextSession(shared)
-    _ = ruled(one, "SET starpruner.enabled=false")
-    assert asks(other, SQL)
 
 
 def test_a_setting_that_is_asked_for_is_answered_with_what_holds() -> None:
@@ -137,40 +118,30 @@ def test_what_is_not_understood_is_an_error_that_says_why_and_changes_nothing(sq
 @pytest.mark.parametrize(
     "sql",
     [
-        "SET spark.sql.ansi.enabled=true",
-        "SET",
-        "SELECT 'SET starpruner.enabled=false'",
-        "SET starprunerx.enabled=false",
-        "RESET spark.sql.ansi.enabled",
+        *("SET spark.sql.ansi.enabled=true", "SET", "SELECT 'SET starpruner.enabled=false'"),
+        *("SET starprunerx.enabled=false", "RESET spark.sql.ansi.enabled"),
     ],
 )
 def test_what_is_about_something_else_is_not_looked_at(sql: str) -> None:
     assert setting_statement(sql, {}) is None
 
 
-def test_what_is_wrong_in_the_url_is_said_and_the_rest_counts() -> None:
-    own, errors = settings_of_opening(
-        {"set:hiveconf:starpruner.mode": "x", "set:hiveconf:starpruner.enabled": "false"}
-    )
+def test_what_is_wrong_in_the_url_is_said_in_one_line_and_the_rest_counts() -> None:
+    wrong = {"starpruner.x\n2026-01-01 ERROR proxy: not so\x1b[2J": "\n", "set:hiveconf:starpruner.mode": "\n"}
+    own, errors = settings_of_opening({"set:hiveconf:starpruner.enabled": "false", **wrong})
     assert own == {"enabled": "false"}
-    assert len(errors) == 1
-    assert "starpruner.mode" in errors[0]
-
-
-def test_what_is_wrong_in_the_url_is_said_in_one_line() -> None:
-    _, errors = settings_of_opening(
-        {"starpruner.x\n2026-01-01 ERROR proxy: not so\x1b[2J": "\n", "starpruner.mode": "\n"}
-    )
     assert len(errors) == 2
     assert all(error.isprintable() for error in errors)
+    assert "starpruner.mode" in errors[1]
 
 
-def test_a_configuration_that_is_read_anew_counts_for_sessions_that_are_open() -> None:
-    shared = SharedState.of(Config(), lambda: 0.0)
-    session = TextSession(shared)
-    assert asks(session, SQL)
-    assert shared.reload(Config(rewrite=RewriteSection(enabled=False))) == ()
-    assert not asks(session, SQL)
+def test_a_configuration_that_is_read_anew_counts_for_sessions_that_are_open_and_a_setting_for_its_own() -> None:
+    stage = Stage()
+    one, other = stage.stranger(), stage.stranger()
+    _ = ruled(one, "SET starpruner.enabled=false")
+    assert asks(other, SQL)
+    assert stage.shared.reload(Config(rewrite=RewriteSection(enabled=False))) == ()
+    assert not asks(other, SQL)
 
 
 def test_every_knob_is_a_key_of_the_configuration() -> None:

@@ -4,14 +4,13 @@ from typing import Any
 
 import pytest
 from support.played_sessions import DESCRIBE, failed, of, rows, sent
-from support.text_session import TextSession
+from support.text_session import Stage, TextSession
 
 from proxy.config.config import Config
 from proxy.config.rewriting import CatalogSection
 from proxy.operations.query import FailureKind, QueryResult
 from proxy.session import decision_run, session_catalog
 from proxy.session.catalog.table_sizes import read_size
-from proxy.session.shared_state import SharedState
 from rewriter import Plan
 from rewriter import plan as plan_of
 from rewriter.scopes.steps import Steps
@@ -44,12 +43,6 @@ def test_a_table_that_is_not_tiny_for_certain_is_not_asked_for_keys(answer: Quer
     assert sent(one.rewrite(SQL), []) == SQL
 
 
-def test_no_size_is_asked_for_where_a_filter_stands() -> None:
-    filtered = f"{SQL} WHERE d.g = 1"
-    keys = (KEYS[0].replace("FROM d", "FROM d WHERE (d.g = 1)"), KEYS[1])
-    assert sent(session().rewrite(filtered), [*DESCRIBE, keys]) == f"{NARROWED} WHERE d.g = 1"
-
-
 def test_no_size_is_asked_for_where_that_is_switched_off() -> None:
     assert sent(session(asks_sizes=False).rewrite(SQL), DESCRIBE) == SQL
 
@@ -63,21 +56,19 @@ def test_sizes_are_read_with_their_units(size: str, size_bytes: int | None) -> N
 
 
 def test_the_size_is_that_of_the_optimized_plan() -> None:
-    text = (
-        "== Parsed Logical Plan ==\nsizeInBytes=1.0 B\n\n== Optimized Logical Plan ==\nRelation, sizeInBytes=2.0 B"
-    )
-    assert read_size(rows((text,))) == 2
+    optimized = "== Optimized Logical Plan ==\nRelation, sizeInBytes=2.0 B"
+    assert read_size(rows((f"== Parsed Logical Plan ==\nsizeInBytes=1.0 B\n\n{optimized}",))) == 2
     assert read_size(failed(FailureKind.DEADLINE)) is None
 
 
-def test_a_size_expires_with_the_description_of_its_table() -> None:
-    now = [0.0]
-    one = TextSession(SharedState.of(Config(), lambda: now[0]))
-    filtered = (KEYS[0].replace("FROM d", "FROM d WHERE (d.g = 1)"), KEYS[1])
-    sent(one.rewrite(f"{SQL} WHERE d.g = 1"), [*DESCRIBE, filtered])
-    now[0] = 50.0
+def test_a_size_is_asked_for_without_a_filter_and_expires_with_the_description_of_its_table() -> None:
+    stage = Stage()
+    one, keys = stage.stranger(), (KEYS[0].replace("FROM d", "FROM d WHERE (d.g = 1)"), KEYS[1])
+    # Where a filter stands no size is asked for.
+    assert sent(one.rewrite(f"{SQL} WHERE d.g = 1"), [*DESCRIBE, keys]) == f"{NARROWED} WHERE d.g = 1"
+    stage.now = 50.0
     assert sent(one.rewrite(SQL), [(SIZE, plan("812.0 B")), KEYS]) == NARROWED
-    now[0] = 61.0
+    stage.now = 61.0
     assert sent(one.rewrite(SQL), [*DESCRIBE, (SIZE, plan("17.8 KiB"))]) == SQL
 
 

@@ -1,13 +1,11 @@
 """A session's decisions about views that join: what it asks of them, and what it does where they have changed."""
 
+import pytest
 from support.played_sessions import DETAILS, PARTITION_INFORMATION, SETTINGS, Script, played, rows, sent
-from support.text_session import TextSession
+from support.text_session import FINISHED, Stage, TextSession
 
-from proxy.config.config import Config
 from proxy.config.rewriting import RewriteSection
-from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.operations.query import Rows
-from proxy.session.shared_state import SharedState
 
 SQL = "SELECT max(id) FROM v WHERE g = 1"
 NARROWED = (
@@ -40,72 +38,59 @@ KEY_QUERY = (
 KEYS = KEY_QUERY, rows(("a", "string"))
 
 
-class Clock:
-    """A clock that is set by hand."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def session(clock: Clock) -> TextSession:
-    return TextSession(SharedState.of(Config(rewrite=RewriteSection(cost_gate=False)), clock))
+@pytest.fixture
+def stage() -> Stage:
+    return Stage(rewrite=RewriteSection(cost_gate=False))
 
 
 def finished(one: TextSession, sql: str, script: Script) -> str:
     dispatch = played(one.rewrite(sql), script)
-    dispatch.on_outcome(Outcome(OutcomeKind.FINISHED, 0.1))
+    dispatch.on_outcome(FINISHED)
     return dispatch.text
 
 
-def test_a_statement_without_a_join_has_its_name_described_and_the_view_narrowed() -> None:
-    assert not session(Clock()).is_quick(SQL)
-    assert sent(session(Clock()).rewrite(SQL), [V, D, F, KEYS]) == NARROWED
+def test_a_statement_without_a_join_has_its_name_described_and_the_view_narrowed(stage: Stage) -> None:
+    assert not stage.stranger().is_quick(SQL)
+    assert sent(stage.stranger().rewrite(SQL), [V, D, F, KEYS]) == NARROWED
 
 
-def test_a_view_that_was_described_earlier_is_described_again_with_the_tables_behind_it() -> None:
-    clock = Clock()
-    one = session(clock)
+def test_a_view_that_was_described_earlier_is_described_again_with_the_tables_behind_it(stage: Stage) -> None:
+    one = stage.stranger()
     assert finished(one, SQL, [V, D, F, KEYS]) == NARROWED
-    clock.now = 1.0
+    stage.now = 1.0
     assert finished(one, SQL, [D, F, V, KEYS]) == NARROWED
 
 
-def test_a_view_that_was_replaced_past_the_proxy_is_left_alone_once() -> None:
-    clock = Clock()
-    one = session(clock)
+def test_a_view_that_was_replaced_past_the_proxy_is_left_alone_once(stage: Stage) -> None:
+    one = stage.stranger()
     assert finished(one, SQL, [V, D, F, KEYS]) == NARROWED
-    clock.now = 1.0
+    stage.now = 1.0
     replaced = described_view(JOIN.replace("d.g", "d.g + 1 AS g"))
     assert finished(one, SQL, [D, F, replaced]) == SQL
-    clock.now = 2.0
+    stage.now = 2.0
     # By now it is known, and its filter reads a column that the view computes.
     size = ("EXPLAIN COST SELECT * FROM `c`.`s`.`d`", rows(("",)))
     assert finished(one, SQL, [size]) == SQL
 
 
-def test_a_table_behind_a_view_that_has_other_types_by_now_is_not_asked_for_keys() -> None:
-    clock = Clock()
-    one = session(clock)
+def test_a_table_behind_a_view_that_has_other_types_by_now_is_not_asked_for_keys(stage: Stage) -> None:
+    one = stage.stranger()
     assert finished(one, SQL, [V, D, F, KEYS]) == NARROWED
-    clock.now = 1.0
+    stage.now = 1.0
     retyped = (D[0], rows(("ds", "string", ""), ("g", "string", ""), *DETAILS))
     assert finished(one, SQL, [retyped, F, V]) == SQL
 
 
-def test_with_an_unknown_extension_a_view_is_left_alone() -> None:
+def test_with_an_unknown_extension_a_view_is_left_alone(stage: Stage) -> None:
     settings = (SETTINGS[0], rows(("spark.sql.extensions", "org.example.RowFilters")))
-    assert sent(session(Clock()).rewrite(SQL), [settings, V, D, F]) == SQL
+    assert sent(stage.stranger().rewrite(SQL), [settings, V, D, F]) == SQL
 
 
-def test_a_name_that_is_known_to_be_a_tables_is_asked_about_no_more() -> None:
-    clock = Clock()
-    one = session(clock)
+def test_a_name_that_is_known_to_be_a_tables_is_asked_about_no_more(stage: Stage) -> None:
+    one = stage.stranger()
     table = ("DESCRIBE TABLE EXTENDED `v`", D[1])
     assert finished(one, SQL, [table]) == SQL
-    clock.now = 1_000.0
+    stage.now = 1_000.0
     assert one.is_quick(SQL)
     assert finished(one, SQL, []) == SQL
     assert finished(one, "SELECT g, max(ds) FROM v WHERE g = 1 GROUP BY g", []).startswith("SELECT g")

@@ -7,14 +7,8 @@ from rewriter import SkipReason
 @pytest.mark.parametrize(
     "sql",
     [
-        "SELECT 1",
-        "/* a dashboard */ (SELECT 1)",
-        "WITH x AS (SELECT 1) SELECT * FROM x",
-        "FROM t SELECT a",
-        "VALUES (1)",
-        "SHOW TABLES",
-        "DESCRIBE t",
-        "EXPLAIN SELECT 1",
+        *("SELECT 1", "/* a dashboard */ (SELECT 1)", "WITH x AS (SELECT 1) SELECT * FROM x", "FROM t SELECT a"),
+        *("VALUES (1)", "SHOW TABLES", "DESCRIBE t", "EXPLAIN SELECT 1"),
     ],
 )
 def test_a_statement_that_reads_keeps_the_meanings_of_names_and_settings(sql: str) -> None:
@@ -24,14 +18,8 @@ def test_a_statement_that_reads_keeps_the_meanings_of_names_and_settings(sql: st
 @pytest.mark.parametrize(
     "sql",
     [
-        "",
-        "SET a = 1",
-        "USE db",
-        "CREATE TABLE t (a INT)",
-        "EXPLAIN EXECUTE IMMEDIATE 'DROP TABLE t'",
-        "/* a /* nested */ comment */ SELECT 1",
-        "/* ${text} */ SELECT 1",
-        "BEGIN DROP TABLE t; END",
+        *("", "SET a = 1", "USE db", "CREATE TABLE t (a INT)", "EXPLAIN EXECUTE IMMEDIATE 'DROP TABLE t'"),
+        *("/* a /* nested */ comment */ SELECT 1", "/* ${text} */ SELECT 1", "BEGIN DROP TABLE t; END"),
     ],
 )
 def test_any_other_statement_may_change_them(sql: str) -> None:
@@ -41,14 +29,9 @@ def test_any_other_statement_may_change_them(sql: str) -> None:
 @pytest.mark.parametrize(
     ("sql", "is_unchanged"),
     [
-        ("SELECT 1", True),
-        ("INSERT INTO t VALUES (1)", True),
-        ("CREATE TABLE t (a INT)", True),
-        ("DROP VIEW v", True),
-        ("CREATE TEMPORARY VIEW v AS SELECT 1", False),
-        ("CREATE TABLE ${name} (a INT)", False),
-        ("SET a = 1", False),
-        ("CACHE TABLE t", False),
+        *(("SELECT 1", True), ("INSERT INTO t VALUES (1)", True), ("CREATE TABLE t (a INT)", True)),
+        *(("DROP VIEW v", True), ("CREATE TEMPORARY VIEW v AS SELECT 1", False)),
+        *(("CREATE TABLE ${name} (a INT)", False), ("SET a = 1", False), ("CACHE TABLE t", False)),
         ("EXECUTE IMMEDIATE 'SELECT 1'", False),
     ],
 )
@@ -59,13 +42,8 @@ def test_statements_about_tables_leave_the_session_unchanged(sql: str, is_unchan
 @pytest.mark.parametrize(
     ("sql", "is_known"),
     [
-        ("SET a = 1", True),
-        ("USE db", True),
-        ("RESET", True),
-        ("SET VAR x = 1", False),
-        ("SET a = ${b}", False),
-        ("CREATE TEMPORARY VIEW v AS SELECT 1", False),
-        ("ADD JAR '/a.jar'", False),
+        *(("SET a = 1", True), ("USE db", True), ("RESET", True), ("SET VAR x = 1", False)),
+        *(("SET a = ${b}", False), ("CREATE TEMPORARY VIEW v AS SELECT 1", False), ("ADD JAR '/a.jar'", False)),
     ],
 )
 def test_the_effect_of_a_session_command_is_known_by_its_text(sql: str, is_known: bool) -> None:  # noqa: FBT001
@@ -79,17 +57,9 @@ def test_the_effect_of_a_session_command_is_known_by_its_text(sql: str, is_known
         "create temp\nfunction current_user() returns string return 'second'",
         "CREATE ${what} typeof AS 'a.Class'",
         "CREATE /* TEMPORARY */ TEMPORARY /* */ FUNCTION length AS 'a.Class'",
-        "SET spark.sql.${v}.sessionOrder=first",
-        "RESET ${v}",
-        "EXECUTE IMMEDIATE made",
-        "EXPLAIN EXECUTE IMMEDIATE made",
-        "BEGIN SELECT 1; END",
-        "/*${text}*/ SELECT 1",
-        "-- ${text}\nUSE db",
-        "/* /* */ SELECT */ USE db",
-        "${text}",
-        "AN EXTENSION OF SPARK",
-        "",
+        *("SET spark.sql.${v}.sessionOrder=first", "RESET ${v}", "EXECUTE IMMEDIATE made"),
+        *("EXPLAIN EXECUTE IMMEDIATE made", "BEGIN SELECT 1; END", "/*${text}*/ SELECT 1", "-- ${text}\nUSE db"),
+        *("/* /* */ SELECT */ USE db", "${text}", "AN EXTENSION OF SPARK", ""),
     ],
 )
 def test_a_session_may_have_functions_of_its_own_after_a_statement_that_may_make_them(sql: str) -> None:
@@ -100,15 +70,9 @@ def test_a_session_may_have_functions_of_its_own_after_a_statement_that_may_make
 @pytest.mark.parametrize(
     "sql",
     [
-        "USE ${db}",
-        "SET spark.sql.ansi.enabled=true",
-        "RESET",
-        "CREATE TEMPORARY VIEW v AS SELECT typeof(a) FROM t",
-        "CREATE OR REPLACE TEMP VIEW v AS SELECT 1",
-        "DECLARE VARIABLE x INT",
-        "ADD JAR '/a.jar'",
-        "CACHE TABLE t",
-        "CALL system.rewrite_data_files('db.t')",
+        *("USE ${db}", "SET spark.sql.ansi.enabled=true", "RESET"),
+        *("CREATE TEMPORARY VIEW v AS SELECT typeof(a) FROM t", "CREATE OR REPLACE TEMP VIEW v AS SELECT 1"),
+        *("DECLARE VARIABLE x INT", "ADD JAR '/a.jar'", "CACHE TABLE t", "CALL system.rewrite_data_files('db.t')"),
         "OPTIMIZE t",
     ],
 )

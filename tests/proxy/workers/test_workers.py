@@ -6,12 +6,13 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
+from support.clock import eventually
 
 from demo.hive import Endpoint
 from demo.proxy_process import ProxyError, ProxyProcess, proxy_process
@@ -65,14 +66,7 @@ def backend() -> Iterator[Endpoint]:
 
 @contextmanager
 def workers(directory: Path, *options: str) -> Iterator[ProxyProcess]:
-    with (
-        backend() as endpoint,
-        proxy_process(
-            endpoint,
-            directory,
-            options=("--set", f"proxy.workers={WORKERS}", "--set", "proxy.drain_s=1", *options),
-        ) as proxy,
-    ):
+    with backend() as endpoint, proxy_process(endpoint, directory, options=(*TWO_WORKERS, *options)) as proxy:
         yield proxy
 
 
@@ -86,15 +80,6 @@ def client(proxy: ProxyProcess) -> Iterator[bytes]:
 
 def children(pid: int) -> set[int]:
     return {int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()}
-
-
-def eventually(holds: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + PATIENCE_S
-    while not holds():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 def is_alive(pid: int) -> bool:
@@ -111,16 +96,15 @@ def lines(proxy: ProxyProcess, pattern: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxyProcess]:
-    with workers(
-        tmp_path_factory.mktemp("workers"), "--set", f"proxy.connections_max={CONNECTIONS_MAX}"
-    ) as process:
+    limit = f"proxy.connections_max={CONNECTIONS_MAX}"
+    with workers(tmp_path_factory.mktemp("workers"), "--set", limit) as process:
         yield process
 
 
 def processes(proxy: ProxyProcess) -> set[int]:
     """The workers that are there and listen, once they are all."""
     supervisor = proxy.child.process.pid
-    assert eventually(lambda: len(children(supervisor)) == WORKERS)
+    eventually(lambda: len(children(supervisor)) == WORKERS)
     return children(supervisor)
 
 
@@ -139,7 +123,7 @@ def test_workers_serve_one_port_and_the_ready_line_comes_once(proxy: ProxyProces
 
 
 def test_metrics_and_the_limit_of_connections_are_of_all_workers(proxy: ProxyProcess) -> None:
-    assert eventually(lambda: connected(proxy) == 0)
+    eventually(lambda: connected(proxy) == 0)
     with ExitStack() as clients:
         for count in range(CONNECTIONS_MAX):
             assert clients.enter_context(client(proxy)) == ACCEPTED
@@ -159,14 +143,14 @@ def connected(proxy: ProxyProcess) -> float:
 def test_a_killed_worker_comes_back_and_the_others_serve_on_meanwhile(proxy: ProxyProcess) -> None:
     before, starts = processes(proxy), len(lines(proxy, LISTENS))
     victim = min(before)
-    assert eventually(lambda: connected(proxy) == 0)
+    eventually(lambda: connected(proxy) == 0)
     os.kill(victim, signal.SIGKILL)
     # Its first thread may have ended and the others not yet, and then its socket is open.
-    assert eventually(lambda: bool(lines(proxy, rf"process {victim}\) ended with SIGKILL")))
+    eventually(lambda: bool(lines(proxy, rf"process {victim}\) ended with SIGKILL")))
     with ExitStack() as clients:
         for _ in range(CONNECTIONS_MAX):
             assert clients.enter_context(client(proxy)) == ACCEPTED
-    assert eventually(lambda: len(lines(proxy, LISTENS)) == starts + 1)
+    eventually(lambda: len(lines(proxy, LISTENS)) == starts + 1)
     assert len(lines(proxy, rf"process {victim}\) ended with SIGKILL")) == 1
     assert processes(proxy) & before == before - {victim}, "the other one is the same"
 
@@ -175,9 +159,9 @@ def test_a_new_configuration_reaches_all_workers_also_one_that_comes_later(proxy
     before = len(lines(proxy, RELOADED))
     workers_now = processes(proxy)
     os.kill(proxy.child.process.pid, signal.SIGHUP)
-    assert eventually(lambda: len(lines(proxy, RELOADED)) == before + WORKERS)
+    eventually(lambda: len(lines(proxy, RELOADED)) == before + WORKERS)
     os.kill(min(workers_now), signal.SIGKILL)
-    assert eventually(lambda: len(lines(proxy, RELOADED)) == before + WORKERS + 1)
+    eventually(lambda: len(lines(proxy, RELOADED)) == before + WORKERS + 1)
     assert not lines(proxy, "take effect after a restart only"), "the ports that were taken are no change"
 
 
@@ -198,7 +182,7 @@ def test_a_second_signal_ends_workers_that_wait_for_their_clients(tmp_path: Path
         assert client.recv(len(ACCEPTED)) == ACCEPTED
         client.sendall(frame(encode_open_session(1, "ann", "secret", {})))
         proxy.child.process.send_signal(signal.SIGTERM)
-        assert eventually(lambda: len(lines(proxy, "draining")) == WORKERS)
+        eventually(lambda: len(lines(proxy, "draining")) == WORKERS)
         # The same signal within a second would count as the first one.
         time.sleep(1.5)
         assert proxy.child.exit_code is None
@@ -215,16 +199,12 @@ def test_workers_end_where_their_supervisor_was_killed(tmp_path: Path) -> None:
     with workers(tmp_path) as proxy:
         running = processes(proxy)
         proxy.child.process.kill()
-        assert eventually(lambda: not any(is_alive(pid) for pid in running))
+        eventually(lambda: not any(is_alive(pid) for pid in running))
 
 
 def test_workers_that_cannot_start_are_an_error_that_says_why(tmp_path: Path) -> None:
-    option = "catalog.store_path=/proc/nowhere"
-    with (
-        pytest.raises(ProxyError, match=r"exit code 1[^$]*cannot be made"),
-        workers(tmp_path, "--set", option),
-    ):
-        pass
+    with pytest.raises(ProxyError, match=r"exit code 1[^$]*cannot be made"):
+        workers(tmp_path, "--set", "catalog.store_path=/proc/nowhere").__enter__()
 
 
 def test_a_worker_that_falls_again_and_again_comes_back_ever_later() -> None:

@@ -40,30 +40,22 @@ def test_a_partitioned_table_is_read() -> None:
     )
 
 
-def test_a_table_is_known_to_all_sessions_by_its_catalog_database_and_name() -> None:
-    named = ("Catalog", "lake", ""), ("Database", "shop", ""), ("Table", "sales", "")
-    details = ("# Detailed Table Information", "", ""), *named
-    described = read_description(rows(("id", "int", ""), *details))
-    assert described is not None
-    assert described.full_name == TableName(("lake", "shop", "sales"))
-
-
-def test_what_has_no_database_is_known_to_its_own_session_alone() -> None:
-    details = ("# Detailed Table Information", "", ""), ("Table", "sales", "")
-    described = read_description(rows(("id", "int", ""), *details))
-    assert described is not None
-    assert described.full_name is None
-
-
-def with_details(*details: tuple[str, str]) -> TableFacts | None:
-    return read_description(
+def with_details(*details: tuple[str, str]) -> TableFacts:
+    described = read_description(
         rows(("x", "int", ""), ("# Detailed Table Information", "", ""), *((*d, "") for d in details))
     )
+    assert described is not None
+    return described
+
+
+def test_a_table_is_known_to_all_sessions_by_its_catalog_database_and_name() -> None:
+    named = ("Catalog", "lake"), ("Database", "shop"), ("Table", "sales")
+    assert with_details(*named).full_name == TableName(("lake", "shop", "sales"))
+    assert with_details(named[2]).full_name is None, "to its own session alone"
 
 
 def test_a_bucketed_table_says_by_which_columns_and_into_how_many_buckets() -> None:
     described = with_details(("Num Buckets", "8"), ("Bucket Columns", "[`x`, `y`]"), ("Sort Columns", "[`z`]"))
-    assert described is not None
     assert (described.bucket_columns, described.bucket_count) == (("x", "y"), 8)
 
 
@@ -77,15 +69,14 @@ def test_a_bucketed_table_says_by_which_columns_and_into_how_many_buckets() -> N
 )
 def test_buckets_that_are_not_understood_are_none(details: tuple[tuple[str, str], ...]) -> None:
     described = with_details(*details)
-    assert described is not None
     assert (described.bucket_columns, described.bucket_count) == ((), None)
 
 
 def test_a_view_is_no_table() -> None:
-    details = ("# Detailed Table Information", "", ""), ("Type", "VIEW", "")
-    described = read_description(rows(("id", "int", ""), ("", "", ""), *details))
-    assert described is not None
-    assert described.kind is TableKind.VIEW
+    assert with_details(("Type", "VIEW")).kind is TableKind.VIEW
+    undetailed = read_description(rows(("id", "int", "")))
+    assert undetailed is not None
+    assert undetailed.kind is TableKind.VIEW, "a temporary one"
 
 
 def view_rows(*further: tuple[str, ...], namespace: str = "spark_catalog.sales_db") -> Rows:
@@ -162,19 +153,9 @@ def test_a_temporary_view_of_which_less_is_said_has_no_text(answer: QueryResult)
     assert read_view_text(answer) is None
 
 
-def test_a_temporary_view_without_details_is_no_table() -> None:
-    described = read_description(rows(("id", "int", "")))
-    assert described is not None
-    assert described.kind is TableKind.VIEW
-
-
-def test_a_description_with_parts_that_are_not_known_says_nothing() -> None:
-    assert (
-        read_description(rows(("id", "int", ""), ("# Partitioning", "", ""), ("Part 0", "days(ts)", ""))) is None
-    )
-
-
-def test_a_failed_description_says_nothing() -> None:
+def test_a_description_that_failed_or_has_parts_that_are_not_known_says_nothing() -> None:
+    partitioned = ("# Partitioning", "", ""), ("Part 0", "days(ts)", "")
+    assert read_description(rows(("id", "int", ""), *partitioned)) is None
     assert read_description(FAILED) is None
     assert read_partitions(FAILED) is None
 
@@ -203,16 +184,7 @@ def test_the_oldest_fact_goes_where_there_are_too_many() -> None:
 def test_the_size_of_a_table_is_read_where_the_server_has_statistics(
     statistics: str, expected: int | None
 ) -> None:
-    described = read_description(
-        rows(
-            ("id", "int", ""),
-            ("# Detailed Table Information", "", ""),
-            ("Type", "MANAGED", ""),
-            ("Statistics", statistics, ""),
-        )
-    )
-    assert described is not None
-    assert described.size_bytes == expected
+    assert with_details(("Type", "MANAGED"), ("Statistics", statistics)).size_bytes == expected
 
 
 def test_a_fact_that_was_asked_for_before_all_were_forgotten_is_not_remembered() -> None:
@@ -263,14 +235,5 @@ def test_a_table_that_gets_other_columns_in_any_session_is_asked_about_again(
 
 
 def test_a_table_whose_columns_orc_finds_by_their_place_is_of_no_known_format() -> None:
-    facts = read_description(
-        rows(
-            ("id", "int", ""),
-            ("# Detailed Table Information", "", ""),
-            ("Type", "MANAGED", ""),
-            ("Provider", "orc", ""),
-            ("Storage Properties", "[orc.force.positional.evolution=true, serialization.format=1]", ""),
-        )
-    )
-    assert facts is not None
-    assert facts.provider == "orc by position"
+    by_place = ("Storage Properties", "[orc.force.positional.evolution=true, serialization.format=1]")
+    assert with_details(("Type", "MANAGED"), ("Provider", "orc"), by_place).provider == "orc by position"

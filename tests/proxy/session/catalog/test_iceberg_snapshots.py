@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 import pytest
-from support.iceberg_answers import DAYS_SNAPSHOT, NEXT_SNAPSHOT, rows, scan
-from support.played_sessions import failed, played
+from support.clock import Clock
+from support.iceberg_answers import DAYS_SNAPSHOT, NEXT_SNAPSHOT, scan
+from support.played_sessions import failed, played, rows
 
 from proxy.config.rewriting import CatalogSection
 from proxy.operations.query import FailureKind, QueryResult
@@ -18,14 +19,18 @@ VERSION = f"EXPLAIN SELECT 1 FROM `d` VERSION AS OF {DAYS_SNAPSHOT}"
 NOW = SnapshotRead("ice.db.d", 3, DAYS_SNAPSHOT)
 SAME = scan("ice.db.d", schema=3)
 CHANGED = UnpinnedReason.SCHEMA_CHANGED
+ALIKE = [(NAME, SAME), (VERSION, SAME)]
+LATE = failed(FailureKind.DEADLINE)
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
 
-    def __call__(self) -> float:
-        return self.now
+
+@pytest.fixture
+def snapshots(clock: Clock) -> Snapshots:
+    return Snapshots(clock)
 
 
 def current(
@@ -41,25 +46,15 @@ def nothing_in_vain() -> NegativeCache:
     return NegativeCache(lambda: 0.0, believed_s=60.0)
 
 
-def test_a_version_that_reads_what_the_name_reads_is_the_current_one() -> None:
-    assert current(Snapshots(Clock()), [(NAME, SAME), (VERSION, SAME)]) == NOW
-
-
-def test_that_a_version_reads_what_the_name_reads_is_asked_once_for_each_snapshot() -> None:
-    snapshots = Snapshots(Clock())
-    _ = current(snapshots, [(NAME, SAME), (VERSION, SAME)])
-    assert current(snapshots, [(NAME, SAME)]) == NOW
-    later, version = (
-        scan("ice.db.d", snapshot=NEXT_SNAPSHOT),
-        VERSION.replace(str(DAYS_SNAPSHOT), str(NEXT_SNAPSHOT)),
-    )
-    found = current(snapshots, [(NAME, later), (version, later)])
+def test_that_a_version_reads_what_the_name_reads_is_asked_once_for_each_snapshot(snapshots: Snapshots) -> None:
+    assert current(snapshots, ALIKE) == current(snapshots, [(NAME, SAME)]) == NOW
+    later = scan("ice.db.d", snapshot=NEXT_SNAPSHOT)
+    found = current(snapshots, [(NAME, later), (VERSION.replace(str(DAYS_SNAPSHOT), str(NEXT_SNAPSHOT)), later)])
     assert found == SnapshotRead("ice.db.d", 0, NEXT_SNAPSHOT)
 
 
-def test_a_table_whose_schema_is_younger_than_its_snapshot_is_not_read_at_it() -> None:
+def test_a_table_whose_schema_is_younger_than_its_snapshot_is_not_read_at_it(snapshots: Snapshots) -> None:
     """Its columns may have the same names and types: one was dropped, and another one added in its place."""
-    snapshots = Snapshots(Clock())
     assert current(snapshots, [(NAME, SAME), (VERSION, scan("ice.db.d", schema=1))]) is CHANGED
     assert current(snapshots, [(NAME, SAME)]) is CHANGED
 
@@ -75,8 +70,10 @@ def test_a_table_whose_schema_is_younger_than_its_snapshot_is_not_read_at_it() -
             UnpinnedReason.PLAN_UNCLEAR,
         ),
         (rows(("\n".join(str(row[0]) for row in (*SAME.rows, *SAME.rows)),)), UnpinnedReason.PLAN_UNCLEAR),
+        # An empty table.
+        (rows((str(SAME.rows[0][0]).replace(str(DAYS_SNAPSHOT), "null"),)), UnpinnedReason.PLAN_UNCLEAR),
         (failed(FailureKind.REJECTED), UnpinnedReason.PLAN_FAILED),
-        (failed(FailureKind.DEADLINE), UnpinnedReason.PLAN_FAILED),
+        (LATE, UnpinnedReason.PLAN_FAILED),
     ],
 )
 def test_a_name_that_is_not_certain_to_read_a_snapshot_is_left_as_it_is(
@@ -85,17 +82,8 @@ def test_a_name_that_is_not_certain_to_read_a_snapshot_is_left_as_it_is(
     assert current(Snapshots(Clock()), [(NAME, answer)]) is why
 
 
-def test_an_empty_table_has_no_snapshot() -> None:
-    empty = str(SAME.rows[0][0]).replace(str(DAYS_SNAPSHOT), "null")
-    assert current(Snapshots(Clock()), [(NAME, rows((empty,)))]) is UnpinnedReason.PLAN_UNCLEAR
-
-
 @pytest.mark.parametrize(
-    ("late", "again"),
-    [
-        ([(NAME, failed(FailureKind.DEADLINE))], []),
-        ([(NAME, SAME), (VERSION, failed(FailureKind.DEADLINE))], [(NAME, SAME)]),
-    ],
+    ("late", "again"), [([(NAME, LATE)], []), ([(NAME, SAME), (VERSION, LATE)], [(NAME, SAME)])]
 )
 def test_what_was_asked_in_vain_is_asked_again_after_a_while(
     late: list[tuple[str, QueryResult]], again: list[tuple[str, QueryResult]]
@@ -106,15 +94,12 @@ def test_what_was_asked_in_vain_is_asked_again_after_a_while(
     clock.now = 59.0
     assert current(snapshots, again, unanswered) is UnpinnedReason.PLAN_FAILED
     clock.now = 60.0
-    assert current(snapshots, [(NAME, SAME), (VERSION, SAME)], unanswered) == NOW
+    assert current(snapshots, ALIKE, unanswered) == NOW
 
 
-def test_what_one_user_asked_in_vain_another_one_may_be_told() -> None:
-    snapshots = Snapshots(Clock())
-    assert (
-        current(snapshots, [(NAME, failed(FailureKind.DEADLINE))], nothing_in_vain()) is UnpinnedReason.PLAN_FAILED
-    )
-    assert current(snapshots, [(NAME, SAME), (VERSION, SAME)], nothing_in_vain()) == NOW
+def test_what_one_user_asked_in_vain_another_one_may_be_told(snapshots: Snapshots) -> None:
+    assert current(snapshots, [(NAME, LATE)]) is UnpinnedReason.PLAN_FAILED
+    assert current(snapshots, ALIKE) == NOW
 
 
 def test_a_snapshot_that_is_gone_at_once_is_not_named() -> None:
@@ -122,21 +107,21 @@ def test_a_snapshot_that_is_gone_at_once_is_not_named() -> None:
     assert current(Snapshots(Clock()), [(NAME, SAME), (VERSION, gone)]) is CHANGED
 
 
-def test_an_iceberg_whose_plans_name_no_schema_is_not_asked_with_each_statement() -> None:
-    clock = Clock()
-    snapshots = Snapshots(clock)
+def test_an_iceberg_whose_plans_name_no_schema_is_not_asked_with_each_statement(
+    clock: Clock, snapshots: Snapshots
+) -> None:
     silent = rows(("+- BatchScan ice.db.d[] IcebergScan(table=ice.db.d, branch=null, filters=, groupedBy=)",))
     assert current(snapshots, [(NAME, silent)]) is UnpinnedReason.PLANS_TELL_NO_SCHEMA
     clock.now = 599.0
     assert current(snapshots, []) is UnpinnedReason.PLANS_TELL_NO_SCHEMA
     clock.now = 601.0
-    assert current(snapshots, [(NAME, SAME), (VERSION, SAME)]) == NOW
+    assert current(snapshots, ALIKE) == NOW
 
 
 def test_only_so_many_are_remembered() -> None:
     snapshots = Snapshots(Clock(), read_alike_max=1)
-    _ = current(snapshots, [(NAME, SAME), (VERSION, SAME)])
+    _ = current(snapshots, ALIKE)
     e, other = TableName(("e",)), scan("ice.db.e")
     script = [(sql.replace("`d`", "`e`"), other) for sql in (NAME, VERSION)]
     assert played(snapshots.current({e}, CatalogSection(), nothing_in_vain()), script).keys() == {e}
-    assert current(snapshots, [(NAME, SAME), (VERSION, SAME)]) == NOW
+    assert current(snapshots, ALIKE) == NOW

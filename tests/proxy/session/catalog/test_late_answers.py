@@ -3,10 +3,10 @@
 from contextlib import suppress
 
 import pytest
-from support.file_list_answers import FACTS, FILES, Clock, indexed
+from support.clock import Clock
+from support.file_list_answers import FACTS, FILES, indexed
 from support.packing_answers import FILES as PLAN
 from support.packing_answers import SETTINGS as PACKING_SETTINGS
-from support.packing_answers import Clock as PackingClock
 from support.packing_answers import T, nothing_known
 from support.played_sessions import (
     DESCRIBE,
@@ -22,8 +22,7 @@ from support.played_sessions import (
     sent,
 )
 from support.played_sessions import LISTED as PARTITIONS
-from support.session_stage import FINISHED, Stage
-from support.text_session import TextSession
+from support.text_session import FINISHED, Stage, TextSession
 
 from proxy.config.rewriting import CatalogSection, FilesSection
 from proxy.operations.query import FailureKind
@@ -169,10 +168,8 @@ def test_a_late_list_of_partitions_is_asked_for_again_after_a_minute(stage: Stag
 @pytest.mark.parametrize("kind", LATE)
 def test_a_file_index_that_was_late_is_asked_again_after_a_minute(kind: FailureKind) -> None:
     clock = Clock()
-    lists, known = (
-        FileLists(FilesSection(index="s.files"), clock),
-        MetadataCache(CatalogSection(), clock).of_nobody_else(),
-    )
+    lists = FileLists(FilesSection(index="s.files"), clock)
+    known = MetadataCache(CatalogSection(), clock).of_nobody_else()
     assert played(lists.files(FACTS, known), [(indexed()[0], failed(kind))]) is None
     assert played(lists.files(FACTS, known), []) is None
     clock.now += UNANSWERED_S
@@ -184,7 +181,7 @@ def test_a_file_index_that_was_late_is_asked_again_after_a_minute(kind: FailureK
 
 
 def test_how_files_are_packed_is_asked_again_after_a_minute_where_that_was_late() -> None:
-    clock = PackingClock()
+    clock = Clock()
     known = nothing_known(clock)
 
     def found(script: Script) -> bool:

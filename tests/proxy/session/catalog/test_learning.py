@@ -2,7 +2,7 @@
 
 from collections.abc import Generator
 
-from support.packing_answers import Clock
+from support.clock import Clock
 
 from proxy.operations.dispatch import always
 from proxy.operations.query import Query, QueryResult

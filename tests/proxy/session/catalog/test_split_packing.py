@@ -1,6 +1,7 @@
 """How a session's Spark packs files: what is asked of it, how often, and what is left to it."""
 
 import pytest
+from support.clock import Clock
 from support.packing_answers import (
     EXPLAIN,
     FILES,
@@ -8,7 +9,6 @@ from support.packing_answers import (
     SETTINGS,
     SIZES,
     UNCHOSEN,
-    Clock,
     T,
     nothing_known,
     plan,
@@ -33,9 +33,17 @@ from rewriter.files.splits import GroupLimits, IcebergPacking, Packing, SplitHin
 
 MIB = 1 << 20
 TERMS = PackingTerms(believed_s=300.0, deadline_s=5.0)
-
-
 ICEBERG = (EXPLAIN, plan("+- BatchScan ice.d.t[v#1L] IcebergScan(table=ice.d.t, branch=null, groupedBy=)"))
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def known(clock: Clock) -> KnownPackings:
+    return nothing_known(clock)
 
 
 def asked(
@@ -44,9 +52,7 @@ def asked(
     return played(packings([table], known, TERMS), script)
 
 
-def test_slots_and_settings_are_asked_once_and_each_table_by_itself() -> None:
-    clock = Clock()
-    known = KnownPackings(clock)
+def test_slots_and_settings_are_asked_once_and_each_table_by_itself(clock: Clock, known: KnownPackings) -> None:
     assert asked(known, [*SETTINGS, FILES]) == {T: Packing(8, 128 * MIB, 4 * MIB)}
     clock.now = 299.0
     assert asked(known, []) == {T: Packing(8, 128 * MIB, 4 * MIB)}
@@ -54,9 +60,9 @@ def test_slots_and_settings_are_asked_once_and_each_table_by_itself() -> None:
     assert asked(known, [*SETTINGS, FILES])
 
 
-def test_what_has_expired_lately_is_used_where_it_is_asked_for_again_meanwhile() -> None:
-    clock = Clock()
-    known = KnownPackings(clock)
+def test_what_has_expired_lately_is_used_where_it_is_asked_for_again_meanwhile(
+    clock: Clock, known: KnownPackings
+) -> None:
     asked(known, [*SETTINGS, FILES])
     assert known.are_current([T])
     clock.now = 500.0
@@ -67,15 +73,9 @@ def test_what_has_expired_lately_is_used_where_it_is_asked_for_again_meanwhile()
     assert played(packings([T], known, due), [*SETTINGS, FILES])
 
 
-def test_once_settings_may_differ_they_are_asked_again() -> None:
-    known = nothing_known()
-    asked(known, [*SETTINGS, FILES])
-    known.forget()
-    assert asked(known, [*SETTINGS, FILES])
-
-
-def test_what_was_asked_before_settings_changed_is_not_remembered_after() -> None:
-    known = nothing_known()
+def test_once_settings_may_differ_they_are_asked_again_and_what_was_asked_before_is_not_remembered(
+    known: KnownPackings,
+) -> None:
     asking = packings([T], known, TERMS)
     _ = next(asking)
     for _, answer in SETTINGS:
@@ -83,6 +83,8 @@ def test_what_was_asked_before_settings_changed_is_not_remembered_after() -> Non
     known.forget()
     with pytest.raises(StopIteration):
         asking.send(FILES[1])
+    assert asked(known, [*SETTINGS, FILES])
+    known.forget()
     assert asked(known, [*SETTINGS, FILES])
 
 
@@ -93,8 +95,7 @@ def test_of_many_tables_those_asked_last_are_remembered() -> None:
     assert asked(known, [FILES])
 
 
-def test_a_table_that_spark_is_late_to_plan_is_left_alone_for_a_while() -> None:
-    known = nothing_known()
+def test_a_table_that_spark_is_late_to_plan_is_left_alone_for_a_while(known: KnownPackings) -> None:
     assert asked(known, [*SETTINGS, (EXPLAIN, failed(FailureKind.DEADLINE))]) == {}
     assert asked(known, []) == {}
 
@@ -114,8 +115,7 @@ def test_iceberg_packs_its_own_files() -> None:
         "",
     ],
 )
-def test_what_is_not_read_from_files_that_spark_packs_is_left_alone(text: str) -> None:
-    known = nothing_known()
+def test_what_is_not_read_from_files_that_spark_packs_is_left_alone(known: KnownPackings, text: str) -> None:
     assert asked(known, [*SETTINGS, (EXPLAIN, plan(text))]) == {}
     assert asked(known, []) == {}
 
@@ -134,9 +134,8 @@ def test_what_is_not_read_from_files_that_spark_packs_is_left_alone(text: str) -
     ],
 )
 def test_settings_that_are_chosen_or_not_understood_leave_all_to_spark(
-    script: list[tuple[str, QueryResult]],
+    known: KnownPackings, script: list[tuple[str, QueryResult]]
 ) -> None:
-    known = nothing_known()
     assert asked(known, script) == {}
     assert asked(known, []) == {}
 

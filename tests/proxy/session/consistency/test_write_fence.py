@@ -1,7 +1,7 @@
 """The write fence: which statements it is told of, and when what was read behind it no longer holds."""
 
 import multiprocessing
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing.synchronize import Event
 from pathlib import Path
@@ -38,22 +38,12 @@ def may_write(sql: str, table: TableName = D) -> bool:
 @pytest.mark.parametrize(
     "sql",
     [
-        "SELECT * FROM d",
-        "  (SELECT * FROM d)",
+        *("SELECT * FROM d", "  (SELECT * FROM d)"),
         "/* a comment -- of a tool */ -- and another\nselect * from d",
-        "WITH x AS (SELECT * FROM d) SELECT * FROM x",
-        "FROM d SELECT *",
-        "VALUES (1)",
-        "TABLE d",
-        "SHOW PARTITIONS d",
-        "DESCRIBE d",
-        "EXPLAIN SELECT * FROM d",
-        "SET spark.sql.ansi.enabled=true",
-        "USE d",
-        "CREATE DATABASE IF NOT EXISTS d LOCATION '/x'",
-        "/* a tool */ create schema\nd",
-        "CREATE NAMESPACE d",
-        f"SELECT * FROM d WHERE (a, b) IN ({LONG})",
+        *("WITH x AS (SELECT * FROM d) SELECT * FROM x", "FROM d SELECT *", "VALUES (1)", "TABLE d"),
+        *("SHOW PARTITIONS d", "DESCRIBE d", "EXPLAIN SELECT * FROM d", "SET spark.sql.ansi.enabled=true"),
+        *("USE d", "CREATE DATABASE IF NOT EXISTS d LOCATION '/x'", "/* a tool */ create schema\nd"),
+        *("CREATE NAMESPACE d", f"SELECT * FROM d WHERE (a, b) IN ({LONG})"),
     ],
 )
 def test_a_statement_that_certainly_reads_writes_nothing(sql: str) -> None:
@@ -63,22 +53,15 @@ def test_a_statement_that_certainly_reads_writes_nothing(sql: str) -> None:
 @pytest.mark.parametrize(
     "sql",
     [
-        "INSERT INTO d VALUES (1)",
-        "insert overwrite table `a`.`D` partition (p = 1) select 1",
+        *("INSERT INTO d VALUES (1)", "insert overwrite table `a`.`D` partition (p = 1) select 1"),
         "WITH x AS (SELECT 1) INSERT INTO d SELECT * FROM x",
         "FROM x INSERT INTO e SELECT a INSERT INTO d SELECT b",
         "-- daily load\nCREATE OR REPLACE TABLE d AS SELECT 1",
         "-- a carriage return ends a comment\rINSERT INTO d\nSELECT * FROM e",
-        "CREATE OR REPLACE VIEW d AS SELECT 1",
-        "DROP TABLE IF EXISTS d",
-        "ALTER TABLE e RENAME TO d",
-        "TRUNCATE TABLE d",
-        "DELETE FROM d",
-        "UPDATE d SET a = 1",
-        "MERGE INTO d USING e ON d.a = e.a WHEN MATCHED THEN DELETE",
-        "LOAD DATA INPATH '/x' INTO TABLE d",
-        "MSCK REPAIR TABLE d",
-        f"INSERT INTO d VALUES {LONG}",
+        *("CREATE OR REPLACE VIEW d AS SELECT 1", "DROP TABLE IF EXISTS d", "ALTER TABLE e RENAME TO d"),
+        *("TRUNCATE TABLE d", "DELETE FROM d", "UPDATE d SET a = 1"),
+        *("MERGE INTO d USING e ON d.a = e.a WHEN MATCHED THEN DELETE", "LOAD DATA INPATH '/x' INTO TABLE d"),
+        *("MSCK REPAIR TABLE d", f"INSERT INTO d VALUES {LONG}"),
     ],
 )
 def test_a_statement_that_writes_says_so_of_what_it_names_and_not_of_others(sql: str) -> None:
@@ -106,36 +89,22 @@ def test_no_pattern_searches_a_text_of_more_than_250_kb(sql: str, *, is_clear: b
 @pytest.mark.parametrize(
     "sql",
     [
-        "CALL system.rollback('x')",
-        "EXECUTE IMMEDIATE 'INSERT INTO ' || 'd VALUES (1)'",
+        *("CALL system.rollback('x')", "EXECUTE IMMEDIATE 'INSERT INTO ' || 'd VALUES (1)'"),
         "EXPLAIN EXECUTE IMMEDIATE 'INSERT INTO d VALUES (1)'",
-        "explain /* the */ extended\n execute immediate x",
-        "EXPLAIN ${statement}",
-        "BEGIN INSERT INTO e VALUES (1); END",
-        "REFRESH '/warehouse/x'",
-        "CLEAR CACHE",
-        "ADD JAR '/a.jar'",
-        "DROP DATABASE db CASCADE",
-        "CREATE /* */ DATABASE db",
-        "CREATE DATABASE ${rest}",
-        "/*${rest}*/ SELECT 1",
-        "DROP SCHEMA db CASCADE",
-        "INSERT OVERWRITE DIRECTORY '/warehouse/x' SELECT 1",
-        "INSERT INTO IDENTIFIER('a' || 'b') VALUES (1)",
-        "INSERT INTO parquet.`/warehouse/x` SELECT 1",
-        "INSERT INTO ${target} SELECT 1",
-        "WITH x AS (SELECT 1) ${rest}",
+        *("explain /* the */ extended\n execute immediate x", "EXPLAIN ${statement}"),
+        *("BEGIN INSERT INTO e VALUES (1); END", "REFRESH '/warehouse/x'", "CLEAR CACHE", "ADD JAR '/a.jar'"),
+        *("DROP DATABASE db CASCADE", "CREATE /* */ DATABASE db", "CREATE DATABASE ${rest}"),
+        *("/*${rest}*/ SELECT 1", "DROP SCHEMA db CASCADE", "INSERT OVERWRITE DIRECTORY '/warehouse/x' SELECT 1"),
+        *("INSERT INTO IDENTIFIER('a' || 'b') VALUES (1)", "INSERT INTO parquet.`/warehouse/x` SELECT 1"),
+        *("INSERT INTO ${target} SELECT 1", "WITH x AS (SELECT 1) ${rest}"),
         f"INSERT INTO e /* {LONG} */ VALUES (1)",
         f"WITH x AS (SELECT * FROM VALUES {LONG}, ('insert', 'x')) INSERT INTO e SELECT * FROM x",
         f"MERGE INTO e USING (SELECT * FROM VALUES {LONG}) /* x */ ON e.a = x.a WHEN MATCHED THEN DELETE".replace(
             "INTO e", "INTO e /* it */"
         ),
         # Spark nests comments, and carries them over a backslash at the end of a line.
-        "/* /* */ select */ INSERT INTO e VALUES (1)",
-        "-- \\\nselect\nINSERT INTO e VALUES (1)",
-        "NO SUCH STATEMENT",
-        "",
-        "?",
+        *("/* /* */ select */ INSERT INTO e VALUES (1)", "-- \\\nselect\nINSERT INTO e VALUES (1)"),
+        *("NO SUCH STATEMENT", "", "?"),
     ],
 )
 def test_a_statement_that_does_not_name_its_tables_may_write_any(sql: str) -> None:
@@ -168,10 +137,12 @@ def ended(end: OutcomeKind = OutcomeKind.FINISHED) -> Outcome:
     return Outcome(end, 1.0)
 
 
-def write_once(writes: WriteLog) -> None:
-    tell = SessionWrites(writes).begin(StatementClass("INSERT INTO e VALUES (1)"))
+def begun(where: SessionWrites | WriteLog, sql: str = "INSERT INTO d VALUES (1)") -> Callable[[Outcome], None]:
+    """A statement that writes, in a session of its own if not in this; its end is told by a call."""
+    session = where if isinstance(where, SessionWrites) else SessionWrites(where)
+    tell = session.begin(StatementClass(sql))
     assert tell is not None
-    tell(ended())
+    return tell
 
 
 @pytest.fixture
@@ -189,15 +160,10 @@ def writes(request: pytest.FixtureRequest, now: list[float]) -> Iterator[WriteLo
         yield SharedWriteLog(opened, DIGESTS, lambda: now[0])
 
 
-def test_a_fence_holds_while_nothing_is_written(writes: WriteLog) -> None:
-    assert writes.open().holds([D])
-
-
 def test_a_fence_does_not_hold_for_a_table_that_is_written_behind_it(writes: WriteLog) -> None:
     fence = writes.open()
-    assert fence.holds([name("d", "files")])
-    tell = SessionWrites(writes).begin(StatementClass("INSERT INTO d VALUES (1)"))
-    assert tell is not None
+    assert fence.holds([D, name("d", "files")])
+    tell = begun(writes)
     assert not fence.holds([name("e"), name("db", "D")])
     assert not fence.holds([name("d", "files")])
     assert fence.holds([name("e")])
@@ -208,7 +174,7 @@ def test_a_fence_does_not_hold_for_a_table_that_is_written_behind_it(writes: Wri
 
 def test_another_table_of_the_same_database_is_not_written(writes: WriteLog) -> None:
     fence, tables = writes.open(), [name("db", "d"), name("db", "e")]
-    assert SessionWrites(writes).begin(StatementClass("INSERT INTO db.e VALUES (1)")) is not None
+    begun(writes, "INSERT INTO db.e VALUES (1)")
     assert fence.written(tables) == {name("db", "e")}
     assert fence.changed_columns(tables) == set()
 
@@ -216,7 +182,7 @@ def test_another_table_of_the_same_database_is_not_written(writes: WriteLog) -> 
 def test_a_name_of_several_words_is_written_where_all_of_them_are(writes: WriteLog) -> None:
     fence = writes.open()
     tables = [name("d-e"), name("e-f"), name("delta", "/lake/x/d")]
-    assert SessionWrites(writes).begin(StatementClass("INSERT INTO `d-e` VALUES (1)")) is not None
+    begun(writes, "INSERT INTO `d-e` VALUES (1)")
     assert fence.written(tables) == {name("d-e"), name("delta", "/lake/x/d")}
 
 
@@ -242,8 +208,7 @@ def test_a_statement_of_which_nothing_has_run_has_written_nothing(
     writes: WriteLog, sql: str, end: Outcome
 ) -> None:
     before = writes.open()
-    tell = SessionWrites(writes).begin(StatementClass(sql))
-    assert tell is not None
+    tell = begun(writes, sql)
     beside = writes.open()
     assert not before.holds([D])
     assert not beside.holds([D])
@@ -264,25 +229,23 @@ def test_a_statement_that_failed_later_may_have_written_a_part(
     writes: WriteLog, sql: str, kind: OutcomeKind
 ) -> None:
     fence = writes.open()
-    tell = SessionWrites(writes).begin(StatementClass(sql))
-    assert tell is not None
+    tell = begun(writes, sql)
     tell(Outcome(kind, 1.0, "it failed midway"))
     assert not fence.holds([D])
 
 
 def test_a_write_beside_one_that_did_nothing_counts(writes: WriteLog) -> None:
     fence, session = writes.open(), SessionWrites(writes)
-    tells = [session.begin(StatementClass(sql)) for sql in ("INSERT INTO d VALUES (1)", "SELEC 1")]
+    tells = [begun(session), begun(session, "SELEC 1")]
     for tell, is_unread in zip(tells, (False, True), strict=True):
-        assert tell is not None
         tell(Outcome(OutcomeKind.FAILED, 1.0, is_unread=is_unread))
     assert fence.written([D, name("e")]) == {D}
 
 
 def test_a_table_that_a_writing_statement_reads_is_none_that_it_writes(writes: WriteLog) -> None:
     fence, session = writes.open(), SessionWrites(writes)
-    assert session.begin(StatementClass("CREATE TABLE e AS SELECT * FROM d JOIN f USING (k)")) is not None
-    assert session.begin(StatementClass("WITH x AS (SELECT * FROM d) INSERT INTO e SELECT * FROM x")) is not None
+    begun(session, "CREATE TABLE e AS SELECT * FROM d JOIN f USING (k)")
+    begun(session, "WITH x AS (SELECT * FROM d) INSERT INTO e SELECT * FROM x")
     assert fence.holds([D, name("f")])
     assert not fence.changed_columns([D, name("f")])
     assert not fence.holds([name("e")])
@@ -305,69 +268,50 @@ def test_a_reading_statement_is_no_write(writes: WriteLog) -> None:
     assert writes.open().holds([D])
 
 
+# One that the server runs to its end outlives its session for longer.
+UNSEEN = pytest.mark.parametrize(
+    ("end", "lasts_s"), [(OutcomeKind.UNKNOWN, CLOSING_S), (OutcomeKind.LOST, LOST_S)], ids=["unknown", "lost"]
+)
+
+
+@UNSEEN
 def test_a_write_whose_end_was_not_seen_runs_until_its_session_has_been_closed_for_a_while(
-    writes: WriteLog, now: list[float]
+    writes: WriteLog, now: list[float], end: OutcomeKind, lasts_s: float
 ) -> None:
     session = SessionWrites(writes)
-    tell = session.begin(StatementClass("INSERT INTO d VALUES (1)"))
-    assert tell is not None
-    tell(ended(OutcomeKind.UNKNOWN))
+    tell = begun(session)
+    before = writes.open()
+    tell(ended(end))
     assert not writes.open().holds([D])
     session.closed()
     fence = writes.open()
-    assert not fence.holds([D]), "what was committing as it was cancelled goes on"
-    now[0] = CLOSING_S
-    assert writes.open().holds([D])
-    assert not fence.holds([D])
-
-
-def test_a_write_that_the_server_runs_to_its_end_outlives_its_session_for_longer(
-    writes: WriteLog, now: list[float]
-) -> None:
-    session = SessionWrites(writes)
-    tell = session.begin(StatementClass("INSERT INTO d VALUES (1)"))
-    assert tell is not None
-    fence = writes.open()
-    tell(ended(OutcomeKind.LOST))
-    session.closed()
-    now[0] = LOST_S - 1
-    assert not writes.open().holds([D])
+    now[0] = lasts_s - 1
+    assert not writes.open().holds([D]), "what was committing as it was cancelled goes on"
     assert writes.open().holds([name("e")])
-    now[0] = LOST_S
+    now[0] = lasts_s
     assert writes.open().holds([D])
     assert not fence.holds([D]), "it has ended since, for all that is known"
+    assert not before.holds([D])
 
 
-def test_a_lost_write_is_seen_by_all_workers() -> None:
-    with ledger(0) as opened:
-        here, there = SharedWriteLog(opened, DIGESTS), SharedWriteLog(Beside(opened, 1), DIGESTS)
-        session = SessionWrites(there)
-        tell = session.begin(StatementClass("INSERT INTO d VALUES (1)"))
-        assert tell is not None
-        tell(ended(OutcomeKind.LOST))
-        session.closed()
-        assert not here.open().holds([D])
-
-
-def test_a_worker_ends_what_it_lost_without_being_asked_for_a_fence() -> None:
-    now = [0.0]
-    with ledger(0) as opened:
-        here, there = SharedWriteLog(opened, DIGESTS), SharedWriteLog(Beside(opened, 1), DIGESTS, lambda: now[0])
-        session = SessionWrites(there)
-        assert session.begin(StatementClass("INSERT INTO d VALUES (1)")) is not None
-        session.closed()
-        now[0] = CLOSING_S
-        assert not here.open().holds([D])
-        there.end_old()
-        assert here.open().holds([D])
+@UNSEEN
+def test_a_worker_ends_what_it_lost_without_being_asked_for_a_fence(
+    here: SharedWriteLog, there: SharedWriteLog, now: list[float], end: OutcomeKind, lasts_s: float
+) -> None:
+    session = SessionWrites(there)
+    begun(session)(ended(end))
+    session.closed()
+    now[0] = lasts_s
+    assert not here.open().holds([D])
+    there.end_old()
+    assert here.open().holds([D])
 
 
 def test_of_several_lost_writes_each_ends_in_its_time_however_often_they_are_looked_at(
     writes: WriteLog, now: list[float]
 ) -> None:
     for table in ("d", "e"):
-        tell = SessionWrites(writes).begin(StatementClass(f"INSERT INTO {table} VALUES (1)"))
-        assert tell is not None
+        tell = begun(writes, f"INSERT INTO {table} VALUES (1)")
         tell(ended(OutcomeKind.LOST))
         now[0] = 1.0
         _ = writes.open()
@@ -380,7 +324,7 @@ def test_of_several_lost_writes_each_ends_in_its_time_however_often_they_are_loo
 def test_a_write_that_is_begun_as_its_session_closes_ends_with_it(writes: WriteLog, now: list[float]) -> None:
     session = SessionWrites(writes)
     session.closed()
-    assert session.begin(StatementClass("INSERT INTO d VALUES (1)")) is not None
+    begun(session)
     now[0] = CLOSING_S
     assert writes.open().holds([D])
 
@@ -393,12 +337,12 @@ def test_a_fence_that_is_older_than_what_is_remembered_holds_no_longer(
     if isinstance(writes, LocalWriteLog):
         writes = LocalWriteLog()
     fence = writes.open()
-    write_once(writes)
+    begun(writes, "INSERT INTO e VALUES (1)")(ended())
     later = writes.open()
     writes.end(writes.begin(WrittenTables(["f"])))
     assert fence.holds([D])
     assert not fence.written([D])
-    write_once(writes)
+    begun(writes, "INSERT INTO e VALUES (1)")(ended())
     assert not fence.holds([D])
     assert fence.written([D]) == fence.changed_columns([D]) == {D}
     assert later.holds([D])
@@ -424,10 +368,9 @@ def test_a_session_of_too_many_writes_counts_for_any_table_until_it_is_closed(
     writes: WriteLog, now: list[float]
 ) -> None:
     session = SessionWrites(writes)
-    tells = [session.begin(StatementClass("INSERT INTO e VALUES (1)")) for _ in range(1_000)]
+    tells = [begun(session, "INSERT INTO e VALUES (1)") for _ in range(1_000)]
     assert not writes.open().holds([D])
     for tell in tells:
-        assert tell is not None
         tell(ended())
     assert not writes.open().holds([D]), "of the last ones it is not known which have ended"
     session.closed()
@@ -439,7 +382,7 @@ def test_a_session_of_too_many_writes_keeps_no_more_of_them(writes: WriteLog) ->
     session, fence = SessionWrites(writes), writes.open()
     numbers = []
     for _ in range(40):
-        assert session.begin(StatementClass("INSERT INTO e VALUES (1)")) is not None
+        begun(session, "INSERT INTO e VALUES (1)")
         numbers.append(len(writes.since(0) or ()))
     assert numbers == [*range(1, 17), *[17] * 24]
     assert not fence.holds([D])
@@ -449,8 +392,7 @@ def test_no_write_is_lost_between_threads(writes: WriteLog) -> None:
 
     def write(_: int) -> bool:
         session, fence = SessionWrites(writes), writes.open()
-        tell = session.begin(StatementClass("INSERT INTO d VALUES (1)"))
-        assert tell is not None
+        tell = begun(session)
         tell(ended())
         return fence.holds([D])
 
@@ -462,78 +404,77 @@ def test_no_write_is_lost_between_threads(writes: WriteLog) -> None:
 # --- several processes
 
 
-def test_a_statement_of_which_nothing_has_run_is_forgotten_by_all_workers() -> None:
-    with ledger(0) as opened:
-        here, there = SharedWriteLog(opened, DIGESTS), SharedWriteLog(Beside(opened, 1), DIGESTS)
-        fence = here.open()
-        tell = SessionWrites(there).begin(StatementClass("SELEC 1"))
-        assert tell is not None
-        assert not fence.holds([D])
-        tell(Outcome(OutcomeKind.FAILED, 1.0, is_unread=True))
-        assert fence.holds([D])
-        assert fence.is_quiet()
+@pytest.fixture
+def opened() -> Iterator[Ledger]:
+    with ledger() as found:
+        yield found
 
 
-def test_what_did_nothing_and_cannot_be_told_to_the_others_lets_no_fence_hold_any_more(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.fixture
+def here(opened: Ledger) -> SharedWriteLog:
+    """A worker's log."""
+    return SharedWriteLog(opened, DIGESTS)
+
+
+@pytest.fixture
+def there(opened: Ledger, now: list[float]) -> SharedWriteLog:
+    """Another worker's, with a clock of its own."""
+    return SharedWriteLog(Beside(opened, 1), DIGESTS, lambda: now[0])
+
+
+def test_a_statement_of_which_nothing_has_run_is_forgotten_by_all_workers(
+    here: SharedWriteLog, there: SharedWriteLog
 ) -> None:
-    with ledger() as opened:
-        writes = SharedWriteLog(opened, DIGESTS)
-        write = writes.begin(WrittenTables(["e"]))
-        with monkeypatch.context() as broken:
-            broken.setattr(writes, "_environment", Broken())
-            writes.withdraw(write)
-        assert not writes.open().holds([D])
+    fence = here.open()
+    tell = begun(there, "SELEC 1")
+    assert not fence.holds([D])
+    tell(Outcome(OutcomeKind.FAILED, 1.0, is_unread=True))
+    assert fence.holds([D])
+    assert fence.is_quiet()
 
 
-def test_a_write_through_one_worker_is_seen_by_the_fences_of_another() -> None:
-    with ledger(0) as opened:
-        here, there = SharedWriteLog(opened, DIGESTS), SharedWriteLog(Beside(opened, 1), DIGESTS)
-        fence = here.open()
-        tell = SessionWrites(there).begin(StatementClass("INSERT INTO d VALUES (1)"))
-        assert tell is not None
-        assert not fence.holds([D])
-        assert fence.holds([name("e")])
-        assert not here.open().holds([D]), "it runs"
-        tell(ended())
-        assert not fence.holds([D]), "it has run since"
-        assert here.open().holds([D])
+def test_a_write_through_one_worker_is_seen_by_the_fences_of_another(
+    here: SharedWriteLog, there: SharedWriteLog
+) -> None:
+    fence = here.open()
+    tell = begun(there)
+    assert not fence.holds([D])
+    assert fence.holds([name("e")])
+    assert not here.open().holds([D]), "it runs"
+    tell(ended())
+    assert not fence.holds([D]), "it has run since"
+    assert here.open().holds([D])
 
 
-def test_a_killed_workers_writes_run_until_the_one_in_its_place_gives_them_up() -> None:
-    with ledger(0) as opened:
-        here = SharedWriteLog(opened, DIGESTS)
-        killed = Beside(opened, 1)
-        assert (
-            SessionWrites(SharedWriteLog(killed, DIGESTS)).begin(StatementClass("INSERT INTO d VALUES (1)"))
-            is not None
-        )
-        fence = here.open()
-        assert not fence.holds([D])
-        SharedWriteLog(Beside(opened, 2), DIGESTS).end_lost()
-        assert not here.open().holds([D]), "that one has another place"
-        again = SharedWriteLog(killed, DIGESTS)
-        running = again.begin(WrittenTables(["e"]))
-        assert not here.open().holds([D]), "the server may be at it still"
-        again.end_lost()
-        assert here.open().holds([D])
-        assert not fence.holds([D])
-        assert not here.open().holds([name("e")]), "its own is none of them"
-        again.end(running)
-        assert here.open().holds([name("e")])
+def test_a_killed_workers_writes_run_until_the_one_in_its_place_gives_them_up(
+    opened: Ledger, here: SharedWriteLog
+) -> None:
+    killed = Beside(opened, 1)
+    begun(SharedWriteLog(killed, DIGESTS))
+    fence = here.open()
+    assert not fence.holds([D])
+    SharedWriteLog(Beside(opened, 2), DIGESTS).end_lost()
+    assert not here.open().holds([D]), "that one has another place"
+    again = SharedWriteLog(killed, DIGESTS)
+    running = again.begin(WrittenTables(["e"]))
+    assert not here.open().holds([D]), "the server may be at it still"
+    again.end_lost()
+    assert here.open().holds([D])
+    assert not fence.holds([D])
+    assert not here.open().holds([name("e")]), "its own is none of them"
+    again.end(running)
+    assert here.open().holds([name("e")])
 
 
 def test_a_write_that_cannot_be_told_to_the_others_lets_no_fence_hold_any_more(
-    caplog: pytest.LogCaptureFixture,
+    opened: Ledger, here: SharedWriteLog, there: SharedWriteLog, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with ledger(0) as opened:
-        here, there = SharedWriteLog(opened, DIGESTS), SharedWriteLog(Beside(opened, 1), DIGESTS)
-        fence = here.open()
-        opened.environment.set_mapsize(64 * 1024)
-        for number in range(100):
-            there.begin(WrittenTables(f"word{number}_{word}" for word in range(100)))
-        assert not fence.holds([D])
-        assert not here.open().holds([D])
+    fence = here.open()
+    opened.environment.set_mapsize(64 * 1024)
+    for number in range(100):
+        there.begin(WrittenTables(f"word{number}_{word}" for word in range(100)))
+    assert not fence.holds([D])
+    assert not here.open().holds([D])
     assert sum("no statement is rewritten any more" in message for message in caplog.messages) == 1
 
 
@@ -544,44 +485,41 @@ class Broken:
         raise lmdb.ReadersFullError(str(write))
 
 
-def test_a_fence_that_cannot_be_looked_at_does_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    with ledger() as opened:
-        writes = SharedWriteLog(opened, DIGESTS)
-        before = writes.open()
-        with monkeypatch.context() as broken:
-            broken.setattr(writes, "_environment", Broken())
-            meanwhile = writes.open()
-            assert not before.holds([D])
-        assert before.holds([D])
-        assert not meanwhile.holds([D]), "nobody knows what has been written by then"
-
-
-def test_an_end_that_cannot_be_told_to_the_others_lets_no_fence_hold_any_more(
-    monkeypatch: pytest.MonkeyPatch,
+def test_a_fence_that_cannot_be_looked_at_does_not_hold(
+    here: SharedWriteLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with ledger() as opened:
-        writes = SharedWriteLog(opened, DIGESTS)
-        write = writes.begin(WrittenTables(["e"]))
-        assert writes.open().holds([D])
-        with monkeypatch.context() as broken:
-            broken.setattr(writes, "_environment", Broken())
-            writes.end(write)
-        assert not writes.open().holds([D])
+    before = here.open()
+    with monkeypatch.context() as broken:
+        broken.setattr(here, "_environment", Broken())
+        meanwhile = here.open()
+        assert not before.holds([D])
+    assert before.holds([D])
+    assert not meanwhile.holds([D]), "nobody knows what has been written by then"
+
+
+@pytest.mark.parametrize("what", ["end", "withdraw"])
+def test_an_end_that_cannot_be_told_to_the_others_lets_no_fence_hold_any_more(
+    here: SharedWriteLog, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    write = here.begin(WrittenTables(["e"]))
+    assert here.open().holds([D])
+    with monkeypatch.context() as broken:
+        broken.setattr(here, "_environment", Broken())
+        getattr(here, what)(write)
+    assert not here.open().holds([D])
 
 
 def test_more_ended_writes_than_are_remembered_let_an_old_fence_hold_no_longer_across_workers(
-    monkeypatch: pytest.MonkeyPatch,
+    here: SharedWriteLog, there: SharedWriteLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("proxy.workers.shared_write_log.ENDED_MAX", 2)
-    with ledger(0) as opened:
-        here, there = SharedWriteLog(opened, DIGESTS), SharedWriteLog(Beside(opened, 1), DIGESTS)
-        fence = here.open()
-        write_once(there)
-        write_once(here)
-        assert fence.holds([D])
-        write_once(there)
-        assert not fence.holds([D])
-        assert here.open().holds([D])
+    fence = here.open()
+    begun(there, "INSERT INTO e VALUES (1)")(ended())
+    begun(here, "INSERT INTO e VALUES (1)")(ended())
+    assert fence.holds([D])
+    begun(there, "INSERT INTO e VALUES (1)")(ended())
+    assert not fence.holds([D])
+    assert here.open().holds([D])
 
 
 def test_no_write_is_lost_between_processes() -> None:

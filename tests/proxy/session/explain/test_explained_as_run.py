@@ -1,6 +1,6 @@
 """Explain shows what happens to a statement; of one that is left alone, what could be done is shown as such."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from support.played_sessions import (
@@ -11,12 +11,12 @@ from support.played_sessions import (
     SQL,
     Script,
     begun,
+    ended,
     played,
     rows,
     sent,
 )
-from support.session_stage import FINISHED, Stage
-from support.text_session import TextSession
+from support.text_session import FINISHED, Stage, TextSession
 
 from proxy.config.rewriting import RewriteSection
 from proxy.operations.dispatch import Outcome, OutcomeKind
@@ -64,39 +64,26 @@ def test_a_statement_that_is_narrowed_would_do_nothing_else(stage: Stage) -> Non
     assert "would" not in text(found)
 
 
+@pytest.mark.parametrize("by", ["session", "configuration"])
 @pytest.mark.parametrize(
-    ("setting", "reason"), [("enabled=false", SkipReason.SWITCHED_OFF), ("mode=shadow", SkipReason.IN_SHADOW)]
+    ("off", "reason"), [({"enabled": False}, SkipReason.SWITCHED_OFF), ({"mode": "shadow"}, SkipReason.IN_SHADOW)]
 )
-def test_a_session_that_rewrites_nothing_is_told_so(stage: Stage, setting: str, reason: SkipReason) -> None:
-    one = stage.session()
-    played(one.rewrite(f"SET starpruner.{setting}"), []).on_outcome(FINISHED)
+def test_where_nothing_is_rewritten_a_session_is_told_so(off: dict[str, Any], reason: SkipReason, by: str) -> None:
+    one = Stage(rewrite=RewriteSection(**off if by == "configuration" else {})).session()
+    if by == "session":
+        ((name, value),) = off.items()
+        played(one.rewrite(f"SET starpruner.{name}={str(value).lower()}"), []).on_outcome(FINISHED)
     assert played(one.rewrite(SQL), []).text == SQL
     assert_is_left_alone(explained(one, [*DESCRIBE, KEYS]), reason)
-
-
-@pytest.mark.parametrize(
-    ("rewrite", "reason"),
-    [
-        (RewriteSection(enabled=False), SkipReason.SWITCHED_OFF),
-        (RewriteSection(mode="shadow"), SkipReason.IN_SHADOW),
-    ],
-)
-def test_a_proxy_that_rewrites_nothing_says_so(rewrite: RewriteSection, reason: SkipReason) -> None:
-    assert_is_left_alone(explained(Stage(rewrite=rewrite).session(), [*DESCRIBE, KEYS]), reason)
 
 
 def test_a_small_side_that_is_written_while_it_is_explained_keeps_the_fact_whole(stage: Stage) -> None:
     one, other = stage.session(), stage.session("bob")
     queries = one.explain(SQL, run_key_queries=True)
-    begun(queries)
-    for _, answer in DESCRIBE:
-        asked = queries.send(answer)
-    assert asked.sql == KEY_QUERY
+    assert begun(queries, DESCRIBE).sql == KEY_QUERY
     _ = sent(other.rewrite("INSERT INTO d VALUES ('b', 1)"), [])
     _ = queries.send(KEYS[1])
-    with pytest.raises(StopIteration) as end:
-        queries.send(LISTED[0][1])
-    found = view(end.value.value)
+    found = view(ended(queries, LISTED[0][1]))
     assert_is_left_alone(found, SkipReason.SMALL_SIDE_WRITTEN)
     assert (found.cause, found.scans[0].cause) == ("written: d", "written: d")
     assert "  Cause: written: d" in text(found).splitlines()

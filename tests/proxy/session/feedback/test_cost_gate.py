@@ -9,7 +9,8 @@ from math import ceil, inf
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.gate_worlds import SUBJECT, World, simulated
+from support.clock import Clock
+from support.gate_worlds import SUBJECT, GateMaker, World, simulated
 
 from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.session.feedback import cost_gate as gate_module
@@ -23,21 +24,11 @@ MIDDLING = Fact("sales", partitions=1_800)
 UNKNOWN = Fact("sales")
 
 
-class Clock:
-    """A clock that is set by hand."""
-
-    def __init__(self) -> None:
-        self.now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 class Gate(CostGate):
     """A gate with its clock, and runs of one statement."""
 
     def __init__(self) -> None:
-        self.clock = Clock()
+        self.clock = Clock(1_000.0)
         super().__init__(self.clock)
         self.listings = SessionListings(self.clock)
 
@@ -92,12 +83,9 @@ def gate() -> Gate:
     return Gate()
 
 
-def test_a_statement_that_was_not_seen_before_is_narrowed(gate: Gate) -> None:
+def test_a_small_fact_that_asking_takes_long_for_is_tried_as_it_came(gate: Gate) -> None:
     assert gate.report(SUBJECT, gate.listings).verdict is GateVerdict.REWRITE
     assert gate.sentence == "It was not seen before: rewritten, to see what that takes."
-
-
-def test_a_small_fact_that_asking_takes_long_for_is_tried_as_it_came(gate: Gate) -> None:
     gate.narrows(asking_s=0.2, run_s=0.2)
     assert not gate.leaves_it()
     gate.narrows(asking_s=0.2, run_s=0.2)
@@ -106,6 +94,8 @@ def test_a_small_fact_that_asking_takes_long_for_is_tried_as_it_came(gate: Gate)
         "It ran 2 times rewritten in 0.40 s, of which asking for keys took 0.20 s:"
         " left alone this time, to see what it takes so."
     )
+    other = SUBJECT._replace(scope="another")
+    assert "not seen before" in gate.report(other, gate.listings).sentence, "that is not told to another user"
 
 
 def test_a_statement_that_nothing_is_waited_for_is_tried_for_a_tenth_of_its_time(gate: Gate) -> None:
@@ -125,10 +115,9 @@ def test_a_fact_that_may_be_large_is_not_listed_to_spare_a_few_key_queries(gate:
 
 
 def test_a_statement_for_which_asking_is_a_small_part_goes_on_being_narrowed(gate: Gate) -> None:
-    gate.narrows(5, asking_s=0.1, run_s=3.0)
-    assert not gate.leaves_it()
-    gate.narrows(5, asking_s=0.1, run_s=3.0, fact=LARGE)
-    assert not gate.leaves_it()
+    for fact in (SMALL, LARGE):
+        gate.narrows(5, asking_s=0.1, run_s=3.0, fact=fact)
+        assert not gate.leaves_it()
 
 
 def test_what_runs_faster_as_it_came_is_left_alone_and_tried_again_later(gate: Gate) -> None:
@@ -186,38 +175,26 @@ def test_one_original_that_was_not_much_slower_is_no_comparison_yet(gate: Gate) 
     assert gate.leaves_it()
 
 
-def test_what_runs_faster_narrowed_is_narrowed(gate: Gate) -> None:
+def test_what_runs_faster_narrowed_is_narrowed_again_after_a_run_that_takes_surprisingly_long(gate: Gate) -> None:
     gate.narrows(asking_s=0.2, run_s=0.2)
-    gate.runs_directly(2, run_s=3.0)
+    gate.runs_directly(5, run_s=0.2)
+    gate.runs_directly(run_s=18.0)
     assert not gate.leaves_it()
     gate.narrows(3, asking_s=0.2, run_s=0.2)
     assert not gate.leaves_it()
 
 
-def test_a_run_that_takes_surprisingly_long_brings_narrowing_back_at_once(gate: Gate) -> None:
-    gate.narrows(asking_s=0.2, run_s=0.2)
-    gate.runs_directly(5, run_s=0.2)
-    gate.runs_directly(run_s=18.0)
-    assert not gate.leaves_it()
-
-
-def test_one_slow_original_is_borne_where_originals_have_gained_more(gate: Gate) -> None:
+@pytest.mark.parametrize(("originals", "slow_s", "leaves"), [(60, 11.0, [True, False]), (1_000, 41.0, [False])])
+def test_one_slow_original_is_borne_where_a_hundred_originals_have_gained_more(
+    gate: Gate, originals: int, slow_s: float, leaves: list[bool]
+) -> None:
     """A write past the proxy, or Spark's cache of listings was full."""
     gate.has_files_listed()
     gate.narrows(2, asking_s=0.2, run_s=0.2)
-    gate.runs_directly(60, run_s=0.2)
-    gate.runs_directly(run_s=11.0)
-    assert gate.leaves_it()
-    gate.runs_directly(run_s=11.0)
-    assert not gate.leaves_it()
-
-
-def test_gains_of_a_hundred_runs_are_remembered(gate: Gate) -> None:
-    gate.has_files_listed()
-    gate.narrows(2, asking_s=0.2, run_s=0.2)
-    gate.runs_directly(1_000, run_s=0.2)
-    gate.runs_directly(run_s=41.0)
-    assert not gate.leaves_it()
+    gate.runs_directly(originals, run_s=0.2)
+    for leaves_it in leaves:
+        gate.runs_directly(run_s=slow_s)
+        assert gate.leaves_it() is leaves_it
 
 
 def test_small_facts_are_looked_at_again_after_a_while(gate: Gate) -> None:
@@ -292,8 +269,8 @@ def test_what_was_decided_stays_while_both_ways_are_even(gate: Gate) -> None:
     assert not gate.leaves_it()
 
 
-def ended(gate: Gate, way: Way, end: OutcomeKind, *, seconds: float = 0.3, overhead_s: float = 0.1) -> None:
-    gate.ended(Run(SUBJECT, way, gate.listings, overhead_s, (SMALL,)), Outcome(end, seconds))
+def ended(gate: Gate, way: Way, end: OutcomeKind, seconds: float = 0.3) -> None:
+    gate.ended(Run(SUBJECT, way, gate.listings, 0.1, (SMALL,)), Outcome(end, seconds))
 
 
 @pytest.mark.parametrize("end", [OutcomeKind.FAILED, OutcomeKind.FAILED_TWICE, OutcomeKind.UNKNOWN])
@@ -307,43 +284,33 @@ def test_a_narrowed_statement_that_had_to_be_rescued_is_tried_as_it_came(gate: G
     ended(gate, Way.REWRITTEN, OutcomeKind.RECOVERED)
     assert gate.leaves_it()
     assert "once rewritten without gain" in gate.sentence
-    ended(gate, Way.ORIGINAL, OutcomeKind.FINISHED, seconds=9.0)
+    ended(gate, Way.ORIGINAL, OutcomeKind.FINISHED, 9.0)
     assert gate.leaves_it()
 
 
 def test_a_statement_that_was_asked_for_in_vain_is_left_alone(gate: Gate) -> None:
-    ended(gate, Way.ASKED_ONLY, OutcomeKind.FINISHED, seconds=9.0)
+    ended(gate, Way.ASKED_ONLY, OutcomeKind.FINISHED, 9.0)
     assert gate.leaves_it()
     assert "once as the original in 9.00 s" in gate.sentence
 
 
 def test_what_was_in_vain_once_is_outvoted_by_later_runs(gate: Gate) -> None:
-    ended(gate, Way.ASKED_ONLY, OutcomeKind.FINISHED, seconds=20.0)
+    ended(gate, Way.ASKED_ONLY, OutcomeKind.FINISHED, 20.0)
     gate.clock.now += 599
     assert gate.leaves_it()
     gate.clock.now += 1
     assert not gate.leaves_it()
-    ended(gate, Way.REWRITTEN, OutcomeKind.FINISHED, seconds=0.3)
+    ended(gate, Way.REWRITTEN, OutcomeKind.FINISHED, 0.3)
     assert not gate.leaves_it()
 
 
-def test_a_trial_is_made_by_one_statement_and_not_by_all_that_come_meanwhile(gate: Gate) -> None:
+def test_a_trial_is_made_by_one_statement_and_not_by_all_that_come_meanwhile_and_by_no_report(gate: Gate) -> None:
     gate.narrows(2, asking_s=0.2, run_s=0.2)
+    assert [gate.leaves_it() for _ in range(3)] == [True, True, True]
     assert [gate.decide(SUBJECT, gate.listings).leaves for _ in range(3)] == [True, False, False]
     gate.runs_directly(101, run_s=0.2)
     gate.clock.now += 500
     assert [gate.decide(SUBJECT, gate.listings).leaves for _ in range(3)] == [False, True, True]
-
-
-def test_a_report_is_no_trial(gate: Gate) -> None:
-    gate.narrows(2, asking_s=0.2, run_s=0.2)
-    assert [gate.leaves_it() for _ in range(3)] == [True, True, True]
-
-
-def test_what_one_users_statements_took_is_not_told_to_another(gate: Gate) -> None:
-    gate.narrows(asking_s=0.2, run_s=0.2)
-    other = SUBJECT._replace(scope="another")
-    assert "not seen before" in gate.report(other, gate.listings).sentence
 
 
 @pytest.mark.parametrize(
@@ -497,18 +464,12 @@ def test_an_original_that_lists_files_after_a_write_is_tried_once(gate: Gate) ->
     assert gate.leaves_it()
 
 
-def test_a_run_that_listed_files_tells_nothing_of_those_that_follow_in_its_session(gate: Gate) -> None:
-    gate.narrows(17, asking_s=0.2, run_s=0.3, fact=MIDDLING)
-    gate.runs_directly(run_s=6.0)
-    assert gate.leaves_it()
-    gate.runs_directly(run_s=0.3)
-    assert gate.leaves_it()
-
-
 def test_what_is_better_as_it_came_is_narrowed_in_a_session_that_has_listed_nothing(gate: Gate) -> None:
     gate.narrows(17, asking_s=0.2, run_s=0.3, fact=MIDDLING)
-    gate.runs_directly(run_s=6.0)
-    gate.runs_directly(3, run_s=0.3)
+    # A run that listed files tells nothing of those that follow in its session.
+    for run_s in (6.0, 0.3, 0.3, 0.3):
+        gate.runs_directly(run_s=run_s)
+        assert gate.leaves_it()
     gate.opens_a_session()
     gate.narrows(27, asking_s=0.2, run_s=0.3, fact=MIDDLING)
     assert not gate.leaves_it()
@@ -563,21 +524,6 @@ def learned_for_s(world: World) -> float:
     return 2 * (max(world.listing_s, unknown_s) + 4 * (world.rewritten_s + world.asking_s))
 
 
-@pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
-@pytest.mark.parametrize("runs", [20, 200, 1_000])
-def test_the_gate_costs_little_more_than_the_better_way_alone(world: World, runs: int) -> None:
-    found = simulated(world, runs)
-    assert found.gated_s <= 1.2 * found.best_s + learned_for_s(world), found
-
-
-@pytest.mark.parametrize("world", [*WORLDS.values(), SLOWED], ids=[*WORLDS, "slowed"])
-def test_trials_take_two_hundredths_of_the_time_at_most(world: World) -> None:
-    """From when the runs have taken 150 times as long as the first original."""
-    fastest_s = min(world.original_s, world.rewritten_s + world.asking_s)
-    found = simulated(world, ceil(150 * (world.listing_s + world.original_s) / fastest_s))
-    assert found.trials_s <= 0.02 * found.gated_s, found
-
-
 class SharingGates(CostGate):
     """Two replicas that tell one another of each run, and have the statements in turn."""
 
@@ -602,19 +548,27 @@ class SharingGates(CostGate):
             replica.written(set(words))
 
 
-@pytest.mark.parametrize("world", [*WORLDS.values(), SLOWED], ids=[*WORLDS, "slowed"])
-def test_trials_of_replicas_that_share_their_runs_take_no_larger_part(world: World) -> None:
-    fastest_s = min(world.original_s, world.rewritten_s + world.asking_s)
-    runs = 2 * ceil(150 * (world.listing_s + world.original_s) / fastest_s)
-    found = simulated(world, runs, gate_with=SharingGates)
-    assert found.trials_s <= 0.02 * found.gated_s, found
+GATES = pytest.mark.parametrize(("gate_with", "gates"), [(CostGate, 1), (SharingGates, 2)], ids=["one", "two"])
 
 
+@GATES
 @pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
 @pytest.mark.parametrize("runs", [20, 200, 1_000])
-def test_replicas_that_share_their_runs_cost_little_more_than_one(world: World, runs: int) -> None:
-    found = simulated(world, runs, gate_with=SharingGates)
-    assert found.gated_s <= 1.2 * found.best_s + 2 * learned_for_s(world), found
+def test_the_gate_costs_little_more_than_the_better_way_alone(
+    world: World, runs: int, gate_with: GateMaker, gates: int
+) -> None:
+    found = simulated(world, runs, gate_with=gate_with)
+    assert found.gated_s <= 1.2 * found.best_s + gates * learned_for_s(world), found
+
+
+@GATES
+@pytest.mark.parametrize("world", [*WORLDS.values(), SLOWED], ids=[*WORLDS, "slowed"])
+def test_trials_take_two_hundredths_of_the_time_at_most(world: World, gate_with: GateMaker, gates: int) -> None:
+    """From when the runs have taken 150 times as long as the first original."""
+    fastest_s = min(world.original_s, world.rewritten_s + world.asking_s)
+    runs = gates * ceil(150 * (world.listing_s + world.original_s) / fastest_s)
+    found = simulated(world, runs, gate_with=gate_with)
+    assert found.trials_s <= 0.02 * found.gated_s, found
 
 
 @pytest.mark.parametrize("asking_s", [0.1, 0.005])

@@ -40,19 +40,10 @@ def refusing() -> Refusing:
 
 def test_a_refusal_halves_the_limits_of_the_table_and_another_one_leaves_nothing(refusing: Refusing) -> None:
     assert refusing.after(0) == FULL
-    refusing.refuses()
-    assert refusing.after(0) == HALF
-    refusing.refuses()
-    assert refusing.after(0) == ACCEPTS_NOTHING
-    refusing.refuses()
-    assert refusing.after(0) == ACCEPTS_NOTHING
-
-
-def test_a_table_whose_filters_are_refused_changes_nothing_for_the_others(refusing: Refusing) -> None:
-    for _ in range(3):
-        refusing.refuses(SALES)
-    assert refusing.after(0, RETURNS) == FULL
-    assert refusing.metastore.consumer == FULL
+    for limits in (HALF, ACCEPTS_NOTHING, ACCEPTS_NOTHING):
+        refusing.refuses()
+        assert refusing.after(0) == limits
+    assert refusing.after(0, RETURNS) == refusing.metastore.consumer == FULL, "the others are sent the same"
 
 
 def test_all_tables_of_the_statement_are_sent_less(refusing: Refusing) -> None:
@@ -86,12 +77,9 @@ def test_the_limits_grow_back_step_by_step_and_no_further_than_configured(refusi
     assert refusing.after(PERIOD_S) == FULL
     assert refusing.after(100 * PERIOD_S) == FULL
     assert not refusing.metastore.lowered()
-
-
-def test_the_steps_are_taken_although_nobody_asked_in_between(refusing: Refusing) -> None:
     refusing.refuses()
     refusing.refuses()
-    assert refusing.after(2 * PERIOD_S) == FULL
+    assert refusing.after(2 * PERIOD_S) == FULL, "though nobody asked in between"
 
 
 def test_each_table_takes_its_own_steps(refusing: Refusing) -> None:
@@ -103,19 +91,15 @@ def test_each_table_takes_its_own_steps(refusing: Refusing) -> None:
     assert refusing.after(PERIOD_S / 2, RETURNS) == FULL
 
 
-def test_a_refusal_after_a_step_back_doubles_the_time(refusing: Refusing) -> None:
+def test_a_refusal_after_a_step_back_doubles_the_time_until_a_period_at_the_configured_limits(
+    refusing: Refusing,
+) -> None:
     refusing.refuses()
     refusing.after(PERIOD_S + 1)
     refusing.refuses()
     assert refusing.after(2 * PERIOD_S - 1) == HALF
     assert refusing.after(1) == FULL
-
-
-def test_after_a_period_at_the_configured_limits_the_time_is_the_first_one_again(refusing: Refusing) -> None:
-    refusing.refuses()
-    refusing.after(PERIOD_S + 1)
-    refusing.refuses()
-    refusing.after(2 * 2 * PERIOD_S)
+    refusing.after(2 * PERIOD_S)
     refusing.refuses()
     assert refusing.after(PERIOD_S) == FULL
 

@@ -3,7 +3,7 @@
 import logging
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -16,7 +16,7 @@ from proxy.session.feedback.quarantine_list import Cause, QuarantineKind
 from rewriter import Rule, TableName
 
 PERIOD_S = 600.0
-SALES, RETURNS = (TableName(("main", "shop", name)) for name in ("sales", "returns"))
+SALES = TableName(("main", "shop", "sales"))
 INNER, EXISTS = Rule.INNER_JOIN, Rule.EXISTS
 
 
@@ -29,7 +29,7 @@ def rule_of(user: str, rule: Rule = INNER) -> str:
     return f"{rule.value}@{owner_of(user)}"
 
 
-SUSPECTS = Suspects(frozenset({INNER}), key("a"))
+A = key("a")
 
 
 @dataclass
@@ -53,6 +53,16 @@ class Watched:
     def names(self) -> set[str]:
         return {entry.name for entry in self.quarantine.current()}
 
+    def left_s(self, name: str = A.name) -> float:
+        return next(entry.left_s for entry in self.quarantine.current() if entry.name == name)
+
+    def learns(self, end: OutcomeKind, message: str, *sent: TableName, expected: str = "") -> MetastoreLimits:
+        """Learns from a statement's end; what that says of the metastore."""
+        metastore = MetastoreLimits("derby", PERIOD_S, lambda: self.now)
+        suspects = Suspects(frozenset({INNER}), A, frozenset(sent))
+        learn(Outcome(end, 1.0, message), suspects, self.quarantine, metastore, expected=expected)
+        return metastore
+
 
 @pytest.fixture
 def watched() -> Watched:
@@ -61,10 +71,9 @@ def watched() -> Watched:
 
 def test_a_failure_quarantines_the_statements_fingerprint_and_nothing_else(watched: Watched) -> None:
     watched.failed("a")
-    assert watched.quarantine.has_statement(key("a"))
-    assert not watched.quarantine.has_statement(key("b"))
-    assert not watched.quarantine.has_statement(key("a", "bob"))
-    assert watched.names == {key("a").name}
+    of_others = A, key("b"), key("a", "bob")
+    assert [watched.quarantine.has_statement(one) for one in of_others] == [True, False, False]
+    assert watched.names == {A.name}
 
 
 def test_a_rule_is_quarantined_for_a_user_once_three_fingerprints_failed_with_it(watched: Watched) -> None:
@@ -145,7 +154,7 @@ def test_failures_before_a_rule_was_quarantined_do_not_count_once_it_is_released
     watched.failed("d", "e")
     assert watched.rules_off() == frozenset()
     watched.failed("f")
-    assert left_s(watched, rule_of("ann")) == 2 * PERIOD_S
+    assert watched.left_s(rule_of("ann")) == 2 * PERIOD_S
 
 
 def test_a_quarantine_ends_by_itself(watched: Watched) -> None:
@@ -154,25 +163,21 @@ def test_a_quarantine_ends_by_itself(watched: Watched) -> None:
     assert watched.names == {*(key(one).name for one in "abc"), rule_of("ann")}
     watched.now += 1
     assert not watched.names
-    assert not watched.quarantine.has_statement(key("a"))
+    assert not watched.quarantine.has_statement(A)
     assert watched.rules_off() == frozenset()
-
-
-def left_s(watched: Watched, name: str) -> float:
-    return next(entry.left_s for entry in watched.quarantine.current() if entry.name == name)
 
 
 def test_a_relapse_is_quarantined_for_twice_as_long_up_to_a_day(watched: Watched) -> None:
     watched.failed("a")
     for times in (2, 4, 8):
-        watched.now += left_s(watched, key("a").name)
-        assert not watched.quarantine.has_statement(key("a"))
+        watched.now += watched.left_s()
+        assert not watched.quarantine.has_statement(A)
         watched.failed("a")
-        assert left_s(watched, key("a").name) == times * PERIOD_S
+        assert watched.left_s() == times * PERIOD_S
     for _ in range(20):
-        watched.now += left_s(watched, key("a").name)
+        watched.now += watched.left_s()
         watched.failed("a")
-    assert left_s(watched, key("a").name) == PERIOD_MAX_S
+    assert watched.left_s() == PERIOD_MAX_S
 
 
 def test_what_has_been_well_for_as_long_begins_anew(watched: Watched) -> None:
@@ -181,28 +186,25 @@ def test_what_has_been_well_for_as_long_begins_anew(watched: Watched) -> None:
     watched.failed("a")
     watched.now += 2 * 2 * PERIOD_S
     watched.failed("a")
-    assert left_s(watched, key("a").name) == PERIOD_S
+    assert watched.left_s() == PERIOD_S
 
 
 def test_failures_of_what_was_under_way_do_not_lengthen_the_time(watched: Watched) -> None:
     watched.failed("a")
     watched.now += 10
     watched.failed("a")
-    assert left_s(watched, key("a").name) == PERIOD_S - 10
+    assert watched.left_s() == PERIOD_S - 10
 
 
-def test_another_answer_puts_all_rules_of_the_statement_aside_until_a_restart(watched: Watched) -> None:
-    watched.failed("a", rules=[INNER, EXISTS], cause=Cause.DIFFERENT)
+@pytest.mark.parametrize("before", ["", "abc"])
+def test_another_answer_puts_all_rules_of_the_statement_aside_until_a_restart(
+    watched: Watched, before: str
+) -> None:
+    watched.failed(*before)
+    watched.failed("d", rules=[INNER, EXISTS], cause=Cause.DIFFERENT)
     watched.now += 1e9
     assert watched.quarantine.rules_off() == {INNER, EXISTS}
-    assert left_s(watched, "inner_join") == math.inf
-
-
-def test_another_answer_counts_although_the_rule_was_quarantined_for_a_while(watched: Watched) -> None:
-    watched.failed("a", "b", "c")
-    watched.failed("d", cause=Cause.DIFFERENT)
-    watched.now += 1e9
-    assert watched.quarantine.rules_off() == {INNER}
+    assert watched.left_s("inner_join") == math.inf
 
 
 def test_an_entry_says_what_is_quarantined_and_why_and_for_how_long(watched: Watched) -> None:
@@ -245,37 +247,24 @@ def test_only_so_much_is_remembered(watched: Watched, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("end", list(OutcomeKind))
+@pytest.mark.parametrize("message", ["went wrong", f"[{FILTER_REFUSED}], although we sent none"])
 def test_only_a_statement_that_worked_as_it_came_teaches_that_the_rewrite_did_harm(
-    watched: Watched, end: OutcomeKind
+    watched: Watched, end: OutcomeKind, message: str
 ) -> None:
-    metastore = MetastoreLimits("derby", PERIOD_S, lambda: watched.now)
-    learn(Outcome(end, 1.0, "went wrong"), SUSPECTS, watched.quarantine, metastore)
-    assert watched.quarantine.has_statement(key("a")) == (end is OutcomeKind.RECOVERED)
-    assert not metastore.lowered_count
+    assert not watched.learns(end, message).lowered_count
+    assert watched.names == ({A.name} if end is OutcomeKind.RECOVERED else set())
 
 
 @pytest.mark.parametrize("end", list(OutcomeKind))
 def test_a_filter_that_the_metastore_refused_is_shortened_for_its_table_and_nothing_else_is_blamed(
     watched: Watched, end: OutcomeKind
 ) -> None:
-    metastore = MetastoreLimits("derby", PERIOD_S, lambda: watched.now)
     message = f"[{FILTER_REFUSED}] too complex" if end is not OutcomeKind.FINISHED else ""
-    suspects = replace(SUSPECTS, sent=frozenset({SALES}))
-    learn(Outcome(end, 1.0, message), suspects, watched.quarantine, metastore)
-    lowered = set(metastore.lowered(owner_of("ann")))
+    lowered = set(watched.learns(end, message, SALES).lowered(owner_of("ann")))
     assert lowered == ({SALES} if end in {OutcomeKind.RECOVERED, OutcomeKind.FAILED} else set())
     assert not watched.names
 
 
-def test_a_filter_that_is_refused_although_we_sent_none_is_a_failure_like_any(watched: Watched) -> None:
-    metastore = MetastoreLimits("derby", PERIOD_S, lambda: watched.now)
-    learn(Outcome(OutcomeKind.RECOVERED, 1.0, f"[{FILTER_REFUSED}]"), SUSPECTS, watched.quarantine, metastore)
-    assert watched.names == {key("a").name}
-    assert not metastore.lowered_count
-
-
 def test_a_failure_that_was_provoked_teaches_nothing(watched: Watched) -> None:
-    metastore = MetastoreLimits("derby", PERIOD_S, lambda: watched.now)
-    outcome = Outcome(OutcomeKind.RECOVERED, 1.0, "the keys are out of date")
-    learn(outcome, SUSPECTS, watched.quarantine, metastore, expected="out of date")
+    watched.learns(OutcomeKind.RECOVERED, "the keys are out of date", expected="out of date")
     assert not watched.names

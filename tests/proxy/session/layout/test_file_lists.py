@@ -1,23 +1,22 @@
 """What sessions fetch of the file index: what they ask, how often, and for whom it is kept."""
 
 import json
-from collections.abc import Sequence
+from typing import Any
 
 import pytest
-from support.file_list_answers import FACTS, FILES, TABLES, Clock, indexed
-from support.played_sessions import failed, played, rows
+from support.clock import Clock
+from support.file_list_answers import FACTS, FILES, TABLES, indexed
+from support.played_sessions import Script, failed, played, rows
 
 from proxy.config.rewriting import CatalogSection, FilesSection
-from proxy.operations.query import FailureKind, QueryResult
+from proxy.operations.query import FailureKind
 from proxy.session.catalog.metadata_cache import MetadataCache, SessionMetadata
 from proxy.session.layout.file_lists import FileLists
-from proxy.session.session_catalog import Queries, T
 from rewriter import Column, TableFacts, TableKind, TableName
 
 X = {"type": "int", "low": "1", "high": "9", "nulls": 0}
 A_FILE = rows(("file:/t/a", 100, 7, 10, json.dumps({"x": X}), None))
-
-
+CHANGED = (FILES, rows(("file:/t/b", 100, 7, 10, None, None)))
 FIRST = [indexed(), (FILES, A_FILE)]
 _KNOWN = "'type', known.type, 'low', known.low, 'high', known.high, 'nulls', known.nulls"
 BOUNDS_ALONE = FILES.replace(
@@ -25,64 +24,53 @@ BOUNDS_ALONE = FILES.replace(
 )
 
 
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
+class Fetching:
+    """A process that fetches the file index, and what a session of ann's has heard of it."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.clock = Clock()
+        self.lists = FileLists(FilesSection(**{"index": "s.files", **settings}), self.clock)
+        self.known = self.a_state()
+
+    def a_state(self, *users: str) -> SessionMetadata:
+        return MetadataCache(CatalogSection(), self.clock).of_nobody_else(users or ("ann",))
+
+    def paths(self, script: Script, known: SessionMetadata | None = None) -> list[str] | None:
+        """The files that a session is given once the queries have been answered; None where it has none."""
+        index = played(self.lists.files(FACTS, known or self.known), script)
+        return None if index is None else [facts.path for facts in index.files]
 
 
 @pytest.fixture
-def lists(clock: Clock) -> FileLists:
-    return FileLists(FilesSection(index="s.files"), clock)
+def on() -> Fetching:
+    return Fetching()
 
 
-@pytest.fixture
-def known(clock: Clock) -> SessionMetadata:
-    return a_state(clock)
-
-
-def a_state(clock: Clock, user: str = "ann") -> SessionMetadata:
-    return MetadataCache(CatalogSection(), clock).of_nobody_else((user,))
-
-
-def paths(lists: FileLists, known: SessionMetadata, script: Sequence[tuple[str, QueryResult]]) -> list[str] | None:
-    """The files that a session is given once the script's queries have been answered; None where it has none."""
-    index = played(lists.files(FACTS, known), script)
-    return None if index is None else [facts.path for facts in index.files]
-
-
-def test_the_files_of_a_table_are_fetched_once(lists: FileLists, known: SessionMetadata) -> None:
-    assert paths(lists, known, FIRST) == ["file:/t/a"]
-    assert paths(lists, known, []) == ["file:/t/a"]
-
-
-def test_files_that_were_fetched_are_at_hand_for_the_same_user(
-    lists: FileLists, known: SessionMetadata, clock: Clock
-) -> None:
-    assert lists.at_hand(FACTS, known) is None
-    assert paths(lists, known, FIRST) == ["file:/t/a"]
-    index = lists.at_hand(FACTS, known)
+def test_files_are_fetched_once_and_at_hand_then_for_the_same_user(on: Fetching) -> None:
+    assert on.lists.at_hand(FACTS, on.known) is None
+    assert on.paths(FIRST) == ["file:/t/a"]
+    assert on.paths([]) == ["file:/t/a"]
+    index = on.lists.at_hand(FACTS, on.known)
     assert index is not None
     assert [facts.path for facts in index.files] == ["file:/t/a"]
-    assert lists.at_hand(FACTS, a_state(clock)) is None, "it has not heard of the index"
-    assert lists.at_hand(TableFacts((Column("x", "string"),), full_name=FACTS.full_name), known) is None
+    assert on.lists.at_hand(FACTS, on.a_state()) is None, "it has not heard of the index"
+    assert on.lists.at_hand(TableFacts((Column("x", "string"),), full_name=FACTS.full_name), on.known) is None
 
 
-def test_row_groups_of_very_many_files_are_not_asked_for(lists: FileLists, known: SessionMetadata) -> None:
-    assert paths(lists, known, [indexed(files=2_001), (BOUNDS_ALONE, A_FILE)]) == ["file:/t/a"]
+def test_row_groups_of_very_many_files_are_not_asked_for(on: Fetching) -> None:
+    assert on.paths([indexed(files=2_001), (BOUNDS_ALONE, A_FILE)]) == ["file:/t/a"]
 
 
-def test_an_index_that_is_too_large_with_row_groups_is_fetched_without(
-    lists: FileLists, known: SessionMetadata
-) -> None:
+def test_an_index_that_is_too_large_with_row_groups_is_fetched_without(on: Fetching) -> None:
     too_large = (FILES, failed(FailureKind.TOO_MANY_BYTES))
-    assert paths(lists, known, [*FIRST[:1], too_large, (BOUNDS_ALONE, A_FILE)]) == ["file:/t/a"]
-    assert paths(lists, known, []) == ["file:/t/a"]
+    assert on.paths([*FIRST[:1], too_large, (BOUNDS_ALONE, A_FILE)]) == ["file:/t/a"]
+    assert on.paths([]) == ["file:/t/a"]
 
 
-def test_without_an_index_nothing_is_asked(known: SessionMetadata, clock: Clock) -> None:
-    lists = FileLists(FilesSection(), clock)
-    assert paths(lists, known, []) is None
-    assert played(lists.columns(FACTS, known), []) == ()
+def test_without_an_index_nothing_is_asked() -> None:
+    on = Fetching(index="")
+    assert on.paths([]) is None
+    assert played(on.lists.columns(FACTS, on.known), []) == ()
 
 
 @pytest.mark.parametrize(
@@ -95,158 +83,123 @@ def test_without_an_index_nothing_is_asked(known: SessionMetadata, clock: Clock)
     ],
     ids=["not indexed", "nameless", "columns that differ by case", "a view"],
 )
-def test_of_any_other_table_nothing_is_fetched(
-    lists: FileLists, known: SessionMetadata, facts: TableFacts
-) -> None:
-    _ = played(lists.overview(known), [indexed()])
-    assert played(lists.files(facts, known), []) is None
-    assert played(lists.columns(facts, known), []) == ()
+def test_of_any_other_table_nothing_is_fetched(on: Fetching, facts: TableFacts) -> None:
+    _ = played(on.lists.overview(on.known), [indexed()])
+    assert played(on.lists.files(facts, on.known), []) is None
+    assert played(on.lists.columns(facts, on.known), []) == ()
 
 
-def test_any_column_may_be_indexed_until_the_files_say_which_are(lists: FileLists, known: SessionMetadata) -> None:
-    assert played(lists.columns(FACTS, known), FIRST[:1]) == ("X", "y")
-    _ = paths(lists, known, FIRST[1:])
-    assert played(lists.columns(FACTS, known), []) == ("X",)
+def test_any_column_may_be_indexed_until_the_files_say_which_are(on: Fetching) -> None:
+    assert played(on.lists.columns(FACTS, on.known), FIRST[:1]) == ("X", "y")
+    _ = on.paths(FIRST[1:])
+    assert played(on.lists.columns(FACTS, on.known), []) == ("X",)
 
 
-def test_rows_are_fetched_again_once_the_index_says_that_they_changed(
-    lists: FileLists, known: SessionMetadata, clock: Clock
-) -> None:
-    _ = paths(lists, known, FIRST)
-    clock.now = 301.0
-    assert paths(lists, known, [indexed()]) == ["file:/t/a"]
-    clock.now = 602.0
-    changed = rows(("file:/t/b", 100, 7, 10, None, None))
-    assert paths(lists, known, [indexed(at=6), (FILES, changed)]) == ["file:/t/b"]
+def test_rows_are_fetched_again_once_the_index_says_that_they_changed(on: Fetching) -> None:
+    _ = on.paths(FIRST)
+    on.clock.now = 301.0
+    assert on.paths([indexed()]) == ["file:/t/a"]
+    on.clock.now = 602.0
+    assert on.paths([indexed(at=6), CHANGED]) == ["file:/t/b"]
 
 
-def test_rows_that_another_session_fetched_since_are_not_fetched_again(
-    lists: FileLists, known: SessionMetadata, clock: Clock
-) -> None:
-    _ = paths(lists, known, FIRST)
-    clock.now = 200.0
-    changed = (FILES, rows(("file:/t/b", 100, 7, 10, None, None)))
-    assert paths(lists, a_state(clock), [indexed(at=6), changed]) == ["file:/t/b"]
-    assert paths(lists, known, []) == ["file:/t/b"]
+def test_rows_that_another_session_fetched_since_are_not_fetched_again(on: Fetching) -> None:
+    _ = on.paths(FIRST)
+    on.clock.now = 200.0
+    assert on.paths([indexed(at=6), CHANGED], on.a_state()) == ["file:/t/b"]
+    assert on.paths([]) == ["file:/t/b"]
 
 
-def test_rows_are_fetched_again_for_a_table_whose_columns_changed(
-    lists: FileLists, known: SessionMetadata
-) -> None:
-    _ = paths(lists, known, FIRST)
+def test_rows_are_fetched_again_for_a_table_whose_columns_changed(on: Fetching) -> None:
+    _ = on.paths(FIRST)
     changed = TableFacts((Column("x", "bigint"),), full_name=FACTS.full_name)
-    index = played(lists.files(changed, known), [(FILES, A_FILE)])
+    index = played(on.lists.files(changed, on.known), [(FILES, A_FILE)])
     assert index is not None
     assert index.files[0].bounds == {}
 
 
-def test_sessions_of_one_user_share_what_was_fetched(
-    lists: FileLists, known: SessionMetadata, clock: Clock
-) -> None:
-    _ = paths(lists, known, FIRST)
-    assert paths(lists, a_state(clock), [indexed()]) == ["file:/t/a"]
+def test_sessions_of_one_user_share_what_was_fetched_and_another_one_may_not_read_it(on: Fetching) -> None:
+    _ = on.paths(FIRST)
+    assert on.paths([indexed()], on.a_state()) == ["file:/t/a"]
+    bobs = on.a_state("bob")
+    assert on.paths([indexed(), (FILES, failed(FailureKind.REJECTED))], bobs) is None
 
 
-def test_what_one_user_may_read_another_one_may_not(
-    lists: FileLists, known: SessionMetadata, clock: Clock
-) -> None:
-    _ = paths(lists, known, FIRST)
-    bobs = a_state(clock, "bob")
-    assert paths(lists, bobs, [indexed(), (FILES, failed(FailureKind.REJECTED))]) is None
+def test_a_session_that_a_client_may_have_bent_fetches_for_itself_alone(on: Fetching) -> None:
+    _ = on.paths(FIRST)
+    one, other = (MetadataCache(CatalogSection(), on.clock).of_nobody_else() for _ in range(2))
+    assert on.paths([indexed(), CHANGED], one) == ["file:/t/b"]
+    assert on.paths([]) == ["file:/t/a"]
+    assert on.paths(FIRST, other) == ["file:/t/a"]
 
 
-def test_a_session_that_a_client_may_have_bent_fetches_for_itself_alone(
-    lists: FileLists, known: SessionMetadata, clock: Clock
-) -> None:
-    _ = paths(lists, known, FIRST)
-    one, other = (MetadataCache(CatalogSection(), clock).of_nobody_else() for _ in range(2))
-    bent = rows(("file:/t/b", 100, 7, 10, None, None))
-    assert paths(lists, one, [indexed(), (FILES, bent)]) == ["file:/t/b"]
-    assert paths(lists, known, []) == ["file:/t/a"]
-    assert paths(lists, other, FIRST) == ["file:/t/a"]
-
-
-def test_who_may_not_read_the_index_is_not_asked_again_for_a_while(
-    lists: FileLists, known: SessionMetadata, clock: Clock
-) -> None:
-    assert paths(lists, known, [(TABLES, failed(FailureKind.REJECTED))]) is None
-    assert paths(lists, known, []) is None
-    clock.now = 301.0
-    assert paths(lists, known, FIRST) == ["file:/t/a"]
+def test_who_may_not_read_the_index_is_not_asked_again_for_a_while(on: Fetching) -> None:
+    assert on.paths([(TABLES, failed(FailureKind.REJECTED))]) is None
+    assert on.paths([]) is None
+    on.clock.now = 301.0
+    assert on.paths(FIRST) == ["file:/t/a"]
 
 
 @pytest.mark.parametrize("kind", list(FailureKind))
-def test_rows_that_cannot_be_had_are_not_asked_for_again_for_a_while(
-    lists: FileLists, known: SessionMetadata, clock: Clock, kind: FailureKind
-) -> None:
+def test_rows_that_cannot_be_had_are_not_asked_for_again_for_a_while(on: Fetching, kind: FailureKind) -> None:
     tries = [(FILES, failed(kind))]
     if kind is FailureKind.TOO_MANY_BYTES:
         tries.append((BOUNDS_ALONE, failed(kind)))
-    assert paths(lists, known, [*FIRST[:1], *tries]) is None
-    assert paths(lists, known, []) is None
-    assert played(lists.columns(FACTS, known), []) == ()
-    clock.now = 301.0
-    assert paths(lists, known, [indexed(), (FILES, A_FILE)]) == ["file:/t/a"]
+    assert on.paths([*FIRST[:1], *tries]) is None
+    assert on.paths([]) is None
+    assert played(on.lists.columns(FACTS, on.known), []) == ()
+    on.clock.now = 301.0
+    assert on.paths([indexed(), (FILES, A_FILE)]) == ["file:/t/a"]
 
 
-def test_a_table_with_too_many_files_counts_as_not_indexed(known: SessionMetadata, clock: Clock) -> None:
-    lists = FileLists(FilesSection(index="s.files", files_max=9), clock)
-    assert paths(lists, known, [indexed(files=10)]) is None
-    assert paths(lists, known, []) is None
+def test_a_table_with_too_many_files_counts_as_not_indexed() -> None:
+    on = Fetching(files_max=9)
+    assert on.paths([indexed(files=10)]) is None
+    assert on.paths([]) is None
 
 
-def test_of_many_tables_those_used_last_are_kept(known: SessionMetadata, clock: Clock) -> None:
-    lists = FileLists(FilesSection(index="s.files", files_kept_max=3), clock)
+def test_of_many_tables_those_used_last_are_kept() -> None:
+    on = Fetching(files_kept_max=3)
     other = TableFacts(FACTS.columns, full_name=TableName(("c", "d", "other")))
     of_other = (FILES.replace("d.t", "d.other"), A_FILE)
-    assert paths(lists, known, FIRST) == ["file:/t/a"]
-    assert played(lists.files(other, known), [of_other]) is not None
-    assert played(lists.files(other, known), []) is not None
-    assert paths(lists, known, FIRST[1:]) == ["file:/t/a"]
-    assert played(lists.files(other, known), [of_other]) is not None
+    assert on.paths(FIRST) == ["file:/t/a"]
+    assert played(on.lists.files(other, on.known), [of_other]) is not None
+    assert played(on.lists.files(other, on.known), []) is not None
+    assert on.paths(FIRST[1:]) == ["file:/t/a"]
+    assert played(on.lists.files(other, on.known), [of_other]) is not None
 
 
-def begun(queries: Queries[T]) -> Queries[T]:
-    """Queries whose first answer is still to come."""
-    _ = next(queries)
-    return queries
-
-
-def test_while_one_session_fetches_rows_others_go_on_without(
-    lists: FileLists, known: SessionMetadata, clock: Clock
-) -> None:
-    other = a_state(clock)
-    for state in (known, other):
-        _ = played(lists.columns(FACTS, state), [indexed()])
-    fetching = begun(lists.files(FACTS, known))
-    assert paths(lists, other, []) is None
+def test_while_one_session_fetches_rows_others_go_on_without(on: Fetching) -> None:
+    other = on.a_state()
+    for state in (on.known, other):
+        _ = played(on.lists.columns(FACTS, state), [indexed()])
+    fetching = on.lists.files(FACTS, on.known)
+    assert next(fetching).sql == FILES
+    assert on.paths([], other) is None
     fetching.close()
-    assert paths(lists, other, [(FILES, A_FILE)]) == ["file:/t/a"]
+    assert on.paths([(FILES, A_FILE)], other) == ["file:/t/a"]
 
 
-def test_while_one_session_asks_again_what_is_indexed_others_go_on_with_what_was(
-    lists: FileLists, known: SessionMetadata, clock: Clock
-) -> None:
-    _ = paths(lists, known, FIRST)
-    clock.now = 301.0
-    asking = begun(lists.overview(known))
-    assert paths(lists, known, []) == ["file:/t/a"]
+def test_while_one_session_asks_again_what_is_indexed_others_go_on_with_what_was(on: Fetching) -> None:
+    _ = on.paths(FIRST)
+    on.clock.now = 301.0
+    asking = on.lists.overview(on.known)
+    assert next(asking).sql == TABLES
+    assert on.paths([]) == ["file:/t/a"]
     asking.close()
 
 
-def test_the_bounds_of_the_configuration_reach_the_queries(known: SessionMetadata, clock: Clock) -> None:
+def test_the_bounds_of_the_configuration_reach_the_queries(on: Fetching) -> None:
     settings = FilesSection(index="c.s.files", query_deadline_s=3.0, files_max=7, fetch_bytes_max=2048)
-    queries = FileLists(settings, clock).files(FACTS, known)
+    queries = FileLists(settings, on.clock).files(FACTS, on.known)
     assert "FROM `c`.`s`.`files` GROUP" in next(queries).sql
     asked = queries.send(rows(("c.d.t", 1, 100, 5)))
     assert (asked.rows_max, asked.bytes_max, asked.deadline_s, asked.needs_slot) == (7, 2048, 3.0, True)
 
 
-def test_a_statement_names_an_indexed_table_by_a_word_of_its_own_name(
-    lists: FileLists, known: SessionMetadata
-) -> None:
+def test_a_statement_names_an_indexed_table_by_a_word_of_its_own_name(on: Fetching) -> None:
     named = [("c.d.t", 1, 1, 1), ("c.d.odd-name", 1, 1, 1), ("c.d.-", 1, 1, 1), ("damaged", None, 1, 1)]
-    overview = played(lists.overview(known), [(TABLES, rows(*named))])
+    overview = played(on.lists.overview(on.known), [(TABLES, rows(*named))])
     assert overview.is_named_in("SELECT * FROM D.T WHERE x = 1")
     assert overview.is_named_in("SELECT * FROM `odd-name`")
     assert not overview.is_named_in("SELECT * FROM d.other WHERE c = 1")

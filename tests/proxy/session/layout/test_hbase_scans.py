@@ -3,34 +3,30 @@
 The gateway is one in memory: test_hbase_store_on_hbase.py has a real one.
 """
 
-import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from threading import Thread
 
 import pytest
+from support.clock import Clock, eventually
 from support.hbase_gateway import PATIENT_S, GatewayInMemory, allow_time, gateway_in_memory
+from support.shared_lists import ANN, SharedLists
 
-from proxy.config.rewriting import CatalogSection
 from proxy.session.explain.partition_plan import PartitionPlanView, planned
 from proxy.session.layout import hbase_scans, shared_rows
 from proxy.session.layout.hbase_store import HBasePartitionStore
-from proxy.session.layout.open_store import open_store
 from proxy.session.layout.partition_store import ListKey, ScannedPartitions, StoreWait
 from rewriter.partitions.filter_text import read_filter
 from rewriter.partitions.index import PartitionIndex
 from rewriter.partitions.key_encoding import PartitionKeys
 from rewriter.partitions.scan_plan import plan_scans
 
-ANN = ListKey(("ann", "ann"), ("sales", "default", "spark_catalog", "file:/sales", "2026-11-20"))
 COLUMNS, TYPES = ("ds", "r"), ("date", "string")
 KEYS = PartitionKeys(COLUMNS, TYPES)
 DAYS = [f"ds=2026-{month:02}-{day:02}/r={r}" for month in (1, 2) for day in range(1, 29) for r in ("eu", "us")]
 UNREADABLE = "ds=tomorrow/r=us"
 WHOLE = PartitionIndex.of(COLUMNS, TYPES, [*DAYS, UNREADABLE])
 FILTER = "ds >= '2026-02-01' AND r = 'us'"
-# The machine of the tests is busy.
-BACKGROUND_S = 60.0
 
 
 class Replicas:
@@ -38,13 +34,9 @@ class Replicas:
 
     def __init__(self, gateway: GatewayInMemory, stack: ExitStack) -> None:
         self.gateway = gateway
-        self.now = 1_000.0
-        at = f"127.0.0.1:{gateway.port}"
-        section = CatalogSection(store="hbase", store_gateway=at, store_deadline_s=PATIENT_S)
-        one, other = (stack.enter_context(open_store(section, lambda: self.now)) for _ in range(2))
-        assert isinstance(one, HBasePartitionStore)
-        assert isinstance(other, HBasePartitionStore)
-        self.one, self.other = one, other
+        self.day = Clock(1_000.0)
+        shared = SharedLists(f"127.0.0.1:{gateway.port}", stack, clock=self.day)
+        self.one, self.other = shared.replica().store, shared.replica().store
         self.publish([*DAYS, UNREADABLE])
 
     def publish(self, specs: list[str]) -> None:
@@ -62,13 +54,6 @@ class Replicas:
         found = self.scan(text)
         assert found is not None
         return planned("sales", text, found.index, None, found.scanned)
-
-
-def eventually(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + BACKGROUND_S
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 @pytest.fixture
@@ -119,7 +104,7 @@ def test_a_list_that_is_at_hand_is_not_scanned(replicas: Replicas) -> None:
     eventually(lambda: replicas.other.look_up(ANN, StoreWait(PATIENT_S)) is not None)
     assert replicas.scan() is None
     assert replicas.one.scan(ANN, KEYS, plan_scans(read_filter(FILTER, KEYS), KEYS)) is None
-    replicas.now += 1
+    replicas.day.now += 1
     replicas.publish(DAYS[:-1])
     assert replicas.plan(FILTER).partitions.kept == 27, "what is at hand is older by now"
 
@@ -135,9 +120,9 @@ def test_a_list_of_other_columns_is_not_scanned(replicas: Replicas) -> None:
 
 
 def test_a_list_that_expired_or_was_dropped_is_not_scanned(replicas: Replicas) -> None:
-    replicas.now += 1_000
+    replicas.day.now += 1_000
     assert replicas.scan() is None
-    replicas.now -= 1_000
+    replicas.day.now -= 1_000
     assert replicas.scan() is not None
     replicas.gateway.hold("mutateRows")
     replicas.other.forget({"sales"})
@@ -183,27 +168,28 @@ def test_nobody_waits_while_hbase_is_left_alone(replicas: Replicas) -> None:
 
 
 def test_one_filter_is_answered_at_a_time(replicas: Replicas) -> None:
-    let_go = replicas.gateway.hold("scannerGetList")
-    found: list[ScannedPartitions | None] = []
-    thread = Thread(target=lambda: found.append(replicas.scan()))
-    thread.start()
-    eventually(lambda: "scannerGetList" in replicas.gateway.calls)
-    assert replicas.scan() is None
-    let_go.set()
-    thread.join()
+    with held_scan(replicas) as found:
+        assert replicas.scan() is None
     assert found[0] is not None
 
 
 def test_a_list_that_is_dropped_while_it_is_scanned_is_no_answer(replicas: Replicas) -> None:
+    with held_scan(replicas) as found:
+        replicas.other.forget({"sales"})
+    assert found == [None]
+
+
+@contextmanager
+def held_scan(replicas: Replicas) -> Iterator[list[ScannedPartitions | None]]:
+    """A filter whose answer waits for the end of the context, and is there then."""
     let_go = replicas.gateway.hold("scannerGetList")
     found: list[ScannedPartitions | None] = []
     thread = Thread(target=lambda: found.append(replicas.scan()))
     thread.start()
     eventually(lambda: "scannerGetList" in replicas.gateway.calls)
-    replicas.other.forget({"sales"})
+    yield found
     let_go.set()
     thread.join()
-    assert found == [None]
 
 
 @pytest.mark.parametrize("limit", ["_SCANS_MAX", "_ROWS_MAX"])

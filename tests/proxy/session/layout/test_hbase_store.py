@@ -6,14 +6,15 @@ The gateway is one in memory: test_hbase_store_on_hbase.py has a real one.
 import logging
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
+from support.clock import Clock, eventually
 from support.hbase_gateway import HELD_S_MAX, PATIENT_S, GatewayInMemory, allow_time, gateway_in_memory
+from support.shared_lists import ANN, COLUMNS, OTHER, TYPES, Replica, SharedLists, SharedListsContract
 
 from demo.hive import Endpoint, free_port
 from demo.proxy_process import proxy_process
@@ -26,13 +27,8 @@ from proxy.session.layout import open_store as open_store_module
 from proxy.session.layout.hbase_store import HBasePartitionStore, close_store, is_hbase_away, share_lessons
 from proxy.session.layout.open_store import open_store
 from proxy.session.layout.partition_store import ListKey, StoreWait
-from rewriter.partitions.filter_tree import And
 
-ANN = ListKey(("ann", "ann"), ("sales", "default", "spark_catalog", "file:/sales", "2026-11-20"))
-OTHER = ListKey(ANN.owner, ("other",))
-DAYS = [f"ds=2026-01-{day:02d}/r={r}" for day in range(1, 31) for r in ("eu", "us")]
-COLUMNS, TYPES = ("ds", "r"), ("date", "string")
-BACKGROUND_S = 60.0
+DAYS = [f"k={day}/r={r}" for day in range(1, 31) for r in ("eu", "us")]
 # More than that takes who waits for an answer that is held.
 PROMPTLY_S = 30.0
 # As long as a test takes.
@@ -41,83 +37,17 @@ LEFT_ALONE_S = 60.0
 IMPATIENT_S = 0.05
 
 
-@dataclass
-class Clock:
-    now: float = 1_000.0
+class Shared(SharedLists):
+    """A table in memory, and time that the test sets."""
 
-    def __call__(self) -> float:
-        return self.now
-
-
-@dataclass
-class Replica:
-    """One proxy's store."""
-
-    store: HBasePartitionStore
-    deadline_s: float = PATIENT_S
-
-    def names(self, key: ListKey = ANN) -> list[str] | None:
-        """The list as a statement finds it that looks up no other."""
-        return self.names_within(StoreWait(self.deadline_s), key)
-
-    def names_within(self, wait: StoreWait, key: ListKey = ANN) -> list[str] | None:
-        index = self.store.look_up(key, wait)
-        return list(index.matching(And(()))) if index is not None else None
-
-    def own_names(self, key: ListKey = ANN) -> list[str] | None:
-        index = self.store.get(key)
-        return list(index.matching(And(()))) if index is not None else None
-
-    def put(self, specs: list[str], key: ListKey = ANN) -> None:
-        """Put a list, and wait until the others can find it."""
-        before = self.count("published")
-        assert self.store.put(key, COLUMNS, TYPES, specs)
-        eventually(lambda: self.count("published") > before)
-
-    def finds(self, specs: list[str] | None, key: ListKey = ANN) -> None:
-        """Looks up until the list is found, as one statement after the other does."""
-        eventually(lambda: self.names(key) == specs)
-
-    def waits(self, key: ListKey = ANN) -> bool:
-        """Looks a list up, in vain, and tells whether that waited: it does not where its time is over at once."""
-        wait = StoreWait(self.deadline_s)
-        assert self.names_within(wait, key) == self.own_names(key), "from this replica's own store"
-        return not wait.is_whole
-
-    def count(self, result: str) -> float:
-        return dict(self.store.results())[result]
-
-
-def eventually(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + BACKGROUND_S
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
-@dataclass
-class Shared:
-    gateway: GatewayInMemory
-    stack: ExitStack
-    clock: Clock = field(default_factory=Clock)
+    def __init__(self, gateway: GatewayInMemory, stack: ExitStack) -> None:
+        self.gateway = gateway
+        self.day = Clock(1_000.0)
+        super().__init__(f"127.0.0.1:{gateway.port}", stack, clock=self.day, ttl_s=60.0)
 
     @property
     def is_loading(self) -> bool:
         return "scannerGetList" in self.gateway.calls
-
-    def replica(self, deadline_s: float = PATIENT_S, ttl_s: float = 60.0, partitions_max: int = 10_000) -> Replica:
-        section = CatalogSection(
-            store="hbase",
-            store_gateway=f"127.0.0.1:{self.gateway.port}",
-            store_deadline_s=deadline_s,
-            partitions_ttl_s=ttl_s,
-            partitions_max=partitions_max,
-        )
-        store = self.stack.enter_context(open_store(section, self.clock))
-        assert isinstance(store, HBasePartitionStore)
-        # Without its table, a store finds nothing.
-        eventually(lambda: store._threads.work.is_prepared)  # noqa: SLF001 - nobody else asks for it
-        return Replica(store, deadline_s)
 
 
 @pytest.fixture
@@ -131,16 +61,8 @@ def shared(monkeypatch: pytest.MonkeyPatch) -> Iterator[Shared]:
         yield Shared(gateway, stack)
 
 
-def test_a_list_that_one_replica_was_given_is_found_by_another(shared: Shared) -> None:
-    one, other = shared.replica(), shared.replica()
-    assert other.names() is None
-    one.put(DAYS)
-    assert one.names() == DAYS
-    other.finds(DAYS)
-    assert other.own_names() == DAYS
-    assert other.count("loaded") == 1
-    assert other.names(ListKey(("bob", "bob"), ANN.table)) is None
-    assert other.names(OTHER) is None
+class TestInMemory(SharedListsContract):
+    """As on a real one."""
 
 
 def test_a_list_is_replaced_as_a_whole_in_all_replicas(shared: Shared) -> None:
@@ -157,26 +79,12 @@ def test_an_equal_list_gets_new_times_and_no_new_rows(shared: Shared) -> None:
     one.put(DAYS)
     other.finds(DAYS)
     rows = set(shared.gateway.rows)
-    shared.clock.now += 61
+    shared.day.now += 61
     assert other.own_names() is None
     one.put(DAYS)
     assert set(shared.gateway.rows) == rows
     other.finds(DAYS)
     assert other.count("loaded") == 1, "what it had is believed again"
-
-
-def test_a_list_that_one_replica_drops_is_dropped_for_all(shared: Shared) -> None:
-    one, other = shared.replica(), shared.replica()
-    for key in (ANN, OTHER):
-        one.put(DAYS, key)
-        other.finds(DAYS, key)
-    other.store.forget({"unknown", "sales"})
-    assert other.own_names() is None
-    one.finds(None)
-    assert one.names(OTHER) == other.names(OTHER) == DAYS
-    eventually(lambda: other.count("dropped") == 1)
-    one.put(DAYS[:2])
-    other.finds(DAYS[:2])
 
 
 def test_a_list_that_is_being_written_while_its_table_is_written_is_not_published(shared: Shared) -> None:
@@ -196,9 +104,9 @@ def test_a_list_that_is_being_written_while_its_table_is_written_is_not_publishe
 
 def test_an_older_list_does_not_take_the_place_of_a_newer_one(shared: Shared) -> None:
     one, other = shared.replica(), shared.replica()
-    shared.clock.now += 30
+    shared.day.now += 30
     one.put(DAYS)
-    shared.clock.now -= 20
+    shared.day.now -= 20
     assert other.store.put(ANN, COLUMNS, TYPES, DAYS[:3])
     eventually(lambda: other.count("unpublished") == 1)
     other.finds(DAYS)
@@ -208,7 +116,7 @@ def test_an_older_list_does_not_take_the_place_of_a_newer_one(shared: Shared) ->
 def test_a_list_that_a_statement_asked_for_meanwhile_stays_and_is_published(shared: Shared) -> None:
     one, other = shared.replica(), shared.replica()
     one.put(DAYS)
-    shared.clock.now += 1
+    shared.day.now += 1
     let_go = shared.gateway.hold("scannerGetList")
     eventually(lambda: other.names_within(StoreWait(IMPATIENT_S)) is None and shared.is_loading)
     assert other.store.put(ANN, COLUMNS, TYPES, DAYS[:3])
@@ -233,17 +141,17 @@ def test_a_list_that_is_dropped_while_it_is_loaded_is_not_kept(shared: Shared) -
 def test_a_list_expires_for_all_and_one_of_the_future_is_not_believed(shared: Shared) -> None:
     one, other = shared.replica(), shared.replica()
     one.put(DAYS)
-    shared.clock.now += 61
+    shared.day.now += 61
     assert other.names() is None
-    shared.clock.now -= 200
+    shared.day.now -= 200
     assert other.names() is None
 
 
 def test_each_replica_believes_a_list_for_as_long_as_it_is_configured(shared: Shared) -> None:
-    one, other = shared.replica(), shared.replica(ttl_s=10.0)
+    one, other = shared.replica(), shared.replica(partitions_ttl_s=10.0)
     one.put(DAYS)
     other.finds(DAYS)
-    shared.clock.now += 11
+    shared.day.now += 11
     assert other.own_names() is None
     assert one.names() == DAYS
 
@@ -357,8 +265,7 @@ def test_an_answer_that_hangs_is_waited_for_once_and_not_by_each_statement(share
 def test_a_replica_whose_gateway_is_away_goes_on_alone_and_joins_the_others_later(
     shared: Shared, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    port = free_port()
     section = CatalogSection(store="hbase", store_gateway=f"127.0.0.1:{port}", store_deadline_s=PATIENT_S)
     with caplog.at_level(logging.INFO), open_store(section, shared.clock) as store:
         assert isinstance(store, HBasePartitionStore)
@@ -378,30 +285,33 @@ def test_a_replica_whose_gateway_is_away_goes_on_alone_and_joins_the_others_late
         assert "answers again" in caplog.text
 
 
+CUT = {"cut": 20, "nothing": 0}
+GARBAGE = {
+    "garbage": b"HTTP/1.1 400 Bad Request\r\n\r\n",
+    # The reply to another call, whole.
+    "other": b"\x80\x01\x00\x02\x00\x00\x00\x05other\x00\x00\x00\x01\x00",
+}
+
+
 @pytest.mark.parametrize("call", ["getRows", "scannerOpenWithScan", "scannerGetList", "mutateRows", "createTable"])
-@pytest.mark.parametrize("fault", ["garbage", "cut", "refused", "nothing", "other"])
+@pytest.mark.parametrize("fault", [*GARBAGE, *CUT, "refused"])
 def test_whatever_the_gateway_answers_each_replica_goes_on(shared: Shared, call: str, fault: str) -> None:
     one, other = shared.replica(), shared.replica()
     one.put(DAYS)
-    if fault == "garbage":
-        shared.gateway.garbage[call] = b"HTTP/1.1 400 Bad Request\r\n\r\n"
-    elif fault == "cut":
-        shared.gateway.cut_bytes[call] = 20
-    elif fault == "refused":
-        shared.gateway.refused[call] = "org.apache.hadoop.hbase.NotServingRegionException: sales\n at java"
-    elif fault == "nothing":
-        shared.gateway.cut_bytes[call] = 0
+    gateway = shared.gateway
+    if fault == "refused":
+        gateway.refused[call] = "org.apache.hadoop.hbase.NotServingRegionException: sales\n at java"
+    elif fault in CUT:
+        gateway.cut_bytes[call] = CUT[fault]
     else:
-        # The reply to another call, whole.
-        shared.gateway.garbage[call] = b"\x80\x01\x00\x02\x00\x00\x00\x05other\x00\x00\x00\x01\x00"
+        gateway.garbage[call] = GARBAGE[fault]
     for _ in range(4):
         assert other.names() in (None, DAYS)
         assert other.store.put(OTHER, COLUMNS, TYPES, DAYS[:5])
         assert other.own_names(OTHER) == DAYS[:5]
         other.store.forget({"third"})
-    shared.gateway.garbage.clear()
-    shared.gateway.cut_bytes.clear()
-    shared.gateway.refused.clear()
+    for faults in (gateway.garbage, gateway.cut_bytes, gateway.refused):
+        faults.clear()
     other.finds(DAYS)
     assert one.names() == DAYS
 
@@ -489,26 +399,22 @@ def test_a_proxy_serves_and_says_so_where_its_gateway_is_away(tmp_path: Path, wo
         assert 'starpruner_shared_lists_total{result="found"} 0.0' in metrics
 
 
-def test_a_proxy_stops_although_its_gateway_hangs(tmp_path: Path) -> None:
-    with gateway_in_memory() as gateway:
-        gateway.hold()
-        options = ("--set", "catalog.store=hbase", "--set", f"catalog.store_gateway=127.0.0.1:{gateway.port}")
-        with proxy_process(Endpoint("127.0.0.1", free_port()), tmp_path, options=options):
-            eventually(lambda: bool(gateway.calls))
-            begun = time.monotonic()
-        assert time.monotonic() - begun < HELD_S_MAX / 2
-
-
-def test_a_proxy_makes_the_table(tmp_path: Path) -> None:
+def test_a_proxy_makes_the_table_and_stops_although_its_gateway_hangs(tmp_path: Path) -> None:
     with gateway_in_memory() as gateway:
         options = ("--set", "catalog.store=hbase", "--set", f"catalog.store_gateway=127.0.0.1:{gateway.port}")
         with proxy_process(Endpoint("127.0.0.1", free_port()), tmp_path, options=options):
             eventually(lambda: gateway.has_table)
+            gateway.hold()
+            asked = len(gateway.calls)
+            eventually(lambda: len(gateway.calls) > asked)
+            begun = time.monotonic()
+        assert time.monotonic() - begun < HELD_S_MAX / 2
 
 
-def test_lessons_are_exchanged_once_there_is_a_table_without_any_statement(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+def test_lessons_are_exchanged_once_there_is_a_table_without_any_statement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port = free_port()
     exchanged: list[HBaseTable] = []
     section = CatalogSection(
         store="hbase",
@@ -516,9 +422,9 @@ def test_lessons_are_exchanged_once_there_is_a_table_without_any_statement(tmp_p
         store_path=str(tmp_path / "store"),
         store_deadline_s=0.005,
     )
+    monkeypatch.setattr(circuit_breaker, "OPEN_S", 0.2)
+    monkeypatch.setattr(open_store_module, "_LESSONS_LOOK_S", 0.1)
     with ExitStack() as stack:
-        stack.enter_context(pytest.MonkeyPatch.context()).setattr(circuit_breaker, "OPEN_S", 0.2)
-        stack.enter_context(pytest.MonkeyPatch.context()).setattr(open_store_module, "_LESSONS_LOOK_S", 0.1)
         store = stack.enter_context(open_store(section))
         share_lessons(store, lambda: exchanged.append)
         eventually(lambda: is_hbase_away(store))

@@ -53,17 +53,8 @@ def test_a_condition_that_names_bytes_is_pushed_down(text: str, expressions: lis
 @pytest.mark.parametrize(
     "text",
     [
-        "r > 'us'",
-        "k BETWEEN 1 AND 3",
-        "r <> 'us'",
-        "r NOT LIKE '%us'",
-        "r IS NULL",
-        "r LIKE '%'",
-        "r = NULL",
-        "r = 'us' OR k > 3",
-        "r = 'us' OR (r = 'eu' AND k > 3)",
-        "TRUE",
-        "FALSE",
+        *("r > 'us'", "k BETWEEN 1 AND 3", "r <> 'us'", "r NOT LIKE '%us'", "r IS NULL", "r LIKE '%'", "r = NULL"),
+        *("r = 'us' OR k > 3", "r = 'us' OR (r = 'eu' AND k > 3)", "TRUE", "FALSE"),
     ],
 )
 def test_any_other_condition_is_left_to_the_proxy(text: str) -> None:

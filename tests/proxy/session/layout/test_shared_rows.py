@@ -34,18 +34,8 @@ IN_ORDER = {
 
 
 def header_of(key: ListKey, entries: Sequence[bytes], **changes: object) -> SharedHeader:
-    header = SharedHeader(
-        list_digest=key.digest,
-        version=VERSION,
-        count=len(entries),
-        checksum=shared_rows.checksum_of(entries),
-        filled_at=1_000.0,
-        expires_at=1_600.0,
-        rows_until=3_400.0,
-        columns=COLUMNS,
-        type_names=TYPES,
-        unreadable=(),
-    )
+    checksum, times = shared_rows.checksum_of(entries), (1_000.0, 1_600.0, 3_400.0)
+    header = SharedHeader(key.digest, VERSION, len(entries), checksum, *times, COLUMNS, TYPES, ())
     return msgspec.structs.replace(header, **changes)
 
 
@@ -189,8 +179,6 @@ def test_entries_whose_bytes_are_no_partitions_are_none_though_their_checksum_fi
 
 
 def test_what_is_read_answers_as_the_list_in_memory_does(entries: list[bytes]) -> None:
-    header = header_of(ANN, entries)
-    memory = PartitionIndex.of(COLUMNS, TYPES, DAYS)
-    assert shared_rows.read_entries(header, iter(rows_of(header, entries))) == list(
-        memory.entries.scan(b"", b"\x02")
-    )
+    header, memory = header_of(ANN, entries), PartitionIndex.of(COLUMNS, TYPES, DAYS)
+    found = shared_rows.read_entries(header, iter(rows_of(header, entries)))
+    assert found == list(memory.entries.scan(b"", b"\x02"))

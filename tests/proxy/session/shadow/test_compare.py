@@ -35,37 +35,30 @@ FIVE, FOUR, SIX = rows((5, "55")), rows((4, "44")), rows((6, "66"))
 SAME_KEYS = rows((1, "int"))
 PLAN = rows(("Project [a#1]",))
 
+TWICE = [INTEGER, FIVE, FOUR, FIVE, FOUR]
+
 DIALOGUES: dict[str, tuple[list[QueryResult], ShadowVerdict]] = {
     "equal": ([INTEGER, FIVE, FIVE], ShadowVerdict.EQUAL),
-    "different each time": ([INTEGER, FIVE, FOUR, FIVE, FOUR, SAME_KEYS, PLAN], ShadowVerdict.DIFFERENT),
+    "different each time": ([*TWICE, SAME_KEYS, PLAN], ShadowVerdict.DIFFERENT),
     "fails each time": ([INTEGER, FIVE, failed(), FIVE, failed(), SAME_KEYS], ShadowVerdict.FAILED),
     "the original changes": ([INTEGER, FIVE, FOUR, SIX], ShadowVerdict.UNSTABLE),
     "the rewritten changes": ([INTEGER, FIVE, FOUR, FIVE, FIVE], ShadowVerdict.UNSTABLE),
     "fails only once": ([INTEGER, FIVE, failed(), FIVE, FIVE], ShadowVerdict.UNSTABLE),
     "fails only the second time": ([INTEGER, FIVE, FOUR, FIVE, failed()], ShadowVerdict.UNSTABLE),
-    "the keys change": (
-        [INTEGER, FIVE, FOUR, FIVE, FOUR, rows((1, "int"), (2, "int"))],
-        ShadowVerdict.UNSTABLE,
-    ),
-    "the type of the keys changes": (
-        [INTEGER, FIVE, FOUR, FIVE, FOUR, rows((1, "string"))],
-        ShadowVerdict.UNSTABLE,
-    ),
-    "the plan chooses rows": (
-        [INTEGER, FIVE, FOUR, FIVE, FOUR, SAME_KEYS, rows(("GlobalLimit 5",))],
-        ShadowVerdict.UNSTABLE,
-    ),
+    "the keys change": ([*TWICE, rows((1, "int"), (2, "int"))], ShadowVerdict.UNSTABLE),
+    "the type of the keys changes": ([*TWICE, rows((1, "string"))], ShadowVerdict.UNSTABLE),
+    "the plan chooses rows": ([*TWICE, SAME_KEYS, rows(("GlobalLimit 5",))], ShadowVerdict.UNSTABLE),
     "the metastore refuses the filter": ([INTEGER, FIVE, REFUSED], ShadowVerdict.REFUSED),
     "a group shows one of equal texts": (
-        [INTEGER, FIVE, FOUR, FIVE, FOUR, SAME_KEYS, rows(("ReadSchema: struct<s:string collate UTF8_LCASE>",))],
+        [*TWICE, SAME_KEYS, rows(("ReadSchema: struct<s:string collate UTF8_LCASE>",))],
         ShadowVerdict.UNSTABLE,
     ),
     "no columns": ([failed()], ShadowVerdict.UNCOMPARABLE),
     "no answer": ([INTEGER, failed()], ShadowVerdict.UNCOMPARABLE),
     "no rewritten answer in time": ([INTEGER, FIVE, failed(FailureKind.DEADLINE)], ShadowVerdict.UNCOMPARABLE),
     "no second answer": ([INTEGER, FIVE, FOUR, failed()], ShadowVerdict.UNCOMPARABLE),
-    "no keys": ([INTEGER, FIVE, FOUR, FIVE, FOUR, failed()], ShadowVerdict.UNCOMPARABLE),
-    "no plan": ([INTEGER, FIVE, FOUR, FIVE, FOUR, SAME_KEYS, failed()], ShadowVerdict.UNCOMPARABLE),
+    "no keys": ([*TWICE, failed()], ShadowVerdict.UNCOMPARABLE),
+    "no plan": ([*TWICE, SAME_KEYS, failed()], ShadowVerdict.UNCOMPARABLE),
     "something else than a checksum": ([INTEGER, rows((5,))], ShadowVerdict.UNCOMPARABLE),
 }
 
@@ -108,7 +101,7 @@ def test_a_comparison_ends(answers: list[QueryResult], verdict: ShadowVerdict) -
 def test_a_snapshot_is_blamed_only_while_it_is_what_the_original_reads(now: Rows, verdict: ShadowVerdict) -> None:
     named = Pair(ORIGINAL, REWRITTEN, PAIR.keys, {TableName(("d",)): SnapshotRead("ice.db.d", 0, DAYS_SNAPSHOT)})
     left = [PLAN] if verdict is ShadowVerdict.DIFFERENT else []
-    comparison, asked = played(named, [INTEGER, FIVE, FOUR, FIVE, FOUR, SAME_KEYS, now, *left])
+    comparison, asked = played(named, [*TWICE, SAME_KEYS, now, *left])
     assert comparison.verdict is verdict
     assert "EXPLAIN SELECT 1 FROM `d`" in [query.sql for query in asked]
 
@@ -161,7 +154,7 @@ def test_a_value_that_may_be_made_of_doubles_is_blamed_only_where_rows_are_missi
 ) -> None:
     plan, other = rows((f"ReadSchema: {schema}",)), rows((5, "54"))
     assert played(PAIR, [INTEGER, FIVE, other, FIVE, other, SAME_KEYS, plan])[0].verdict is verdict
-    assert played(PAIR, [INTEGER, FIVE, FOUR, FIVE, FOUR, SAME_KEYS, plan])[0].verdict is ShadowVerdict.DIFFERENT
+    assert played(PAIR, [*TWICE, SAME_KEYS, plan])[0].verdict is ShadowVerdict.DIFFERENT
 
 
 def test_what_blames_us_is_kept_and_told_and_the_rest_only_told() -> None:

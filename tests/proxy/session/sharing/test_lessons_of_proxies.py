@@ -1,13 +1,13 @@
 """Two proxies as processes: both know what is quarantined in the store that they share, and what is released."""
 
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 
 import pytest
+from support.clock import eventually
 from support.hbase_gateway import GatewayInMemory, gateway_in_memory
 
 from demo.hive import Endpoint, free_port
@@ -15,15 +15,6 @@ from demo.proxy_process import ProxyProcess, proxy_process
 from proxy.session.feedback.quarantine_list import LEASE_S, Cause, QuarantineKind, SharedEntry
 from proxy.session.sharing import lesson_rows
 from rewriter import Rule
-
-BACKGROUND_S = 60.0
-
-
-def eventually(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + BACKGROUND_S
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
 
 
 def told_by_a_third_one(gateway: GatewayInMemory) -> None:
