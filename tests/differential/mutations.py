@@ -76,23 +76,9 @@ from rewriter.sql.deterministic_functions import BARE_FUNCTIONS
 SMALL_CASES = "small cases"
 SIEVE = "generated statements"
 _REFUSED = "rewriter/test_golden.py::test_a_statement_that_the_rule_refuses_says_why_and_stays_as_it_is"
-
 _TAKEN = "rewriter/test_golden.py::test_a_statement_that_the_rule_takes_asks_for_its_keys_and_is_rewritten"
-_FILES_REFUSED = (
-    "rewriter/test_file_goldens.py::test_a_statement_whose_files_must_not_be_chosen_says_why_and_stays_as_it_is"
-)
-_FILES_TAKEN = "rewriter/test_file_goldens.py::test_a_statement_whose_files_are_known_is_rewritten"
-_ICEBERG_REFUSED = (
-    "rewriter/test_iceberg_goldens.py::test_a_statement_over_iceberg_tables_that_is_refused_says_why"
-)
-_ICEBERG_TAKEN = "rewriter/test_iceberg_goldens.py::test_a_statement_over_iceberg_tables_is_rewritten"
-_LISTED_REFUSED = (
-    "rewriter/test_listed_goldens.py"
-    "::test_a_statement_that_must_not_ask_about_partitions_says_why_and_stays_as_it_is"
-)
 _INSTANTS = "rewriter/domains/test_instants.py"
 _DAYS = "rewriter/semijoins/test_days_query.py"
-_GOLDENS = (_LISTED_REFUSED, _REFUSED, _TAKEN, _FILES_REFUSED, _FILES_TAKEN, _ICEBERG_REFUSED, _ICEBERG_TAKEN)
 
 
 @dataclass(frozen=True)
@@ -109,7 +95,7 @@ class Mutation:
     @property
     def catcher(self) -> str:
         """What fails, as the page says it."""
-        for test in _GOLDENS:
+        for test in (_REFUSED, _TAKEN):
             if self.caught_by.startswith(test):
                 return f"golden `{self.caught_by.removeprefix(test)[1:-1]}`"
         return f"`{self.caught_by}`" if "::" in self.caught_by else self.caught_by
@@ -123,11 +109,6 @@ def _golden(case: str) -> str:
 def _taken(case: str) -> str:
     """The test that the case is rewritten as it is recorded."""
     return f"{_TAKEN}[{case}]"
-
-
-def _files_golden(case: str) -> str:
-    """The test that no files are chosen for the case."""
-    return f"{_FILES_REFUSED}[files/file_hints: {case}]"
 
 
 _JOINS = (
@@ -396,12 +377,12 @@ _KEYS = (
     Mutation(
         "days of instants are those of one time zone",
         becomes("rewriter.semijoins.days_query._ZONE", ""),
-        f"{_ICEBERG_TAKEN}[iceberg/times: days of instants]",
+        _taken("iceberg/times: days of instants"),
     ),
     Mutation(
         "days in a view's text are those of its maker's time zone",
         answers("rewriter.planning.view_joins._asks_days", answer=False),
-        f"{_ICEBERG_REFUSED}[iceberg/times: a day in a view's text, of its maker's time zone]",
+        _golden("iceberg/times: a day in a view's text, of its maker's time zone"),
     ),
     Mutation(
         "a day that is a text or a timestamp is none",
@@ -411,7 +392,7 @@ _KEYS = (
     Mutation(
         "a function may be the user's own",
         becomes("rewriter.semijoins.equalities._CASTS", (exp.Cast, exp.TryCast)),
-        f"{_ICEBERG_REFUSED}[iceberg/times: a function that may be the user's own]",
+        _golden("iceberg/times: a function that may be the user's own"),
     ),
     Mutation(
         "a file without certain times is read",
@@ -738,7 +719,7 @@ _OWN_FILTERS = (
     Mutation(
         "a filter's literal is of its column's own type",
         any_literal_is_an_integer,
-        _files_golden("a string where Spark casts the column or the literal"),
+        _golden("files/file_hints: a string where Spark casts the column or the literal"),
     ),
     Mutation(
         "an integer leaves a decimal's places as they are",
@@ -753,7 +734,7 @@ _OWN_FILTERS = (
     Mutation(
         "a filter's text has one meaning under every setting",
         answers("rewriter.semijoins.literal_filters.depends_on_quoting", answer=False),
-        _files_golden("a string whose quotes mean what a setting says"),
+        _golden("files/file_hints: a string whose quotes mean what a setting says"),
     ),
 )
 _FILES = (
@@ -777,7 +758,7 @@ _FILES = (
     Mutation(
         "a list of lacked tuples is of all its columns",
         lacks_are_of_any_column,
-        f"{_FILES_TAKEN}[files/file_hints: one of two skewed columns: its files and others]",
+        _taken("files/file_hints: one of two skewed columns: its files and others"),
     ),
     Mutation(
         "bounds count while the column has the type that they are of",
@@ -787,17 +768,20 @@ _FILES = (
     Mutation(
         "a hint holds while the columns have the types that it rests on",
         answers("rewriter.predicates.scan_predicate._own_type_changes", answer=[]),
-        f"{_FILES_TAKEN}[files/file_hints: a filter without a join]",
+        _taken("files/file_hints: a filter without a join"),
     ),
     Mutation(
         "files are told apart by a format's own _metadata alone",
         becomes("rewriter.catalog.table_facts._INDEXED_PROVIDERS", frozenset({"parquet", "orc", "csv"})),
-        _files_golden("a format whose text is read by options and settings"),
+        _golden("files/file_hints: a format whose text is read by options and settings"),
     ),
     Mutation(
         "no hint names a file of a table in Hive's format",
         becomes("rewriter.catalog.table_facts.TableFacts._has_file_identities", value=True),
-        _files_golden("Hive's format: Spark names no files of it, and skips row groups by the filter itself"),
+        _golden(
+            "files/file_hints: Hive's format: Spark names no files of it,"
+            " and skips row groups by the filter itself"
+        ),
     ),
     Mutation(
         "partition columns and others stand in conditions of their own",
@@ -819,22 +803,22 @@ _ICEBERG = (
     Mutation(
         "a hidden column of Iceberg's keeps its table in view",
         answers("rewriter.planning.scans._hides_metadata", answer=False),
-        f"{_ICEBERG_REFUSED}[iceberg/iceberg: a hidden column that would be found further out]",
+        _golden("iceberg/iceberg: a hidden column that would be found further out"),
     ),
     Mutation(
         "what tells of a table's files is no table with keys",
         becomes("rewriter.catalog.table_facts._TABLE_PARTS", 4),
-        f"{_ICEBERG_REFUSED}[iceberg/iceberg: a metadata table]",
+        _golden("iceberg/iceberg: a metadata table"),
     ),
     Mutation(
         "what could be a UUID is not for Iceberg to compare",
         answers("rewriter.predicates.predicate._may_be_uuid", answer=False),
-        f"{_ICEBERG_TAKEN}[iceberg/iceberg: what could be UUIDs stands beside what cannot]",
+        _taken("iceberg/iceberg: what could be UUIDs stands beside what cannot"),
     ),
     Mutation(
         "what Iceberg is asked holds while the columns have the types that it rests on",
         answers("rewriter.predicates.iceberg_predicate.changed_assumptions", answer=[]),
-        f"{_ICEBERG_TAKEN}[iceberg/iceberg: a column with bounds]",
+        _taken("iceberg/iceberg: a column with bounds"),
     ),
     Mutation(
         "what Iceberg is asked is widened, never narrowed",
@@ -973,17 +957,17 @@ _LISTS = (
     Mutation(
         "a condition holds for facts on some sides alone",
         becomes("rewriter.semijoins.partition_conditions.CONDITION_HOLDS", ANY_SIDE),
-        f"{_LISTED_REFUSED}[listed/partition_list: the preserved side]",
+        _golden("listed/partition_list: the preserved side"),
     ),
     Mutation(
         "a partner's padding may satisfy the condition",
         answers("rewriter.scopes.join_tree.Leaf.is_padded_below", answer=False),
-        f"{_LISTED_REFUSED}[listed/partition_list: the partner's columns padded by a join below]",
+        _golden("listed/partition_list: the partner's columns padded by a join below"),
     ),
     Mutation(
         "what differs from time to time is not asked about partitions",
         answers("rewriter.semijoins.side_filters.BlockFilters.is_repeatable", answer=True),
-        f"{_LISTED_REFUSED}[listed/partition_list: chance in the condition]",
+        _golden("listed/partition_list: chance in the condition"),
     ),
 )
 MUTATIONS = (

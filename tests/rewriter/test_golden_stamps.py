@@ -1,24 +1,15 @@
 """A stamp says that exactly this ran with equal answers: all else that a case may depend on takes it away."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support import file_golden_cases
-from support.golden_cases import Refusal, Take, refusals, takes
-from support.golden_executions import (
-    file_execution,
-    iceberg_execution,
-    plain_execution,
-    refused_execution,
-    strict_execution,
-)
-from support.stamps import Execution, Stamps, Verified
+from support.golden_cases import expectation, refusals, takes
+from support.golden_sets import FILES, ICEBERG, LISTED, PLAIN, STRICT, GoldenSet, recorded
+from support.stamps import Execution, Stamps
 from switches import first_key_lost
-
-from rewriter import RewriteLimits
 
 EXECUTION = Execution(
     mode="plain",
@@ -48,9 +39,13 @@ CHANGES: Mapping[str, Execution] = {
 }
 
 
-def stamps(known: Mapping[str, Execution], path: Path = Path("plain.json"), *, all_due: bool = False) -> Stamps:
+def stamps(known: Mapping[str, Execution], *, all_due: bool = False) -> Stamps:
     """Stamps of executions."""
-    return Stamps(path, all_due, known={case: Verified(execution.stamp) for case, execution in known.items()})
+    found = Stamps(Path("no such file"), all_due)
+    for case, execution in known.items():
+        found.came_out_equal(case, execution)
+    found.known = found.found
+    return found
 
 
 def test_what_ran_with_equal_answers_is_not_due_again() -> None:
@@ -80,50 +75,42 @@ def test_the_deep_run_executes_everything() -> None:
 
 def test_a_file_keeps_stamps_of_its_cases_with_their_answers(tmp_path: Path) -> None:
     path = tmp_path / "verified" / "strict.json"
-    first = Stamps(path, all_due=True)
+    first = Stamps(path)
     for case in ("kept", "gone", "anew"):
         first.came_out_equal(case, EXECUTION, EXECUTION.key_queries)
     first.write(["kept", "gone", "anew"])
-    second = Stamps.read(path, all_due=True)
+    second = Stamps(path)
     second.came_out_equal("anew", CHANGES["another row"])
     second.write(["kept", "anew", "never ran"])
-    third = Stamps.read(path, all_due=False)
+    third = Stamps(path, all_due=False)
     assert set(third.known) == {"kept", "anew"}
-    assert third.is_verified("kept", EXECUTION)
+    assert not third.is_due("kept", EXECUTION)
     assert third.answers("kept") == dict(EXECUTION.key_queries)
-    assert third.is_verified("anew", CHANGES["another row"])
-    assert not third.is_verified("anew", EXECUTION)
+    assert not third.is_due("anew", CHANGES["another row"])
+    assert third.is_due("anew", EXECUTION)
     assert json.loads(path.read_text())["anew"] == {"stamp": CHANGES["another row"].stamp}
 
 
-EXECUTIONS: Mapping[str, Callable[[Take], Execution | None]] = {
-    "": plain_execution,
-    file_golden_cases.KIND: file_execution,
-    "iceberg": lambda case: iceberg_execution(case, "spark"),
-}
-
-
-@pytest.mark.parametrize("kind", EXECUTIONS, ids=lambda kind: kind or "plain")
+@pytest.mark.parametrize("cases", [PLAIN, FILES, ICEBERG, LISTED], ids=str)
 def test_a_changed_rewriter_makes_those_cases_due_that_it_rewrites_in_another_way(
-    kind: str, monkeypatch: pytest.MonkeyPatch
+    cases: GoldenSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cases, executed = takes(kind), EXECUTIONS[kind]
-    before = {str(case): execution for case in cases if (execution := executed(case)) is not None}
-    assert len(before) == len(cases)
-    known = {name: stamps({name: execution}) for name, execution in before.items()}
+    executed = {str(case): cases.execution(case) for case in takes(cases.kind)}
+    before = {name: one for name, one in executed.items() if one is not None}
+    assert len(before) == len(executed)
+    known = stamps(before)
     first_key_lost(monkeypatch)
-    after = {str(case): executed(case) for case in cases}
+    after = {str(case): cases.execution(case) for case in takes(cases.kind)}
     changed = {name for name, one in after.items() if one is None or one.rewritten != before[name].rewritten}
     assert changed
-    assert {name for name, one in after.items() if known[name].is_due(name, one)} == changed
+    assert {name for name, one in after.items() if known.is_due(name, one)} == changed
 
 
 def test_a_changed_rewriter_makes_a_case_due_that_checks_its_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    case = next(case for case in takes() if len(plain_answers(case)) == 1)
-    limits, answers = RewriteLimits(strict=True), plain_answers(case)
+    case = next(case for case in takes() if [len(rows) > 1 for rows in expectation(case).answers] == [True])
 
     def strict() -> Execution | None:
-        return strict_execution(case, limits, lambda _: answers[0], {})
+        return STRICT.execution(case, recorded(case))
 
     before = strict()
     assert before is not None
@@ -133,26 +120,8 @@ def test_a_changed_rewriter_makes_a_case_due_that_checks_its_keys(monkeypatch: p
     assert known.is_due(str(case), strict())
 
 
-def plain_answers(case: Take) -> list[list[tuple[str | int | bool | None, ...]]]:
-    """The answers of the case's key queries, where it has more than one key."""
-    execution = plain_execution(case)
-    assert execution is not None
-    return [list(rows) for _, rows in execution.key_queries if len(rows) > 1]
-
-
 def test_modes_and_reasons_have_stamps_of_their_own() -> None:
     case, refusal = takes()[0], refusals()[0]
-    plain = plain_execution(case)
-    assert plain is not None
     other_reason = next(one.reason for one in refusals() if one.reason is not refusal.reason)
-    found = [
-        plain.stamp,
-        refused_execution(refusal).stamp,
-        refused_execution(with_reason(refusal, other_reason)).stamp,
-    ]
-    assert len(set(found)) == len(found)
-
-
-def with_reason(refusal: Refusal, reason: object) -> Refusal:
-    """The same statement, refused for another reason."""
-    return replace(refusal, reason=reason)  # type: ignore[arg-type]  # the field's own type
+    found = [PLAIN.execution(one) for one in (case, refusal, replace(refusal, reason=other_reason))]
+    assert len({one.stamp for one in found if one is not None}) == len(found)

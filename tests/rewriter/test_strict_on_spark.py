@@ -1,136 +1,32 @@
 """Strict consistency on the real server: the same rows while the keys hold, an error before any row otherwise."""
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from contextlib import closing
+from dataclasses import dataclass
 
 import pytest
 from pyhive import hive
-from support.golden_cases import DATABASE, Row, Take, pure_catalog, takes
-from support.golden_executions import golden_stamps, strict_execution
-from support.golden_tables import make_golden_tables
-from support.goldens import planned_with, recorded_value
-from support.profile import DEEP
-from support.stamps import UNCHANGED, Stamps
+from support import golden_sets
+from support.golden_stage import answer
+from support.goldens import planned_with
 
 from demo.hive import connect, run
 from demo.metrics import SparkUi
 from demo.thrift_server import ThriftServer
-from rewriter import (
-    Catalog,
-    Column,
-    KeyQuery,
-    Keys,
-    KeySet,
-    Plan,
-    RewriteLimits,
-    SkipReason,
-    TableFacts,
-    TableName,
-    apply,
-)
+from rewriter import Catalog, Column, KeyQuery, Keys, RewriteLimits, SkipReason, TableFacts, TableName, apply
 from rewriter.predicates.strict_check import KEYS_CHANGED
 
-STRICT = RewriteLimits(strict=True)
-# One key at most, so that ranges around them are asked for.
-BY_RANGES = RewriteLimits(strict=True, key_rows_max=1)
-# All golden statements by ranges too take as long again.
-GOLDEN_LIMITS = {"keys": STRICT, **({"ranges": BY_RANGES} if DEEP else {})}
-# Some hundreds of statements over a few rows each.
-SETTINGS = {"spark.sql.shuffle.partitions": "1"}
+STRICT, BY_RANGES = golden_sets.STRICT.limits, golden_sets.BY_RANGES.limits
 
 
-@pytest.fixture(scope="module")
-def golden(spark: ThriftServer) -> Iterator[hive.Connection]:
-    """A session in the database of the golden tables."""
-    make_golden_tables(spark)
-    with closing(connect(spark.endpoint, database=DATABASE)) as connection:
-        for name, setting in SETTINGS.items():
-            run(connection, f"SET {name}={setting}")
-        yield connection
-
-
-@pytest.fixture(scope="module")
-def stamps(request: pytest.FixtureRequest) -> Iterator[dict[str, Stamps]]:
-    """The stamps of golden cases by the limits that they run with."""
-    updating = bool(request.config.getoption("--update-goldens"))
-    with ExitStack() as stack:
-        yield {
-            name: stack.enter_context(golden_stamps(f"strict_{name}", updating=updating)) for name in GOLDEN_LIMITS
-        }
-
-
-def planned(sql: str, limits: RewriteLimits, facts: Catalog | None = None) -> Plan:
-    return planned_with(sql, pure_catalog if facts is None else lambda _: facts, limits)
-
-
-def asked(
-    session: hive.Connection, found: Plan, rows: dict[str, list[Row]] | None = None
-) -> dict[KeyQuery, Keys | SkipReason]:
-    """The answers of the key queries, whose rows are noted too."""
+def rewritten(session: hive.Connection, sql: str, limits: RewriteLimits, facts: Catalog) -> str:
+    """The statement with its keys and their check, as the session answers now."""
+    found = planned_with(sql, lambda _: facts, limits)
     answers: dict[KeyQuery, Keys | SkipReason] = {}
     while pending := found.pending(answers):
-        for question in pending:
-            read_rows = [tuple(map(recorded_value, row)) for row in run(session, question.sql)]
-            answers[question] = question.read(read_rows)
-            if rows is not None:
-                # In an order of their own, for the stamp; their order says nothing.
-                rows[question.sql] = sorted(read_rows, key=repr)
-    return answers
-
-
-def rewritten(session: hive.Connection, sql: str, limits: RewriteLimits, facts: Catalog | None = None) -> str:
-    """The statement with its keys and their check, as the session answers now."""
-    found = planned(sql, limits, facts)
-    result = apply(found, asked(session, found), limits)
+        answers |= {question: question.read(run(session, question.sql)) for question in pending}
+    result = apply(found, answers, limits)
     assert result.skip is None
     return result.text
-
-
-def answer(session: hive.Connection, sql: str) -> Counter[str]:
-    return Counter(map(repr, run(session, sql)))
-
-
-@pytest.mark.parametrize("way", GOLDEN_LIMITS)
-@pytest.mark.parametrize("case", takes(), ids=str)
-def test_a_statement_answers_as_it_does_without_its_check_or_fails_where_all_keys_are_new(
-    case: Take, way: str, golden: hive.Connection, stamps: Mapping[str, Stamps]
-) -> None:
-    limits, verified = GOLDEN_LIMITS[way], stamps[way]
-    known = verified.answers(str(case))
-    if not verified.is_due(
-        str(case), strict_execution(case, limits, lambda question: known.get(question.sql), SETTINGS)
-    ):
-        pytest.skip(UNCHANGED)
-    found = planned(case.sql, limits)
-    rows: dict[str, list[Row]] = {}
-    answers = asked(golden, found, rows)
-    text = apply(found, answers, limits).text
-    now = strict_execution(case, limits, lambda question: rows[question.sql], SETTINGS)
-    assert now is not None
-    if text == case.sql:
-        verified.came_out_equal(str(case), now, [*rows.items()])
-        return
-    direct = answer(golden, case.sql)
-    assert answer(golden, text) == direct, text
-    if all(question.is_fixed for question in answers):
-        # Of small sides that cannot change nothing is checked.
-        verified.came_out_equal(str(case), now, [*rows.items()])
-        return
-    assert "raise_error" in text
-    without_keys = {question: forgotten(keys) for question, keys in answers.items()}
-    text = apply(found, without_keys, limits).text
-    try:
-        # Nothing was looked up, nothing was lost.
-        assert answer(golden, text) == direct, text
-    except hive.Error as failed:
-        assert KEYS_CHANGED in str(failed), text  # noqa: PT017 - either end is a good one
-    verified.came_out_equal(str(case), now, [*rows.items()])
-
-
-def forgotten(keys: Keys | SkipReason) -> Keys | SkipReason:
-    return replace(keys, rows=()) if isinstance(keys, KeySet) else keys
 
 
 FACT = TableName(("strict_fact",))

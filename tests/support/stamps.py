@@ -47,75 +47,49 @@ class Execution:
         return hashlib.sha256(text.encode()).hexdigest()[:_STAMP_CHARS]
 
 
-@dataclass(frozen=True)
-class Verified:
-    """A stamp in the file, with answers of key queries where no other file has them."""
-
-    stamp: str
-    answers: Sequence[Answered] = ()
-
-
 @dataclass
 class Stamps:
-    """The stamps of one mode, by the names of the cases."""
+    """The stamps in a file by the names of the cases, with answers of key queries where no other file has them."""
 
     path: Path
     # Whether every case is executed, whatever its stamp.
-    all_due: bool = False
-    is_written: bool = False
-    known: Mapping[str, Verified] = field(default_factory=dict)
-    found: dict[str, Verified] = field(default_factory=dict)
+    all_due: bool = DEEP
+    known: dict[str, dict[str, Any]] = field(init=False)
+    found: dict[str, dict[str, Any]] = field(default_factory=dict)
 
-    @classmethod
-    def read(cls, path: Path, *, all_due: bool = False, is_written: bool = False) -> "Stamps":
-        """The stamps in a file, none where there is no file."""
-        stored = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        return cls(path, all_due, is_written, {name: _verified(one) for name, one in stored.items()})
+    def __post_init__(self) -> None:
+        self.known = json.loads(self.path.read_text(encoding="utf-8")) if self.path.exists() else {}
 
     def is_due(self, case: str, execution: Execution | None) -> bool:
         """Whether a case is executed in this run. None: nobody knows yet what it is rewritten to."""
-        return self.all_due or not self.is_verified(case, execution)
-
-    def is_verified(self, case: str, execution: Execution | None) -> bool:
-        """Whether exactly this was executed before, with equal answers."""
-        known = self.known.get(case)
-        return known is not None and execution is not None and execution.stamp == known.stamp
+        return self.all_due or execution is None or self.known.get(case, {}).get("stamp") != execution.stamp
 
     def answers(self, case: str) -> Mapping[str, Sequence[RecordedRow]]:
         """The answers of key queries that stand beside the stamp."""
-        known = self.known.get(case)
-        return {} if known is None else dict(known.answers)
+        return {query: tuple(map(tuple, rows)) for query, rows in self.known.get(case, {}).get("answers", ())}
 
     def came_out_equal(self, case: str, execution: Execution, answers: Sequence[Answered] = ()) -> None:
         """Remember an execution with equal answers."""
-        self.found[case] = Verified(execution.stamp, answers)
+        self.found[case] = {"stamp": execution.stamp, **({"answers": answers} if answers else {})}
 
     def write(self, cases: Sequence[str]) -> None:
         """Write the file, with old stamps of cases that this run did not execute, and none of other cases."""
         every = {**self.known, **self.found}
         lines = [
-            f" {json.dumps(name, ensure_ascii=False)}: {_as_json(every[name])}" for name in cases if name in every
+            f" {json.dumps(name, ensure_ascii=False)}: {json.dumps(every[name], ensure_ascii=False)}"
+            for name in cases
+            if name in every
         ]
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 
-def _verified(stored: Mapping[str, Any]) -> Verified:
-    answers = tuple((query, tuple(map(tuple, rows))) for query, rows in stored.get("answers", ()))
-    return Verified(stored["stamp"], answers)
-
-
-def _as_json(verified: Verified) -> str:
-    stored = {"stamp": verified.stamp, **({"answers": verified.answers} if verified.answers else {})}
-    return json.dumps(stored, ensure_ascii=False)
-
-
 @contextmanager
 def stamps_in(path: Path, cases: Sequence[str], *, updating: bool) -> Iterator[Stamps]:
     """The stamps of a file. The deep run executes every case; it and `--update-goldens` write the file."""
-    stamps = Stamps.read(path, all_due=DEEP, is_written=DEEP or updating)
+    stamps = Stamps(path)
     yield stamps
-    if stamps.is_written and stamps.found:
+    if (DEEP or updating) and stamps.found:
         stamps.write(cases)
 
 
