@@ -165,7 +165,8 @@ def _workers(url: str) -> int:
     try:
         with urlopen(url, timeout=ANSWER_SECONDS_MAX) as answer:
             return int(json.load(answer)["aliveworkers"])
-    except URLError:
+    except (URLError, json.JSONDecodeError):
+        # The master answers with its page until all of its paths are there.
         return 0
 
 
