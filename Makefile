@@ -80,7 +80,8 @@ test-of: setup
 	  $$($(BIN)/python -m tools.tests_of $(FILES))
 
 # With Spark as users run it, where the quick run has settings that suit tiny tables (tests/support/cheap_spark.py).
-# docs/test-all.json says when each module last passed so; with GO_ON=1 those are left out that have passed as they are.
+# Looks at no stamps, and records in docs/test-all.json when each module passed. GO_ON=1 goes on with a run that was
+# ended: it leaves out the modules that have passed, and that nothing has changed for since.
 test-all: setup iceberg
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev,fuzz]'
 	STARPRUNER_DEEP=1 $(BIN)/pytest -s $(if $(GO_ON),--changed-only)

@@ -10,7 +10,7 @@ import threading
 import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from random import Random
 from statistics import quantiles
@@ -119,12 +119,13 @@ def ask_on(endpoint: Endpoint, name: str, expected: dict[str, list[Row]], until:
     chance = Random(name)  # noqa: S311 - the same acts in each run
     while time.monotonic() < until:
         try:
-            with ExitStack() as stack:
-                session = connect(endpoint, database="hostile", user=name)
-                stack.callback(close, session)
+            session = connect(endpoint, database="hostile", user=name)
+            try:
                 for _ in range(5):
                     ask(session, chance.choice(ASKED), expected, seen)
                     time.sleep(chance.random())
+            finally:
+                close(session)
         except Exception as error:  # noqa: BLE001 - whatever fails for them is what the test looks for
             with seen.lock:
                 seen.wrong.append(f"{name}: {type(error).__name__}: {str(error)[:300]}")
@@ -133,12 +134,16 @@ def ask_on(endpoint: Endpoint, name: str, expected: dict[str, list[Row]], until:
 def close(session: hive.Connection) -> None:
     """Close a session, as far as Spark does.
 
-    Where a thread of Spark's has failed to register Hive's functions, which was seen once in an hour without a
-    proxy (NoClassDefFoundError of LlapSigner), others wait for it for ever when they close a session.
+    A thread of Spark's may fail to register Hive's functions (NoClassDefFoundError of LlapSigner, seen without a
+    proxy). Some threads that close a session then wait for it for ever.
     """
-    session._transport._trans.setTimeout(GIVEN_UP_S * 1_000)  # noqa: SLF001 - PyHive does not offer it
+    give_up_late(session)
     with suppress(Exception):
         session.close()
+
+
+def give_up_late(session: hive.Connection) -> None:
+    session._transport._trans.setTimeout(GIVEN_UP_S * 1_000)  # noqa: SLF001 - PyHive does not offer it
 
 
 def ask(session: hive.Connection, sql: str, expected: dict[str, list[Row]], seen: Seen) -> None:
@@ -165,7 +170,7 @@ def harm(endpoint: Endpoint, name: str, until: float, admin_url: str | None) -> 
 def state(endpoint: Endpoint, name: str, chance: Random) -> None:
     """Send some statements that are made to hold others up."""
     with closing(connect(endpoint, database="hostile", user=name)) as session:
-        session._transport._trans.setTimeout(GIVEN_UP_S * 1_000)  # noqa: SLF001 - PyHive does not offer it
+        give_up_late(session)
         for _ in range(4):
             long = shaped(chance.choice(LONG), chance.choice((2_000, 16_000)))
             with suppress(Exception):
@@ -240,8 +245,8 @@ def test_hostile_users_change_no_answer_of_others_and_hold_nobody_up(
 ) -> None:
     directly = half(spark.endpoint, expected, SECONDS / 2)
     proxied = half(attacked.endpoint, expected, SECONDS / 2, attacked.admin_url)
+    print(f"others' statements: {directly.count} directly, {proxied.count} through the proxy")  # noqa: T201
     assert proxied.wrong == []
-    print(f"others' statements: {directly.count} directly, {proxied.count} through the proxy")  # noqa: T201 - the report of the run
     for sql in ASKED:
         for worst in (False, True):
             taken, before = (_taken(seen.latencies_s[sql], worst=worst) for seen in (proxied, directly))

@@ -19,7 +19,7 @@ def issued(authority: trustme.CA, folder: Path, *names: str) -> ListenerTls:
 
 
 def trusting(authority: trustme.CA) -> ssl.SSLContext:
-    """What a client makes of TLS that knows the authority."""
+    """TLS of a client that knows the authority."""
     context = ssl.create_default_context()
     authority.configure_trust(context)
     return context

@@ -6,7 +6,8 @@ leaves out those of modules whose digest is still that one. Any run writes the s
 tests passed, but for runs on another Spark, whose answers are others.
 
 A deep run takes hours, so all its tests have stamps, heavy or not, in a record of its own: docs/test-all.json says
-when and on which commit each module last passed in depth. `make test-all GO_ON=1` leaves out what has.
+when and on which commit each module last passed in depth. `make test-all GO_ON=1` leaves out
+modules whose digest is still that one.
 
 A module without a stamp, a new file, or one that belongs to no known folder: the tests run.
 """
@@ -15,7 +16,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -27,7 +27,7 @@ import pytest
 
 from support.heavy import files_used_by, functions_of
 from support.profile import DEEP, OF_A_DEEP_RUN
-from support.source_tree import DEEP_RECORD, ROOT, STAMP_SUFFIX, SourceTree
+from support.source_tree import DEEP_RECORD, ROOT, STAMP_SUFFIX, SourceTree, told_by_git
 from support.stamps import UNCHANGED
 
 OPTION: Final = "--changed-only"
@@ -58,7 +58,7 @@ def digest_of(tree: SourceTree, path: str, items: Iterable[pytest.Item]) -> str:
 
 
 class Stamps(Protocol):
-    """Where the digests of modules that passed are kept."""
+    """Keeps the digests of modules that passed."""
 
     def known(self, path: str) -> Sequence[str]:
         """The digests with which a module has passed."""
@@ -95,13 +95,7 @@ class DeepRecord:
 
     def keep(self, path: str, digest: str, seconds: float) -> None:
         """Write the file anew, since a deep run may be ended at any time."""
-        commit = subprocess.run(
-            ["git", "rev-parse", "--short", "HEAD"],  # noqa: S607 - as SourceTree does
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=False,
-        ).stdout.strip()
+        commit = (told_by_git(ROOT, "rev-parse", "--short", "HEAD") or "").strip()
         entry = {"on": f"{datetime.now(UTC):%F}", "commit": commit, "seconds": round(seconds), "digest": digest}
         entries = dict(sorted({**self._entries(), path: entry}.items()))
         lines = ",\n".join(f" {json.dumps(name)}: {json.dumps(of)}" for name, of in entries.items())
@@ -114,7 +108,7 @@ class DeepRecord:
 
 @dataclass
 class _Module:
-    """The heavy tests of a module, as far as they have ended."""
+    """The tests of a module that its stamp is about, as far as they have ended."""
 
     digest: str
     total: int

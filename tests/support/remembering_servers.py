@@ -216,7 +216,7 @@ class Servers(Stage):
         return b"Invalid" not in await call(self._peers[session], framed)
 
     async def refusal(self, user: str = "user") -> str:
-        """What a client is told that gets no backend."""
+        """The error of a client that gets no backend."""
         if self._is_over_http:
             status, body, _ = await self.post(message(open_session()), basic(user))
             assert status == 503

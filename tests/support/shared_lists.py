@@ -50,7 +50,7 @@ FILTERS: list[PartitionFilter] = [
     IsNull("k", negated=True),
 ]
 ROWS = len(SPECS)
-# What a condition lets through of them, at most, where HBase tests it.
+# The most of them that a condition lets through, where HBase tests it.
 PUSHED: list[tuple[PartitionFilter, int]] = [
     (Compare("r", Operator.EQUAL, "us"), ROWS // 3),
     (In("r", ("us", "%")), ROWS * 2 // 3),

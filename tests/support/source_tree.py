@@ -48,6 +48,16 @@ _CODE_IN_TEXT: Final = re.compile(rf"\b(?:from|import)\s+((?:{'|'.join(_CODE)})[
 _NAME: Final = re.compile(r"[\w./-]+")
 
 
+def told_by_git(root: Path, *arguments: str) -> str | None:
+    """The output of git about a checkout, which may be another user's; None where git cannot tell."""
+    git = shutil.which("git")
+    if git is None:
+        return None
+    command = [git, "-c", "safe.directory=*", *arguments]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    return None if done.returncode else done.stdout
+
+
 @dataclass(frozen=True)
 class SourceTree:
     """The files of a checkout by their paths, with the digests of their contents; and what each module names."""
@@ -63,19 +73,10 @@ class SourceTree:
     @classmethod
     def read(cls, root: Path = ROOT) -> SourceTree | None:
         """The tree as it is now, files that git does not know yet included; None where git cannot tell."""
-        git = shutil.which("git")
-        if git is None:
+        listed = told_by_git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+        if listed is None:
             return None
-        listed = subprocess.run(
-            [git, "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-            cwd=root,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if listed.returncode:
-            return None
-        texts = {path: (root / path).read_bytes() for path in listed.stdout.split("\0") if (root / path).is_file()}
+        texts = {path: (root / path).read_bytes() for path in listed.split("\0") if (root / path).is_file()}
         return cls.of(texts, root / _KEPT)
 
     @classmethod

@@ -162,7 +162,7 @@ class Play:
 
     @property
     def is_known(self) -> bool:
-        """Whether anything is known of the statement's first operation."""
+        """True if anything is known of the statement's first operation."""
         return self.dialogue.tracked_statements.resolve(message_of(get_status()[4:]))[1] is not None
 
     def second(self) -> "Play":

@@ -336,7 +336,7 @@ def test_what_another_connection_asks_of_the_first_run_meanwhile_is_not_answered
     ):
         other.answers(answer, to_client=frame(instead))
     assert play.outcomes == []
-    # What is asked from now on is about the second run.
+    # Calls from now on are about the second run.
     other.passes(get_status(9), status_is(FINISHED, 9), get_status(9, AGAIN))
     assert len(play.outcomes) == 1
 

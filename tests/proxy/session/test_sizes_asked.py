@@ -64,7 +64,7 @@ def test_the_size_is_that_of_the_optimized_plan() -> None:
 def test_a_size_is_asked_for_without_a_filter_and_expires_with_the_description_of_its_table() -> None:
     stage = Stage()
     one, keys = stage.stranger(), (KEYS[0].replace("FROM d", "FROM d WHERE (d.g = 1)"), KEYS[1])
-    # Where a filter stands no size is asked for.
+    # No size is asked for beside a filter.
     assert sent(one.rewrite(f"{SQL} WHERE d.g = 1"), [*DESCRIBE, keys]) == f"{NARROWED} WHERE d.g = 1"
     stage.now = 50.0
     assert sent(one.rewrite(SQL), [(SIZE, plan("812.0 B")), KEYS]) == NARROWED

@@ -54,7 +54,7 @@ def test_everything_else_does(other: Checksum) -> None:
     [
         ((10.0, 4.0, 30.0), (10.0 + 1e-9, 4.0, 30.0)),
         ((10.0, 4.0, 30.0), (10.0, 4.0 - 1e-9, 30.0 + 1e-9)),
-        # What is left where large numbers cancel out is noise.
+        # Large numbers cancel out, and noise is left.
         ((1e-9, 1e-9, 1e-9), (-1e-8, 0.0, 1e-8)),
         # A sum that ran over equals itself.
         ((math.inf, math.nan, math.inf), (math.inf, math.nan, math.inf)),
