@@ -5,12 +5,14 @@ import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
 from iceberg_server import iceberg_server as iceberg_server_in
 from pipeline_server import FILE_INDEX, PipelineServer, pipeline_server
 from pyhive import hive
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from support import cheap_spark, not_tested, unhurried_loop
 from support.cheap_spark import QUICK_JAVA
@@ -185,6 +187,15 @@ def local_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSessi
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+def pytest_exception_interact(node: pytest.Item | pytest.Collector) -> None:
+    """Drops PySpark's connection to the JVM: the next call would get the answer of one that a limit ended."""
+    gateway: Any = SparkContext._gateway  # noqa: SLF001 - PySpark has no public name for it
+    if gateway is not None and "local_spark" in getattr(node, "fixturenames", ()):
+        connection = gateway._gateway_client.get_thread_connection()  # noqa: SLF001 - nor for that
+        if connection is not None:
+            connection.close()
 
 
 @pytest.fixture(scope="session")

@@ -143,6 +143,6 @@ class Recovery:
 
     def _due_s(self, exchange: Exchange) -> float:
         if exchange.stage == SWITCHING_BACK:
-            # Its grace is over. A later look at the clock would put this off at each look.
+            # A grace that is over stays over. A later look at the clock would put this off at each look.
             return 0.0
         return (self.now() if exchange.since_s is None else exchange.since_s) + exchange.grace_s

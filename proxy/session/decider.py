@@ -105,7 +105,8 @@ class Decider:
     def forget_changed(self, statement: StatementClass, state: bytes | None) -> None:
         """Forget the metadata that a statement may change: meanings of names and settings, partitions, costs.
 
-        One that says which tables it writes changes those alone: the tables that it reads are as they were.
+        One that says which tables it writes changes those alone: the tables that it reads are as they were. One
+        that writes none changes nothing for other sessions.
         """
         tables = statement.written
         if isinstance(tables, WriteTargets):
@@ -114,6 +115,8 @@ class Decider:
         else:
             names = words_in(statement.text)
             self._catalogs.forget(names, state)
+        if tables is None:
+            return
         if state is not None and statement.first_word in _DEFINING:
             self._shared.own_sessions.renew(state)
         self._shared.lists.forget(names)

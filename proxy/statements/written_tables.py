@@ -33,6 +33,11 @@ COLUMN_WORDS: Final = frozenset("drop replace column columns change rename view 
 _UNNAMED: Final = frozenset("database databases schema schemas directory identifier execute".split())
 # It makes a place for tables, and changes none. Some tools begin each of their runs by it, IF NOT EXISTS.
 _MAKES_DATABASE: Final = re.compile(r"create\s++(?:database|schema|namespace)\s", re.IGNORECASE)
+# Of one session, which sees by its state that a name means something else. All sessions share a GLOBAL one.
+_OF_SESSION: Final = re.compile(
+    r"create\s++(?:or\s++replace\s++)?+temp(?:orary)?+\s++(?:view|function)\s|drop\s++temporary\s++function\s",
+    re.IGNORECASE,
+)
 _WRITING: Final = re.compile(r"\b(?:insert|update|delete|merge)\b|\$\{", re.IGNORECASE)
 # One of these stands in whatever the pattern finds.
 _IN_WRITING: Final = ("insert", "update", "delete", "merge", "${")
@@ -132,7 +137,7 @@ def tables_written(sql: str) -> WrittenTables | None:
     if word not in _NAMING:
         return AnyTable()
     start = len(before_first_word(sql))
-    if _MAKES_DATABASE.match(sql, start) is not None and "${" not in sql:
+    if "${" not in sql and any(form.match(sql, start) for form in (_MAKES_DATABASE, _OF_SESSION)):
         return None
     return _targets(sql, [start]) or _named(sql, whole=word != "insert")
 

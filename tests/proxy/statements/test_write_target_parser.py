@@ -22,7 +22,6 @@ WRITES_X = [
     f"{DBT}insert overwrite table db.x\n    partition (day)\n    {READS}",
     f"{DBT}insert into table db.x\n    {READS}",
     f"{DBT}create or replace view db.x\n  comment 'of the day'\n  as\n    with c as (select 1)\n {READS}",
-    f"{DBT}create temporary view x as\n    {READS}",
     f"{DBT}merge into db.x as dbt_to\n  using calendar as dbt_from\n  on a = b\n  when matched then update set *",
     f"CREATE TABLE db.x AS {READS}",
     f"CREATE TABLE IF NOT EXISTS `db` . `x` ({READS})",

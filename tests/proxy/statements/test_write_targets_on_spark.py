@@ -99,6 +99,9 @@ def targets(plan: Any) -> Iterator[TableName | None]:
     """The tables that Spark's plan of a statement writes; None for one that has no table's name."""
     kind = str(plan.getClass().getSimpleName())
     if kind in COMMANDS:
+        if plan.viewType().toString() == "LocalTempView":
+            # No other session sees it.
+            return
         yield TableName(tuple(str(getattr(plan, COMMANDS[kind])().unquotedString()).split(".")))
     elif kind in WRITERS:
         yield _name(getattr(plan, WRITERS[kind])())

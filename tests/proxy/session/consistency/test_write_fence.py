@@ -44,6 +44,16 @@ def may_write(sql: str, table: TableName = D) -> bool:
         *("SHOW PARTITIONS d", "DESCRIBE d", "EXPLAIN SELECT * FROM d", "SET spark.sql.ansi.enabled=true"),
         *("USE d", "CREATE DATABASE IF NOT EXISTS d LOCATION '/x'", "/* a tool */ create schema\nd"),
         *("CREATE NAMESPACE d", f"SELECT * FROM d WHERE (a, b) IN ({LONG})"),
+        *(
+            "CREATE TEMPORARY VIEW d AS SELECT 1",
+            "create or replace temp view d using parquet options (path '/d')",
+        ),
+        "/* dbt */\ncreate temporary view d as with x as (select 1) select * from x",
+        *(
+            "CREATE TEMPORARY FUNCTION d AS 'a.B' USING JAR '/x'",
+            "CREATE OR REPLACE TEMPORARY FUNCTION d() RETURN 1",
+        ),
+        "DROP TEMPORARY FUNCTION IF EXISTS d",
     ],
 )
 def test_a_statement_that_certainly_reads_writes_nothing(sql: str) -> None:
@@ -94,6 +104,7 @@ def test_no_pattern_searches_a_text_of_more_than_250_kb(sql: str, *, is_clear: b
         *("explain /* the */ extended\n execute immediate x", "EXPLAIN ${statement}"),
         *("BEGIN INSERT INTO e VALUES (1); END", "REFRESH '/warehouse/x'", "CLEAR CACHE", "ADD JAR '/a.jar'"),
         *("DROP DATABASE db CASCADE", "CREATE /* */ DATABASE db", "CREATE DATABASE ${rest}"),
+        "CREATE TEMP VIEW ${rest}",
         *("/*${rest}*/ SELECT 1", "DROP SCHEMA db CASCADE", "INSERT OVERWRITE DIRECTORY '/warehouse/x' SELECT 1"),
         *("INSERT INTO IDENTIFIER('a' || 'b') VALUES (1)", "INSERT INTO parquet.`/warehouse/x` SELECT 1"),
         *("INSERT INTO ${target} SELECT 1", "WITH x AS (SELECT 1) ${rest}"),
