@@ -167,7 +167,7 @@ def left_alone(texts: Sequence[str], runs: int) -> Summary:
 
 def _decided(decider: Decider, sql: str, terms: DecisionTerms) -> Decision:
     try:
-        asked = next(decider.decide(StatementClass(sql), terms))
+        asked = decider.decide(StatementClass(sql), terms).send(None)
     except StopIteration as end:
         decision: Decision = end.value
         return decision

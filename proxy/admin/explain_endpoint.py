@@ -65,7 +65,7 @@ async def partitions_as_user(  # noqa: PLR0913 - the request, its user, and the 
     """The plan of a filter on a table's partitions, as this user may list them. Raises BackendError."""
     async with logged_in(config, user, password, request.database or None, backends) as client:
         session = _session_of(client, shared)
-        return await client.drive(partition_plan(session, request.table, request.filter), slots)
+        return await client.drive(partial(partition_plan, session, request.table, request.filter), slots)
 
 
 async def explain_as_user(  # noqa: PLR0913 - the request, its user, and the parts that answer it
@@ -84,7 +84,7 @@ async def explain_as_user(  # noqa: PLR0913 - the request, its user, and the par
     """
     async with logged_in(config, user, password, request.database, backends) as client:
         session = _session_of(client, shared)
-        explaining = session.explain(request.sql, run_key_queries=request.run_key_queries)
+        explaining = partial(session.explain, request.sql, run_key_queries=request.run_key_queries)
         decision = await client.drive(explaining, slots)
     return view(decision)
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -52,14 +53,14 @@ async def advise(
     for database in dict.fromkeys(each.database for each in statements.statements):
         of_database = [each for each in statements.statements if each.database == database]
         async with open_session(database or None) as client:
-            await client.drive(advisor.look_at(of_database, found))
+            await client.drive(partial(advisor.look_at, of_database, found))
     samples = {}
     tables = found.tables()[: settings.tables_max]
     if tables:
         async with open_session(None) as client:
             for number, table in enumerate(tables, 1):
                 progress(f"Table {number} of {len(tables)}: looking at files and rows of {shown_name(table)}")
-                samples[table] = await client.drive(advisor.measure(table, found))
+                samples[table] = await client.drive(partial(advisor.measure, table, found))
     return advice(statements, found, samples, settings, progress)
 
 

@@ -1,6 +1,6 @@
 """Advisor: from recorded statements to proposals, by questions that read only.
 
-The stages are generators: they yield the queries that they need answered in a session of their own.
+The stages ask their queries in a session of their own, by `ask_driver`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from proxy.advice.needed_rows import (
 )
 from proxy.advice.recorded import RecordedStatement
 from proxy.advice.table_sample import TableSample, UnmeasuredError, sample
+from proxy.operations.query import ask_driver
 from proxy.session.catalog.table_sizes import read_size, size_query
 from proxy.session.decision import DecisionTerms
-from proxy.session.decision_run import limits_of
-from proxy.session.session_catalog import Queries, SessionCatalog, SessionCatalogs
+from proxy.session.decision_context import limits_of
+from proxy.session.session_catalog import SessionCatalog, SessionCatalogs
 from proxy.session.session_settings import SessionSettings
 from proxy.session.shared_state import SharedState
 from rewriter import KeyQuery, Keys, Plan, SkipReason, TableFacts, TableName, parse
@@ -78,7 +79,7 @@ class Advisor:
         # Tables without partitions by their sizes, as Spark estimates them.
         self._sizes: dict[TableName, int | None] = {}
 
-    def look_at(self, statements: Sequence[RecordedStatement], found: Found) -> Queries[None]:
+    async def look_at(self, statements: Sequence[RecordedStatement], found: Found) -> None:
         """Plan the statements of one database, and ask for their keys."""
         catalog = SessionCatalogs(self._shared).of_state(None)
         # Names mean the same in all statements of a database.
@@ -86,42 +87,42 @@ class Advisor:
         for number, statement in enumerate(statements, 1):
             where = f" of {statement.database}" if statement.database else ""
             self._progress(f"Statement {number} of {len(statements)}{where}: asking for its keys")
-            yield from self._look_at_one(catalog, statement, keys, found)
+            await self._look_at_one(catalog, statement, keys, found)
 
-    def _look_at_one(
+    async def _look_at_one(
         self,
         catalog: SessionCatalog,
         statement: RecordedStatement,
         keys: dict[KeyQuery, Keys | SkipReason],
         found: Found,
-    ) -> Queries[None]:
+    ) -> None:
         chars_max = self._shared.config.rewrite.statement_chars_max
         parsed = parse(statement.text, chars_max=chars_max, has_file_index=True, has_views=True)
         if isinstance(parsed, SkipReason):
             found.left.append(LeftScan(statement, None, parsed, None))
             return
-        planned = yield from catalog.plan(parsed, self._limits)
+        planned = await catalog.plan(parsed, self._limits)
         if isinstance(planned, SkipReason):
             found.left.append(LeftScan(statement, None, planned, None))
             return
         found.left += left_as_they_are(statement, planned)
         for name, facts in wanted_tables(planned).items():
-            if (yield from self._is_one_file(name, facts)):
+            if await self._is_one_file(name, facts):
                 continue
-            yield from self._look_at_table(statement, planned, name, keys, found)
+            await self._look_at_table(statement, planned, name, keys, found)
 
-    def _look_at_table(
+    async def _look_at_table(
         self,
         statement: RecordedStatement,
         planned: Plan,
         name: TableName,
         keys: dict[KeyQuery, Keys | SkipReason],
         found: Found,
-    ) -> Queries[None]:
+    ) -> None:
         possible = plan_with_all_columns(planned, name, self._limits)
         bytes_max, deadline_s = self._shared.config.rewrite.key_query_bytes_max, self._settings.query_deadline_s
         for each in (planned, possible):
-            yield from ask_keys(each, keys, bytes_max=bytes_max, deadline_s=deadline_s)
+            await ask_keys(each, keys, bytes_max=bytes_max, deadline_s=deadline_s)
         for one in needed_rows(statement, planned, possible, name, keys):
             if isinstance(one, LeftScan):
                 found.left.append(one)
@@ -131,18 +132,18 @@ class Advisor:
                 found.facts[one.table] = facts
                 found.needed[one.table].append(one)
 
-    def _is_one_file(self, name: TableName, facts: TableFacts) -> Queries[bool]:
+    async def _is_one_file(self, name: TableName, facts: TableFacts) -> bool:
         """True if a table is known to be so small that no file of it can be left out, as most dimensions are."""
         table = facts.full_name or name
         if table not in self._sizes:
             size_bytes = facts.size_bytes
             if size_bytes is None and not facts.partition_columns:
-                size_bytes = read_size((yield size_query(table, self._shared.config.catalog)))
+                size_bytes = read_size(await ask_driver(size_query(table, self._shared.config.catalog)))
             self._sizes[table] = size_bytes
         size_bytes = self._sizes[table]
         return size_bytes is not None and size_bytes < self._settings.file_bytes
 
-    def measure(self, table: TableName, found: Found) -> Queries[TableSample | str]:
+    async def measure(self, table: TableName, found: Found) -> TableSample | str:
         """Look at a table in the columns that statements join and filter it by; a sentence where that fails."""
         facts = found.facts[table]
         partitions = tuple(name.lower() for name in facts.partition_columns)
@@ -151,10 +152,8 @@ class Advisor:
         names = [name for name in dict.fromkeys((*partitions, *sorted(told))) if name in known]
         settings = self._settings
         try:
-            return (
-                yield from sample(
-                    facts, names, bytes_max=settings.sample_bytes, deadline_s=settings.query_deadline_s
-                )
+            return await sample(
+                facts, names, bytes_max=settings.sample_bytes, deadline_s=settings.query_deadline_s
             )
         except UnmeasuredError as error:
             return str(error)

@@ -6,13 +6,13 @@ knows. So its own rules decide which joins give keys, and the rows are those tha
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from proxy.advice.recorded import RecordedStatement
-from proxy.operations.query import Query, QueryResult, Rows
+from proxy.operations.query import Query, Rows, ask_driver
 from proxy.session.key_queries import failure_of
 from rewriter import (
     KeyQuery,
@@ -142,13 +142,13 @@ def plan_with_all_columns(planned: Plan, name: TableName, limits: RewriteLimits)
     return replace(possible, scans=tuple(replace(scan, own_cover=own[scan.reference]) for scan in possible.scans))
 
 
-def ask_keys(
+async def ask_keys(
     planned: Plan, known: dict[KeyQuery, Keys | SkipReason], *, bytes_max: int, deadline_s: float
-) -> Generator[Query, QueryResult, None]:
+) -> None:
     """Ask for the keys of a plan that are not known yet, and add them."""
     while pending := planned.pending(known):
         for asked in pending:
-            answer = yield Query(asked.sql, asked.answer_rows_max, bytes_max, deadline_s)
+            answer = await ask_driver(Query(asked.sql, asked.answer_rows_max, bytes_max, deadline_s))
             known[asked] = asked.read(answer.rows) if isinstance(answer, Rows) else failure_of(asked, answer.kind)
 
 

@@ -7,11 +7,11 @@ file: bounds of some rows would promise more than the file index could hold.
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias
 
-from proxy.operations.query import Query, QueryResult, Rows, Value
+from proxy.operations.query import Query, Rows, Value, ask_driver
 from rewriter import Column, TableFacts, TableName
 from rewriter.domains.literals import Key, UnreadableKeyError, key_expression, key_of_answer
 from rewriter.files.file_index import Bounds, FileFacts
@@ -27,8 +27,6 @@ _CHANCE: Final = 0.9
 _SEED: Final = 24
 
 SampleRow: TypeAlias = tuple[Key | None, ...]
-T = TypeVar("T")
-_Asking: TypeAlias = Generator[Query, QueryResult, T]
 
 
 class UnmeasuredError(Exception):
@@ -73,12 +71,12 @@ class TableSample:
         return tuple(column.name for column in self.columns if column.name in partitions)
 
 
-def sample(facts: TableFacts, names: Sequence[str], *, bytes_max: int, deadline_s: float) -> _Asking[TableSample]:
+async def sample(facts: TableFacts, names: Sequence[str], *, bytes_max: int, deadline_s: float) -> TableSample:
     """Look at some columns of a table, in files of about so many bytes. Raises UnmeasuredError."""
     assert facts.full_name is not None  # noqa: S101 - only tables with one are laid out
     source = facts.full_name.sql
     columns = tuple(Column(name, known.type_name) for name in names if (known := facts.column(name)) is not None)
-    (sized,) = yield from _rows_of(
+    (sized,) = await _rows_of(
         _size_sql(source, facts.partition_columns), 1, deadline_s, "its files could not be counted"
     )
     partition_count, file_count, size_bytes, row_count = (int(value or 0) for value in sized)
@@ -87,13 +85,13 @@ def sample(facts: TableFacts, names: Sequence[str], *, bytes_max: int, deadline_
     nth = max(1, math.ceil(file_count / FILES_MAX), math.ceil(size_bytes / bytes_max))
     chosen = f" WHERE pmod(xxhash64(_metadata.file_path), {nth}) = 0" if nth > 1 else ""
     asked = _bounds_sql(source, columns, chosen)
-    bounds = yield from _rows_of(asked, 2 * FILES_MAX, deadline_s, "the bounds of its files could not be read")
+    bounds = await _rows_of(asked, 2 * FILES_MAX, deadline_s, "the bounds of its files could not be read")
     files = tuple(_file(row, columns) for row in bounds)
     rows_chosen = sum(facts.rows or 0 for facts in files)
     if not rows_chosen:
         raise UnmeasuredError(f"a sample of one file in {nth} has no rows: raise --sample-mb")
     asked = _rows_sql(source, columns, chosen, rows_chosen)
-    values = yield from _rows_of(asked, ROWS_MAX, deadline_s, "its rows could not be read")
+    values = await _rows_of(asked, ROWS_MAX, deadline_s, "its rows could not be read")
     try:
         rows = tuple(_row(row, columns) for row in values)
     except UnreadableKeyError as error:
@@ -101,8 +99,8 @@ def sample(facts: TableFacts, names: Sequence[str], *, bytes_max: int, deadline_
     return TableSample(facts, partition_count, file_count, size_bytes, row_count, columns, files, rows)
 
 
-def _rows_of(sql: str, rows_max: int, deadline_s: float, failure: str) -> _Asking[tuple[tuple[Value, ...], ...]]:
-    answer = yield Query(sql, rows_max, _ANSWER_BYTES_MAX, deadline_s)
+async def _rows_of(sql: str, rows_max: int, deadline_s: float, failure: str) -> tuple[tuple[Value, ...], ...]:
+    answer = await ask_driver(Query(sql, rows_max, _ANSWER_BYTES_MAX, deadline_s))
     if isinstance(answer, Rows):
         return answer.rows
     raise UnmeasuredError(f"{failure}: {answer.kind.value}, {answer.message}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -13,7 +13,7 @@ from proxy.backends.health import Health
 from proxy.backends.pool import BackendPool
 from proxy.config.address import Address, why_unreachable
 from proxy.config.endpoints import UPSTREAM, Upstream
-from proxy.operations.query import Query, QueryFailed, QueryResult
+from proxy.operations.query import Query, QueryFailed
 from proxy.upstream.client import BackendClient, Login
 from proxy.upstream.dialer import Dialer, UnreachableError
 from proxy.upstream.errors import BackendError, OwnLoginError
@@ -114,13 +114,9 @@ class HealthProbe:
             address, settings.user, settings.password, None, self._dialer, reply_timeout_s=settings.query_timeout_s
         )
         async with BackendClient(login) as client:
-            result = await client.drive(_select_one(settings.query_timeout_s))
+            result = await client.answer(Query("SELECT 1", 1, _QUERY_BYTES_MAX, settings.query_timeout_s))
         if isinstance(result, QueryFailed):
             raise BackendError(f"select 1: {result.message}")
-
-
-def _select_one(seconds: float) -> Generator[Query, QueryResult, QueryResult]:
-    return (yield Query("SELECT 1", rows_max=1, bytes_max=_QUERY_BYTES_MAX, deadline_s=seconds))
 
 
 async def _ends_within(reader: asyncio.StreamReader, seconds: float) -> bool:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Generator
+from collections.abc import Callable, Collection
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeVar
 
 from proxy.backends.pool import Lease
 from proxy.frontend.own_sessions import OwnSessions
 from proxy.operations.internal_call import Call, InternalOperation, Reply
-from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult
+from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult, Work
 from proxy.upstream.dialer import Dialer
 from proxy.upstream.errors import BackendError
 from proxy.upstream.http_link import Link, link_to
@@ -25,7 +25,6 @@ from proxy.upstream.query_driver import answer_in_slot, answer_query, drive
 from proxy.wire.hs2.calls import SessionHandle
 
 Result = TypeVar("Result")
-Work: TypeAlias = Generator[Query, QueryResult, Result]
 
 # The server holds a status call back for five seconds, and reads no other meanwhile.
 _FAREWELL_S: Final = 8.0

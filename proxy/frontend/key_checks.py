@@ -55,7 +55,7 @@ class KeyChecks:
 
         refused = partial(self.ask_first_at, address, credentials)
         if not self._runner.start(
-            session, credentials, check.queries, clients, ended=ended, refused=refused, within_s=check.deadline_s
+            session, credentials, check.work, clients, ended=ended, refused=refused, within_s=check.deadline_s
         ):
             late.cancel()
             if self._runner.has_room:

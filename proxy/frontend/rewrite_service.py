@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Coroutine
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from proxy.frontend.own_session import Access
 from proxy.frontend.own_sessions import OwnSessions
@@ -20,11 +21,11 @@ from proxy.frontend.session_order import until_writes_end
 from proxy.frontend.session_registry import OpenSession, SessionRegistry
 from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind
 from proxy.operations.key_check import ASK_FIRST, KeyTerms
-from proxy.operations.query import Query, QueryResult
+from proxy.operations.query import Ask, Query, QueryResult, Work
 from proxy.operations.session_port import SessionPort
 from proxy.statements.statement_class import StatementClass
 from proxy.upstream.fair_threads import OF_ANSWERS, THREAD_WAIT_S, FairThreads, ThreadsBusyError
-from proxy.upstream.query_driver import Ask, answer_in_slot, answer_query, drive
+from proxy.upstream.query_driver import MakeCall, answer_in_slot, answer_query, drive
 from proxy.wire.hs2.calls import SessionHandle
 from rewriter.sql.classify import has_none
 
@@ -46,7 +47,7 @@ class Caller:
     # Its name in the log.
     connection: str
     # Makes a call over the client's connection.
-    ask: Ask
+    make_call: MakeCall
     # Opens sessions of the proxy's own; None where nobody knows how the client logged in.
     access: Access | None = None
 
@@ -74,12 +75,12 @@ class RewriteService:
         return None if dispatch is None else self._if_still_offered(handle, statement, dispatch)
 
     async def forward_unchanged(
-        self, handle: SessionHandle, statement: StatementClass, ask: Ask | None = None
+        self, handle: SessionHandle, statement: StatementClass, make_call: MakeCall | None = None
     ) -> Dispatch:
         """The dispatch of the original, as soon as it may go on."""
         session = self._sessions.of(handle)
         await asyncio.sleep(max(0.0, session.settled_at - _now()))
-        refused = await until_writes_end(session.port, statement, ask)
+        refused = await until_writes_end(session.port, statement, make_call)
         return dispatch_unchanged(session.port, statement) if refused is None else refused
 
     async def decide(
@@ -95,13 +96,13 @@ class RewriteService:
         """
         session = self._sessions.of(handle)
         if not self._sessions.is_offered(handle):
-            return await self.forward_unchanged(handle, statement, caller.ask)
+            return await self.forward_unchanged(handle, statement, caller.make_call)
 
         def is_session_here() -> bool:
             return self._sessions.is_offered(handle)
 
         async def answer(query: Query) -> QueryResult:
-            return await answer_query(query, handle, caller.ask, self._threads.of(OF_ANSWERS))
+            return await answer_query(query, handle, caller.make_call, self._threads.of(OF_ANSWERS))
 
         async def answer_in_turn(query: Query) -> QueryResult:
             if query.sharing is not None:
@@ -109,7 +110,7 @@ class RewriteService:
             return await answer_in_slot(query, self._slots, answer)
 
         while True:
-            refused = await until_writes_end(session.port, statement, caller.ask)
+            refused = await until_writes_end(session.port, statement, caller.make_call)
             if refused is not None:
                 return refused
             async with session.turn:
@@ -118,7 +119,7 @@ class RewriteService:
                     continue
                 thread = self._threads.of(session.owner, None if asks_us(statement) else THREAD_WAIT_S)
                 await self._prepare(session, statement, caller.access, thread)
-                deciding = session.port.rewrite(statement, replace(keys, is_session_here=is_session_here))
+                deciding = partial(session.port.rewrite, statement, replace(keys, is_session_here=is_session_here))
                 dispatch = await dispatch_in_turn(
                     session, statement, deciding, answer_in_turn, thread, caller.connection
                 )
@@ -210,10 +211,10 @@ def dispatch_now(session: OpenSession, statement: StatementClass, connection: st
     return dispatch
 
 
-def _dispatch_without_queries(steps: Generator[Query, QueryResult, Dispatch]) -> Dispatch | None:
+def _dispatch_without_queries(steps: Coroutine[Query, Any, Dispatch]) -> Dispatch | None:
     """The dispatch, or None where the decision asks a query: then it is begun anew where that can be answered."""
     try:
-        _ = next(steps)
+        _ = steps.send(None)
     except StopIteration as end:
         dispatch: Dispatch = end.value
         return dispatch
@@ -224,8 +225,8 @@ def _dispatch_without_queries(steps: Generator[Query, QueryResult, Dispatch]) ->
 async def dispatch_in_turn(  # noqa: PLR0913, PLR0917 - a decision, and where it is made
     session: OpenSession,
     statement: StatementClass,
-    deciding: Generator[Query, QueryResult, Dispatch],
-    answer: Callable[[Query], Awaitable[QueryResult]],
+    deciding: Work[Dispatch],
+    answer: Ask,
     pool: Executor,
     connection: str,
 ) -> Dispatch:

@@ -16,7 +16,7 @@ from proxy.operations.fallback import WAITING
 from proxy.operations.internal_call import CONTROL_REPLY_BYTES_MAX, Call
 from proxy.operations.session_port import SessionPort
 from proxy.statements.statement_class import StatementClass
-from proxy.upstream.query_driver import Ask
+from proxy.upstream.query_driver import MakeCall
 from proxy.wire.hs2.calls import GET_OPERATION_STATUS, OperationHandle, encode_operation_call
 from proxy.wire.hs2.replies import decode_state_reply, expect_reply, open_reply
 from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
@@ -33,33 +33,39 @@ _STILL_WRITING: Final = (
 _SEQID: Final = 1
 
 
-async def until_writes_end(port: SessionPort, statement: StatementClass, ask: Ask | None) -> Dispatch | None:
+async def until_writes_end(
+    port: SessionPort, statement: StatementClass, make_call: MakeCall | None
+) -> Dispatch | None:
     """Wait as long as the statement must not be released. Returns a dispatch that refuses it after WAIT_S.
 
-    Without `ask`, only ends that clients see are awaited.
+    Without `make_call`, only ends that clients see are awaited.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + WAIT_S
     while writes := port.writes_before(statement):
         if loop.time() > deadline:
             return Dispatch(f"SELECT raise_error({literal('string', _STILL_WRITING.format(WAIT_S))})")
-        await _look(writes, ask)
+        await _look(writes, make_call)
     return None
 
 
-async def _look(writes: Sequence[WriteUnderWay], ask: Ask | None) -> None:
+async def _look(writes: Sequence[WriteUnderWay], make_call: MakeCall | None) -> None:
     """Ask the server whether a write has ended: its own client may never ask."""
     for write in writes:
-        if ask is not None and write.operation is not None and not await _is_running(write.operation, ask):
+        if (
+            make_call is not None
+            and write.operation is not None
+            and not await _is_running(write.operation, make_call)
+        ):
             write.is_over = True
             return
     await asyncio.sleep(_PAUSE_S)
 
 
-async def _is_running(operation: OperationHandle, ask: Ask) -> bool:
+async def _is_running(operation: OperationHandle, make_call: MakeCall) -> bool:
     """Whether the server says so, or its answer cannot be read. An operation that it does not know has ended."""
     message = encode_operation_call(GET_OPERATION_STATUS, _SEQID, operation)
-    raw = await ask(Call(GET_OPERATION_STATUS, _SEQID, message, CONTROL_REPLY_BYTES_MAX))
+    raw = await make_call(Call(GET_OPERATION_STATUS, _SEQID, message, CONTROL_REPLY_BYTES_MAX))
     if raw is None:
         return True
     try:

@@ -43,8 +43,8 @@ log = logging.getLogger(__name__)
 # Over HTTP nobody notices a client that left without closing its session. Past this many the least recently used
 # one is forgotten: its statements go on as originals from then on. The server keeps sessions for a week.
 SESSIONS_MAX: Final = 2_000
-# The clients whose statements' statuses are remembered at a time.
-MEMORIES_MAX: Final = 500
+# Clients whose records are kept: of those that left nobody hears.
+CALLERS_MAX: Final = 500
 
 _NAME: Final = "a call over HTTP"
 
@@ -63,7 +63,7 @@ class Gateway:
         )
         self._routes = Routes(context.backends, context.handles)
         # By the backend, and by the identity of the client there.
-        self._memories: OrderedDict[tuple[str, str, frozenset[str]], CallerRecords] = OrderedDict()
+        self._records: OrderedDict[tuple[str, str, frozenset[str]], CallerRecords] = OrderedDict()
         self._sessions: OrderedDict[SessionHandle, Backend] = OrderedDict()
         self._counts_sessions = upstreams.has_lasting_sessions
         self.last_activity = -math.inf
@@ -80,7 +80,7 @@ class Gateway:
     @property
     def open_operation_count(self) -> int:
         """The number of statements that have been executed and are not closed yet."""
-        return sum(memory.open_operation_count for memory in self._memories.values())
+        return sum(records.open_operation_count for records in self._records.values())
 
     @property
     def session_count(self) -> int:
@@ -105,14 +105,14 @@ class Gateway:
     async def _carry(
         self, message: Message, upstream: Upstream, host: str, on_sending: Callable[[], None]
     ) -> ExchangeReply:
-        memory = self._memory(upstream)
-        remembered = memory.reply_to(message.raw)
+        records = self._records_of(upstream)
+        remembered = records.reply_to(message.raw)
         if remembered is not None:
             return ExchangeReply(remembered, None)
         self.last_activity = _now()
         note = partial(self._note, upstream, host)
-        exchange = Exchange(memory, self._policy, note)
-        replacement = _admitted(memory, message)
+        exchange = Exchange(records, self._policy, note)
+        replacement = _admitted(records, message)
         if replacement is not None:
             on_sending()
             log.warning("%s: %s names what belongs to another user", _NAME, message.header.name)
@@ -121,7 +121,7 @@ class Gateway:
         if held is None:
             on_sending()
             return await self._pass_on(message, exchange, upstream)
-        return await self._execute(held, partial(Exchange, memory, self._policy, note), upstream, on_sending)
+        return await self._execute(held, partial(Exchange, records, self._policy, note), upstream, on_sending)
 
     async def _execute(
         self,
@@ -276,18 +276,18 @@ class Gateway:
         for one in ended:
             tell_outcome(one.dispatch, one.outcome, _NAME)
 
-    def _memory(self, upstream: Upstream) -> CallerRecords:
+    def _records_of(self, upstream: Upstream) -> CallerRecords:
         # The digest alone would not do: beside a cookie, credentials may name another user than the server uses.
         name = (upstream.backend.member.name, upstream.name, upstream.names)
-        memory = self._memories.get(name)
-        if memory is None:
-            if len(self._memories) >= MEMORIES_MAX:
-                self._memories.popitem(last=False)
-            memory = self._memories[name] = CallerRecords(
+        records = self._records.get(name)
+        if records is None:
+            if len(self._records) >= CALLERS_MAX:
+                self._records.popitem(last=False)
+            records = self._records[name] = CallerRecords(
                 self._context.tracked_statements, self._handle_access(upstream), _now
             )
-        self._memories.move_to_end(name)
-        return memory
+        self._records.move_to_end(name)
+        return records
 
     def _handle_access(self, upstream: Upstream) -> HandleAccess:
         """The handle access of a client. A client of several names owns none; one without a name may use any."""
@@ -299,10 +299,10 @@ class Gateway:
         return handle_access
 
 
-def _admitted(memory: CallerRecords, message: Message) -> Message | None:
+def _admitted(records: CallerRecords, message: Message) -> Message | None:
     """See HandleAccess.replacement_for. Raises RemoteProtocolError."""
     try:
-        return memory.handle_access.replacement_for(message) if memory.handle_access.has_login else None
+        return records.handle_access.replacement_for(message) if records.handle_access.has_login else None
     except IncompleteError:
         raise RemoteProtocolError("a message ends inside one of its fields") from None
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
 from proxy.operations.key_check import KeyCheck
-from proxy.operations.query import Query, QueryResult
+from proxy.operations.query import Work
 from proxy.wire.hs2.calls import OperationHandle
 
 
@@ -130,4 +130,4 @@ class Dispatch:
     statement_id: str = "-"
     # Queries that are asked meanwhile in the same session on a connection of our own, if there is room: those of a
     # shadow run, or those whose answers later statements are decided by.
-    beside: Generator[Query, QueryResult, object] | None = None
+    beside: Work[None] | None = None

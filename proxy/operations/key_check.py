@@ -5,11 +5,11 @@ Until the check has ended, the client is not told of the statement's operation, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
-from proxy.operations.query import Query, QueryResult
+from proxy.operations.query import Work
 
 
 class CheckVerdict(Enum):
@@ -26,7 +26,7 @@ class KeyCheck:
     """One check, from before its statement is released. Used by the event loop alone."""
 
     # Asked in the client's session, on a connection of ours.
-    queries: Generator[Query, QueryResult, CheckVerdict] = field(repr=False)
+    work: Work[CheckVerdict] = field(repr=False)
     # By the clock of the sessions: keys that are asked for from then on are of a moment after the statement came.
     began_at: float
     # Time for all of it.

@@ -1,14 +1,15 @@
 """Queries of the proxy's own and their results: plain values, no I/O.
 
-A session's code yields a `Query` and is sent a `QueryResult`. It never sees a socket or a frame.
+A session's code awaits the answer of an `Ask`. It never sees a socket or a frame.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Hashable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final, TypeAlias
+from types import coroutine
+from typing import Any, Final, TypeAlias, TypeVar
 
 from rewriter import TableName
 
@@ -90,3 +91,16 @@ class QueryFailed:
 
 
 QueryResult: TypeAlias = Rows | QueryFailed
+
+T = TypeVar("T")
+
+# Gives the answer to a query. One that times, shares or refuses queries wraps another one.
+Ask: TypeAlias = Callable[[Query], Awaitable[QueryResult]]
+# Begins work that asks by `ask_driver`: it is sent None at first, and then the answers.
+Work: TypeAlias = Callable[[], Coroutine[Query, Any, T]]
+
+
+@coroutine
+def ask_driver(query: Query) -> Generator[Query, QueryResult, QueryResult]:
+    """Ask whoever drives the coroutine, such as `proxy.upstream.query_driver.drive`."""
+    return (yield query)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -10,7 +10,6 @@ from typing import Final, Protocol
 
 from proxy.operations.dispatch import Dispatch, WriteUnderWay
 from proxy.operations.key_check import ASK_FIRST, KeyTerms
-from proxy.operations.query import Query, QueryResult
 from proxy.statements.statement_class import StatementClass
 from rewriter.sql.classify import first_word
 
@@ -81,10 +80,8 @@ def folded(before: bytes, *texts: str) -> bytes:
 class SessionPort(Protocol):
     """Decides about the statements of one session."""
 
-    def rewrite(
-        self, statement: StatementClass, keys: KeyTerms = ASK_FIRST
-    ) -> Generator[Query, QueryResult, Dispatch]:
-        """Yield queries for the session, be sent their results, return the dispatch."""
+    async def rewrite(self, statement: StatementClass, keys: KeyTerms = ASK_FIRST) -> Dispatch:
+        """Decide about a statement by what `ask_driver` answers."""
         ...
 
     def is_quick(self, statement: StatementClass) -> bool:

@@ -1,1 +1,1 @@
-"""Decides about the statements of one client session: generators, no sockets."""
+"""Decides about the statements of one client session: async code, no sockets."""

@@ -8,6 +8,7 @@ from math import inf
 
 from proxy.operations.dispatch import always
 from proxy.operations.key_check import ASK_FIRST, CheckVerdict, KeyTerms
+from proxy.operations.query import Work
 from proxy.session.catalog.iceberg_snapshots import SnapshotRead
 from proxy.session.consistency.read_set import ReadSet
 from proxy.session.feedback.cost_gate import Fact, GateReport, Run, StatementKey, Way
@@ -16,7 +17,6 @@ from proxy.session.feedback.quarantine_list import QuarantineEntry
 from proxy.session.feedback.spark_listings import SessionListings
 from proxy.session.key_queries import RememberedKeys
 from proxy.session.layout.iceberg_file_counts import FileCounts
-from proxy.session.session_catalog import Queries
 from proxy.session.session_settings import SessionSettings
 from proxy.session.timings import Timings
 from rewriter import KeyQuery, Keys, Plan, Rewrite, SkipReason, TableName, UnpinnedReason
@@ -64,7 +64,7 @@ class DecisionTerms:
         may_be_due = self.keys.may_be_checked and self.state is not None and self.settings.consistency == "window"
         return self.settings.keys_remembered_s if may_be_due else 0.0
 
-    def memory(self, *, only_reads: bool) -> RememberedKeys | None:
+    def usable_keys(self, *, only_reads: bool) -> RememberedKeys | None:
         """The remembered keys that a statement may use. One that writes cannot be taken back once it is sent."""
         if self.state is None:
             return None
@@ -81,10 +81,10 @@ class DecisionTerms:
 
 @dataclass(frozen=True)
 class UncheckedKeys:
-    """The remembered keys that a decision rests on, and the queries that check them."""
+    """The remembered keys that a decision rests on, and the work that checks them."""
 
     keys: Mapping[KeyQuery, Keys]
-    queries: Queries[CheckVerdict] = field(repr=False)
+    work: Work[CheckVerdict] = field(repr=False)
     # When the decision began, by the clock of the sessions.
     began_at: float
 
@@ -121,7 +121,7 @@ class Decision:
     # None where its keys were asked for.
     unchecked: UncheckedKeys | None = None
     # Questions to ask while it runs, whose answers later statements are read in fewer splits by.
-    beside: Queries[None] | None = field(default=None, repr=False)
+    beside: Work[None] | None = field(default=None, repr=False)
 
     @property
     def text(self) -> str:

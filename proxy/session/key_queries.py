@@ -8,14 +8,14 @@ they are asked for again while the statement runs (`proxy.operations.key_check`)
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import inf
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias
 
 from proxy.operations.dispatch import always
 from proxy.operations.key_check import CheckVerdict
-from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult
+from proxy.operations.query import Ask, FailureKind, Query, QueryFailed, QueryResult
 from proxy.session.catalog.metadata_cache import SessionMetadata
 from proxy.session.consistency.write_fence import Fence
 from proxy.session.feedback.spark_errors import error_of
@@ -26,8 +26,6 @@ from rewriter.vocabulary.cited import listed
 
 _log = logging.getLogger(__name__)
 
-T = TypeVar("T")
-_Asking: TypeAlias = Generator[Query, QueryResult, T]
 KeyAnswers: TypeAlias = dict[KeyQuery, Keys | SkipReason]
 
 # Time for a question's second form where the first has taken all of it: long enough to be counted as late.
@@ -61,8 +59,9 @@ class KeyQueries:
 
     shared: SharedState
     known: SessionMetadata
-    memory: RememberedKeys | None
+    usable: RememberedKeys | None
     fence: Fence
+    ask: Ask
     # Keys that came after a change of the session are not remembered.
     is_session_unchanged: Callable[[], bool] = always
     # The remembered keys that were used so far and are to be checked.
@@ -74,7 +73,7 @@ class KeyQueries:
         """True if the statement's first questions all have remembered answers that are to be checked."""
         return all(self._likely(question) is not None for question in planned.key_queries)
 
-    def answers(self, planned: Plan, known: KeyAnswers | None = None) -> _Asking[KeyAnswers]:
+    async def answers(self, planned: Plan, known: KeyAnswers | None = None) -> KeyAnswers:
         """The keys of all small sides, or the reasons for none; `known` are answers that are there already.
 
         Those of one that is being written are not asked for: a write that runs is seen by every fence.
@@ -82,10 +81,10 @@ class KeyQueries:
         answers = dict(known or {})
         while pending := planned.pending(answers):
             for question in pending:
-                answers[question] = yield from self._keys(question)
+                answers[question] = await self._keys(question)
         return answers
 
-    def _keys(self, question: KeyQuery) -> _Asking[Keys | SkipReason]:
+    async def _keys(self, question: KeyQuery) -> Keys | SkipReason:
         if not self.fence.holds(question.tables):
             return SkipReason.SMALL_SIDE_WRITTEN
         remembered = self._remembered(question)
@@ -95,12 +94,12 @@ class KeyQueries:
         if likely is not None:
             self.to_check[question] = likely
             return likely
-        return (yield from self._asked(question))
+        return await self._asked(question)
 
-    def check(self, used: Mapping[KeyQuery, Keys]) -> _Asking[CheckVerdict]:
+    async def check(self, used: Mapping[KeyQuery, Keys]) -> CheckVerdict:
         """Ask again for keys that a statement uses, while it runs."""
         for question, keys in used.items():
-            now = yield from self._asked(question)
+            now = await self._asked(question)
             if isinstance(now, SkipReason):
                 return CheckVerdict.UNANSWERED
             if not are_among(now, keys):
@@ -109,46 +108,46 @@ class KeyQueries:
 
     def _age_s(self, question: KeyQuery) -> float:
         """The age in seconds that a remembered answer may have; 0 where none may be used."""
-        allowed_s = self.memory.staleness_s if self.memory is not None else 0.0
-        if self.memory is None or not question.is_fixed:
+        allowed_s = self.usable.staleness_s if self.usable is not None else 0.0
+        if self.usable is None or not question.is_fixed:
             return allowed_s
         return max(allowed_s, self.shared.config.rewrite.key_snapshot_s)
 
     def _remembered(self, question: KeyQuery) -> Keys | None:
-        if self.memory is None:
+        if self.usable is None:
             return None
-        age_s, since = self._age_s(question), self.memory.asked_since
+        age_s, since = self._age_s(question), self.usable.asked_since
         since = min(since, self.shared.clock() - age_s) if age_s else since
-        memory = self.memory
-        return self.shared.keys.get(memory.state, question, asker=memory.asker, asked_since=since)
+        state, asker = self.usable.state, self.usable.asker
+        return self.shared.keys.get(state, question, asker=asker, asked_since=since)
 
     def _likely(self, question: KeyQuery) -> Keys | None:
-        if self.memory is None or not self.memory.checked_s:
+        if self.usable is None or not self.usable.checked_s:
             return None
-        since = self.shared.clock() - self.memory.checked_s
-        return self.shared.keys.likely(self.memory.state, question, asked_since=since)
+        since = self.shared.clock() - self.usable.checked_s
+        return self.shared.keys.likely(self.usable.state, question, asked_since=since)
 
-    def _asked(self, question: KeyQuery) -> _Asking[Keys | SkipReason]:
+    async def _asked(self, question: KeyQuery) -> Keys | SkipReason:
         asked_at = self.shared.clock()
-        keys = yield from self._answer(question)
-        is_remembered = self.memory is not None and (
+        keys = await self._answer(question)
+        is_remembered = self.usable is not None and (
             self._age_s(question) or self.shared.config.rewrite.keys_remembered_s
         )
         if not self.is_session_unchanged():
             return keys
-        if self.memory is not None and is_remembered and not isinstance(keys, SkipReason):
+        if self.usable is not None and is_remembered and not isinstance(keys, SkipReason):
             self.shared.keys.put(
-                self.memory.state,
+                self.usable.state,
                 question,
                 keys,
-                asker=self.memory.asker,
+                asker=self.usable.asker,
                 tables=question.tables,
                 asked_at=asked_at,
                 fence=self.fence,
             )
         return keys
 
-    def _answer(self, question: KeyQuery) -> _Asking[Keys | SkipReason]:
+    async def _answer(self, question: KeyQuery) -> Keys | SkipReason:
         """The keys, asked for in the cheapest form whose answer is not known to be too long or an error."""
         settings, clock = self.shared.config.rewrite, self.shared.clock
         deadline = clock() + settings.key_query_deadline_s
@@ -160,14 +159,16 @@ class KeyQueries:
                 return failure_of(question)
             if failure is not None:
                 continue
-            answer = yield Query(
-                sql,
-                rows_max=question.answer_rows_max,
-                bytes_max=settings.key_query_bytes_max,
-                deadline_s=max(_DEADLINE_MIN_S, deadline - clock()),
-                needs_slot=True,
-                is_for_client=True,
-                reads=question.tables,
+            answer = await self.ask(
+                Query(
+                    sql,
+                    rows_max=question.answer_rows_max,
+                    bytes_max=settings.key_query_bytes_max,
+                    deadline_s=max(_DEADLINE_MIN_S, deadline - clock()),
+                    needs_slot=True,
+                    is_for_client=True,
+                    reads=question.tables,
+                )
             )
             self.shared.metrics.key_query_answered(answer)
             keys = _keys(question, answer)

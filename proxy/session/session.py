@@ -1,7 +1,7 @@
 """One HiveServer2 session: decides about each of its statements. No sockets, no asyncio.
 
-A decision is a generator: it yields the queries that it needs answered, in the client's own session or in one of
-the proxy's own, and returns the dispatch. The rewrite service drives it.
+A decision is async code that asks by `ask_driver`. The rewrite service answers, in the client's own session or in
+one of the proxy's own.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from proxy.session.feedback.metastore_limits import FILTER_REFUSED
 from proxy.session.feedback.own_faults import is_own_fault
 from proxy.session.feedback.quarantine import Suspects, learn
 from proxy.session.feedback.quarantine_list import Cause
-from proxy.session.session_catalog import KnownPartitions, Queries
+from proxy.session.session_catalog import KnownPartitions
 from proxy.session.session_settings import (
     SessionSettings,
     setting_statement,
@@ -92,7 +92,7 @@ class Session:
         for name in wrong:
             _log.warning("a client opened a session with a setting that is not understood: %s", name)
 
-    def rewrite(self, statement: StatementClass, keys: KeyTerms = ASK_FIRST) -> Queries[Dispatch]:
+    async def rewrite(self, statement: StatementClass, keys: KeyTerms = ASK_FIRST) -> Dispatch:
         """Decide about a statement of the client: the original is dispatched, or its rewritten text.
 
         `keys` are the remembered keys that it may use.
@@ -113,13 +113,15 @@ class Session:
             return self.forward_unchanged(statement)
         self._catch_up()
         changes = self._state.changes
-        yield from self._look_up_written(statement)
+        await self._look_up_written(statement)
         if not settings.enabled:
             return self._original(statement, self._log.began(statement.text, None, SkipReason.SWITCHED_OFF))
         if self._is_shadowed(statement, settings):
             entry = self._log.began(statement.text, None, SkipReason.IN_SHADOW)
-            return replace(self._original(statement, entry), beside=self._shadow(statement, settings, entry))
-        decision = yield from self._decider.decide(statement, self._terms(settings, keys))
+            return replace(
+                self._original(statement, entry), beside=partial(self._shadow, statement, settings, entry)
+            )
+        decision = await self._decider.decide(statement, self._terms(settings, keys))
         if self._state.changes != changes:
             # A statement on another connection changed the session.
             return self.forward_unchanged(statement)
@@ -157,18 +159,18 @@ class Session:
             return ()
         return tuple(write for write in self._rewritten_writes if not write.is_over)
 
-    def explain(self, sql: str, *, run_key_queries: bool) -> Queries[Decision]:
+    async def explain(self, sql: str, *, run_key_queries: bool) -> Decision:
         """Decide as `rewrite` does, and tell everything; without key queries nothing is inserted."""
         self._catch_up()
         settings = self._settings
         terms = replace(self._terms(settings), run_key_queries=run_key_queries, is_explained=True)
-        decision = yield from self._decider.decide(StatementClass(sql), terms)
+        decision = await self._decider.decide(StatementClass(sql), terms)
         return replace(decision, skip=_switched_off(settings) or decision.skip)
 
-    def known_partitions(self, name: TableName, condition: str) -> Queries[KnownPartitions]:
+    async def known_partitions(self, name: TableName, condition: str) -> KnownPartitions:
         """A table and its partitions, or those that the filter keeps, as far as the session may know them."""
         self._catch_up()
-        return self._decider.known_partitions(name, condition, self._state.digest)
+        return await self._decider.known_partitions(name, condition, self._state.digest)
 
     def last_statements(self) -> Sequence[LoggedStatement]:
         """The last statements of the session, the newest first."""
@@ -193,10 +195,10 @@ class Session:
             statement_id=entry.id,
         )
 
-    def _look_up_written(self, statement: StatementClass) -> Queries[None]:
+    async def _look_up_written(self, statement: StatementClass) -> None:
         """Ask about the target of a write, for other sessions, also where this one is to be left alone."""
         if self._shared.config.rewrite.enabled and self._state.hidden_names is None:
-            yield from self._decider.look_up_written(statement, self._state.digest)
+            await self._decider.look_up_written(statement, self._state.digest)
 
     def _catch_up(self) -> None:
         """Forget the answers from before the last change and during it: the session decides about some alone."""
@@ -276,7 +278,7 @@ class Session:
         # A further one for the connection, and for the views that the keys rest on.
         deadline_s = self._shared.config.rewrite.key_query_deadline_s * (len(unchecked.keys) + 1)
         told = self._shared.metrics.keys_checked
-        return KeyCheck(unchecked.queries, unchecked.began_at, deadline_s, on_settled=told)
+        return KeyCheck(unchecked.work, unchecked.began_at, deadline_s, on_settled=told)
 
     def _write(
         self,
@@ -354,16 +356,14 @@ class Session:
             return False
         return settings.mode == "shadow" or self._shared.chance() < self._shared.config.shadow.fraction
 
-    def _shadow(
-        self, statement: StatementClass, settings: SessionSettings, entry: StatementEntry
-    ) -> Queries[None]:
+    async def _shadow(self, statement: StatementClass, settings: SessionSettings, entry: StatementEntry) -> None:
         """Decide about a statement while its original runs, and compare the answers."""
         shared, limits = self._shared, self._shared.config.shadow
         # Every sound rewrite is compared, whether it pays or not. Other statements of the session go on meanwhile,
         # so its metadata is left to them.
         sound = msgspec.structs.replace(settings, cost_gate=False)
         terms = replace(self._terms(sound), state=None, is_compared=True)
-        decision = yield from Decider(shared).decide(statement, terms)
+        decision = await Decider(shared).decide(statement, terms)
         key, rewrite = decision.key, decision.rewrite
         if not (decision.is_narrowed and decision.only_reads) or rewrite is None or key is None:
             return
@@ -383,7 +383,7 @@ class Session:
 
         bounds = ShadowLimits(limits.statement_s, limits.total_s, shared.config.rewrite.key_query_bytes_max)
         pair = replace(Pair.of(statement.text, rewrite, decision.snapshots), statement_id=entry.id)
-        yield from watch(pair, bounds, shared.clock, shared.mismatches, told)
+        await watch(pair, bounds, shared.clock, shared.mismatches, told)
 
     # --- skewed values of a table
 

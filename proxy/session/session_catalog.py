@@ -1,19 +1,18 @@
 """The session catalog: tables, keys, partitions and files as one session of the backend sees them.
 
-Each question is a generator: it yields queries, and is sent their results. They are asked in a session of the
-proxy's own, or in the client's where there is none (docs/decisions/0063).
+Queries are asked in a session of the proxy's own, or in the client's where there is none (docs/decisions/0063).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 from proxy.config.rewriting import CatalogSection
 from proxy.operations.dispatch import always
-from proxy.operations.query import NO_TABLES, Query, QueryResult, Rows
+from proxy.operations.query import NO_TABLES, Ask, Query, Rows, Work, ask_driver
 from proxy.session.catalog.facts_cache import DescribedTable, FactsMoment
 from proxy.session.catalog.file_index import IndexOverview, words
 from proxy.session.catalog.iceberg_snapshots import SnapshotRead
@@ -22,6 +21,7 @@ from proxy.session.catalog.metadata_cache import Expiring, SessionMetadata
 from proxy.session.catalog.spark_settings import ServerSettings, read_settings, settings_query
 from proxy.session.catalog.split_packing import SplitPacking
 from proxy.session.catalog.table_sizes import read_size, size_query
+from proxy.session.consistency.asking import ask_nobody, shared
 from proxy.session.consistency.write_fence import Fence
 from proxy.session.key_queries import KeyAnswers, KeyQueries, RememberedKeys
 from proxy.session.layout.iceberg_file_counts import FileCounts, file_counts
@@ -50,11 +50,11 @@ from rewriter import (
 )
 from rewriter.domains.gap_costs import PartitionCosts
 from rewriter.files.file_index import FileIndex
+from rewriter.files.splits import SplitHints
 from rewriter.partitions.index import PartitionIndex
 from rewriter.scopes.steps import Steps
 
 T = TypeVar("T")
-Queries: TypeAlias = Generator[Query, QueryResult, T]
 
 # A statement's plan names its tables, then those behind its views, then those behind these, then those that lack a
 # size.
@@ -125,7 +125,8 @@ class SessionCatalogs:
         metadata = self._own if known is None else self._shared.metadata.of(known)
         wait = StoreWait(self._settings.store_deadline_s)
         is_private = state is None
-        return SessionCatalog(self._shared, self._settings, self._lists, wait, is_private, self._own, metadata)
+        catalog = SessionCatalog(self._shared, self._settings, self._lists, wait, is_private, self._own, metadata)
+        return catalog.asking()
 
     def forget(self, words: Collection[str], state: bytes | None) -> None:
         """Forget the meanings of names and settings, for all sessions of a state.
@@ -186,16 +187,25 @@ class SessionCatalog:
     is_session_unchanged: Callable[[], bool] = always
     # Steps that all plans of a decision share. Without them each plan has its own.
     steps: Steps | None = None
+    ask: Ask = ask_driver
 
-    @property
-    def shared_state(self) -> bytes | None:
-        """The state of the sessions that share the answers; None where they are this session's alone."""
-        return self._metadata.state
+    def asking(self, *, anew: bool = False) -> SessionCatalog:
+        """The catalog that asks its driver: in the proxy's own session of the state, where answers are shared.
 
-    @property
-    def sharing_key(self) -> Hashable:
-        """Equal for all sessions of the state until names may have got another meaning."""
-        return self._metadata.facts.token
+        With `anew` the answers are those of now: none that is on its way will do.
+        """
+        metadata = self._metadata
+        if metadata.state is None:
+            return replace(self, ask=ask_driver)
+        own = object()
+        # Equal for all sessions of the state until names may have got another meaning.
+        key = (lambda: own) if anew else (lambda: metadata.facts.token)
+        return replace(self, ask=shared(ask_driver, metadata.state, key, self._shared.writes))
+
+    def at_hand(self, *, is_planned: bool) -> SessionCatalog:
+        """The catalog that asks nobody. Answers about splits may have expired lately, and are asked for beside."""
+        due_s = self._shared.config.splits.asked_every_s
+        return replace(self, ask=ask_nobody, due_s=self.due_s if is_planned else due_s, splits_due_s=due_s)
 
     def described(self, name: TableName) -> DescribedTable:
         """The description of a table that a plan names, as far as it is known."""
@@ -218,16 +228,16 @@ class SessionCatalog:
         """The tables of the file index, where that needs no query."""
         return self._shared.files.overview_at_hand(self._metadata)
 
-    def indexed(self) -> Queries[IndexOverview]:
+    async def indexed(self) -> IndexOverview:
         """The tables of the file index, as far as the session may read it."""
-        return self._shared.files.overview(self._metadata, self.splits_due_s)
+        return await self._shared.files.overview(self.ask, self._metadata, self.splits_due_s)
 
     def indexed_bytes(self, name: TableName) -> int | None:
         """The size of a table's files, where the file index knows them."""
         facts = self.facts(name)
         return self._shared.files.size_bytes(facts, self._metadata) if facts is not None else None
 
-    def quoting_is_default(self) -> Queries[bool]:
+    async def quoting_is_default(self) -> bool:
         """Whether the session's quotes and backslashes mean what they mean by default."""
         metadata = self._metadata
         remembered = metadata.default_quoting
@@ -235,7 +245,7 @@ class SessionCatalog:
             values = []
             for setting in _QUOTING_SETTINGS:
                 deadline_s = self._settings.query_deadline_s
-                answer = yield Query(f"SET {setting}", 1, 65_536, deadline_s, reads=NO_TABLES)
+                answer = await self.ask(Query(f"SET {setting}", 1, 65_536, deadline_s, reads=NO_TABLES))
                 values.append(answer.rows[0][1] if isinstance(answer, Rows) and answer.rows else None)
             is_default = all(value == "false" for value in values)
             remembered = metadata.default_quoting = self._expiring(is_default, is_answered=None not in values)
@@ -245,14 +255,14 @@ class SessionCatalog:
         """Whether a statement without a join may read a view: not if all its names are known to be tables'."""
         return not statement.names_read <= self._metadata.table_names
 
-    def _server_settings(self) -> Queries[ServerSettings]:
+    async def _server_settings(self) -> ServerSettings:
         """The server's settings, which may change what names mean."""
         metadata = self._metadata
         remembered = metadata.server_settings
         # One for which nothing is rewritten is not used any longer than it counts: nothing would ask again.
         due_s = self.due_s if remembered is not None and remembered.value.uncertainty is None else 0.0
         if remembered is None or remembered.until + due_s <= self._shared.clock():
-            settings = read_settings((yield settings_query(self._settings)))
+            settings = read_settings(await self.ask(settings_query(self._settings)))
             is_answered = settings.uncertainty is not SkipReason.SETTINGS_UNKNOWN
             remembered = self._expiring(settings, is_answered=is_answered)
             if self.is_session_unchanged():
@@ -264,14 +274,14 @@ class SessionCatalog:
         counts_s = self._settings.facts_ttl_s
         return Expiring(said, self._shared.clock() + (counts_s if is_answered else min(counts_s, UNANSWERED_S)))
 
-    def plan(
+    async def plan(
         self, statement: Statement, limits: RewriteLimits, partitions: PartitionIndexes | None = None
-    ) -> Queries[Plan | SkipReason]:
+    ) -> Plan | SkipReason:
         """Plan a statement by the descriptions of its tables, and by lists of their partitions.
 
         Where no steps are left to plan it by sizes too, the plan is one without them.
         """
-        server = yield from self._server_settings()
+        server = await self._server_settings()
         if server.uncertainty is not None:
             return server.uncertainty
         limits = replace(
@@ -292,7 +302,7 @@ class SessionCatalog:
             if planned.skip is not None:
                 return planned.skip if unsized is None else _with_late(unsized, frozenset(late))
             if not planned.missing:
-                if unsized is None and (yield from self._find_sizes(planned.unsized)):
+                if unsized is None and await self._find_sizes(planned.unsized):
                     unsized = planned
                     continue
                 return _with_late(planned, frozenset(late))
@@ -300,11 +310,11 @@ class SessionCatalog:
                 break  # they change meanwhile, or are more than the session may keep
             if facts.moment().fence.changed_columns(planned.missing):
                 break  # one of them is being changed, and its description now is not remembered
-            late |= yield from self._look_up(planned.missing)
+            late |= await self._look_up(planned.missing)
             asked |= planned.missing
         return SkipReason.TABLES_UNSETTLED
 
-    def _look_up(self, names: AbstractSet[TableName]) -> Queries[set[TableName]]:
+    async def _look_up(self, names: AbstractSet[TableName]) -> set[TableName]:
         """Describe tables, and remember the answers. Returns the names that were not described in time.
 
         Once one is late, the others are not waited for: a statement waits for one deadline at most.
@@ -313,7 +323,7 @@ class SessionCatalog:
         late = {name for name in names if left_alone.is_left_alone(name)}
         for name in sorted(names - late, key=str):
             asked_at = facts.moment()
-            described = yield from describe(name, self._metadata, self._shared.files, self._settings)
+            described = await describe(self.ask, name, self._metadata, self._shared.files, self._settings)
             if not self.is_session_unchanged():
                 return late | (names - facts.current().keys())
             if described.is_late:
@@ -332,9 +342,9 @@ class SessionCatalog:
         """The server's settings as they were last asked for, expired or not."""
         return self._metadata.server_settings
 
-    def are_settings(self, then: ServerSettings) -> Queries[bool]:
+    async def are_settings(self, then: ServerSettings) -> bool:
         """True if the server's settings are as they were; they are asked for again where they have expired."""
-        return (yield from replace(self, due_s=0.0)._server_settings()) == then  # noqa: SLF001 - of its own class
+        return await replace(self, due_s=0.0)._server_settings() == then  # noqa: SLF001 - of its own class
 
     def is_current(self, planned: Plan) -> bool:
         """True if no facts that the plan was made with have expired, or are others by now."""
@@ -342,7 +352,7 @@ class SessionCatalog:
         used = {name: planned.catalog.get(name) for name in planned.names}
         return all(facts is None or _is_as(known.get(name), facts) for name, facts in used.items())
 
-    def is_as_planned(self, planned: Plan, since: float) -> Queries[bool]:
+    async def is_as_planned(self, planned: Plan, since: float) -> bool:
         """True if the tables are described as they were when the plan was made. Expired facts are asked for again.
 
         Those behind the views whose texts the plan follows are described now or since a moment: a view that was
@@ -352,7 +362,7 @@ class SessionCatalog:
         used = {name: planned.catalog.get(name) for name in planned.names | planned.follows}
         before = {name: then for name, then in used.items() if then is not None or name in planned.follows}
         known = facts.current()
-        late = yield from self._look_up(
+        late = await self._look_up(
             {
                 name
                 for name in before
@@ -367,7 +377,7 @@ class SessionCatalog:
                 facts.add_size(name, then.size_bytes)
         return True
 
-    def _find_sizes(self, names: AbstractSet[TableName]) -> Queries[bool]:
+    async def _find_sizes(self, names: AbstractSet[TableName]) -> bool:
         """Ask for the sizes of described tables that have none, up to one that is late. True if any got one."""
         facts, unsized = self._metadata.facts, self._metadata.unsized
         has_found = False
@@ -375,7 +385,7 @@ class SessionCatalog:
             query = size_query(name, self._settings)
             if unsized.holds(query.sql):
                 continue
-            answer = yield query
+            answer = await self.ask(query)
             size_bytes = read_size(answer)
             if size_bytes is not None:
                 facts.add_size(name, size_bytes)
@@ -386,34 +396,34 @@ class SessionCatalog:
                 break
         return has_found
 
-    def look_up(self, names: Iterable[TableName]) -> Queries[None]:
+    async def look_up(self, names: Iterable[TableName]) -> None:
         """Describe the tables among these that are not known now."""
-        _ = yield from self._look_up(set(names) - self._metadata.facts.current().keys())
+        _ = await self._look_up(set(names) - self._metadata.facts.current().keys())
 
     def is_table(self, name: TableName) -> bool:
         """Whether a name is known to be that of a table, and of no view."""
         facts = self._metadata.facts.current().get(name)
         return facts is not None and facts.kind is TableKind.TABLE
 
-    def pinned(self, planned: Plan, limits: RewriteLimits) -> Queries[PinnedPlan]:
+    async def pinned(self, planned: Plan, limits: RewriteLimits) -> PinnedPlan:
         """The plan of the statement with the snapshots of its small sides, where any can be named."""
         asked_at = self._metadata.facts.moment()
         unanswered = self._metadata.unanswered
-        found = yield from self._metadata.snapshots.current(planned.pinnable, self._settings, unanswered)
+        found = await self._metadata.snapshots.current(self.ask, planned.pinnable, self._settings, unanswered)
         reads = {name: what for name, what in found.items() if isinstance(what, SnapshotRead)}
         unpinned = {name: what for name, what in found.items() if isinstance(what, UnpinnedReason)}
-        again = (yield from self._planned_at(planned, reads, asked_at, limits)) if reads else None
+        again = await self._planned_at(planned, reads, asked_at, limits) if reads else None
         if again is None:
             return PinnedPlan(planned, {}, {**unpinned, **dict.fromkeys(reads, UnpinnedReason.NOT_PROVEN)})
         return PinnedPlan(again, reads, unpinned)
 
-    def _planned_at(
+    async def _planned_at(
         self,
         planned: Plan,
         reads: Mapping[TableName, SnapshotRead],
         asked_at: FactsMoment,
         limits: RewriteLimits,
-    ) -> Queries[Plan | None]:
+    ) -> Plan | None:
         """The plan of the statement that names these snapshots, if it still asks for keys."""
         facts, at = self._metadata.facts, {name: scanned.snapshot_id for name, scanned in reads.items()}
         statement = pin_snapshots(planned.statement, at)
@@ -423,53 +433,53 @@ class SessionCatalog:
         for version in (name.at(snapshot_id) for name, snapshot_id in at.items()):
             if version in known:
                 facts.add(DescribedTable(version, known[version]), asked_at)
-        again = yield from self.plan(statement, limits, planned.partitions)
+        again = await self.plan(statement, limits, planned.partitions)
         return again if isinstance(again, Plan) and again.key_queries else None
 
-    def with_lists(self, planned: Plan, answers: KeyAnswers, limits: RewriteLimits) -> Queries[Plan]:
+    async def with_lists(self, planned: Plan, answers: KeyAnswers, limits: RewriteLimits) -> Plan:
         """The plan with the lists of partitions that it wants by these answers; the same plan if it wants none."""
         wanted = planned.wants_lists(answers)
         if not wanted:
             return planned
-        found = yield from self.partitions(wanted)
+        found = await self.partitions(wanted)
         lists = {name: found[name].index if name in found else None for name in wanted}
-        again = yield from self.plan(planned.statement, limits, {**planned.partitions, **lists})
+        again = await self.plan(planned.statement, limits, {**planned.partitions, **lists})
         return again if isinstance(again, Plan) else planned
 
-    def key_queries(self, memory: RememberedKeys | None, fence: Fence) -> KeyQueries:
+    def key_queries(self, usable: RememberedKeys | None, fence: Fence) -> KeyQueries:
         """The key queries of one statement; `fence` was opened before the first of them."""
-        return KeyQueries(self._shared, self._metadata, memory, fence, self.is_session_unchanged)
+        return KeyQueries(self._shared, self._metadata, usable, fence, self.ask, self.is_session_unchanged)
 
-    def partitions(self, names: Iterable[TableName]) -> Queries[dict[TableName, ListedPartitions]]:
+    async def partitions(self, names: Iterable[TableName]) -> dict[TableName, ListedPartitions]:
         """The partition lists of those tables that can be listed."""
         lists, wanted = {}, sorted(names, key=str)
         self._lists.ask_ahead([self.described(name) for name in wanted], self._metadata)
         for name in wanted:
-            found = yield from self._lists.find(self.described(name), self._metadata, self._store_wait)
+            found = await self._lists.find(self.ask, self.described(name), self._metadata, self._store_wait)
             if found is not None:
                 lists[name] = ListedPartitions(*found)
         return lists
 
-    def known_partitions(self, name: TableName, condition: str) -> Queries[KnownPartitions]:
+    async def known_partitions(self, name: TableName, condition: str) -> KnownPartitions:
         """A table and its partitions, or those that the filter keeps, as far as the session may know them."""
-        yield from self.look_up([name])
+        await self.look_up([name])
         facts = self.facts(name)
         files = self._shared.files.at_hand(facts, self._metadata) if facts is not None else None
         scanned = self._lists.scanned(self.described(name), self._metadata, condition)
         if scanned is not None:
             return KnownPartitions(facts, scanned.index, files, scanned.scanned)
-        found = yield from self.partitions([name])
+        found = await self.partitions([name])
         return KnownPartitions(facts, found[name].index if name in found else None, files)
 
-    def files(
+    async def files(
         self, planned: Plan, answers: KeyAnswers, limits: RewriteLimits, *, of_all: bool
-    ) -> Queries[dict[TableName, FileIndex]]:
+    ) -> dict[TableName, FileIndex]:
         """The files of the tables whose files a plan wants to know, of those that are listed anywhere.
 
         Without `of_all`, those of tables that nothing narrows are left out.
         """
         found = {}
-        packing = self.split_packing
+        packing = self._split_packing
         for_splits = packing.is_on(limits)
         alone = planned.grouped_alone(answers)
         wanted = set(planned.wants_files(answers, for_splits=for_splits))
@@ -477,7 +487,7 @@ class SessionCatalog:
             facts = self.facts(name)
             if name in alone and facts is not None and facts.iceberg is not None:
                 files_min = packing.files_min
-                small = yield from self._shared.iceberg_files.small_files(facts, self._metadata, files_min)
+                small = await self._shared.iceberg_files.small_files(self.ask, facts, self._metadata, files_min)
                 if small.is_known:
                     until = self._shared.clock() + self._shared.config.files.tables_ttl_s
                     self._metadata.add_iceberg(name, small.index is not None, until=until)
@@ -486,10 +496,10 @@ class SessionCatalog:
                 continue
             if name in alone and facts is not None:
                 # The rows of the index are fetched for their sizes alone, which takes a query.
-                _ = yield from self.indexed()
+                _ = await self.indexed()
                 if not self._shared.files.has_small_files(facts, self._metadata, packing.files_min):
                     continue
-            index = yield from self._files(name, planned)
+            index = await self._files(name, planned)
             if index is not None:
                 found[name] = index
         return found
@@ -515,9 +525,20 @@ class SessionCatalog:
         """The scans of a statement keep their splits, by all that is known now."""
         self._metadata.ungrouped.add(statement.text)
 
+    async def split_hints(
+        self,
+        planned: Plan,
+        answers: KeyAnswers,
+        files: Mapping[TableName, FileIndex],
+        limits: RewriteLimits,
+        *,
+        of_all: bool,
+    ) -> SplitHints | None:
+        """The split hints of a statement by these files; None where splits are left to Spark. See `files`."""
+        return await self._split_packing.hints(self.ask, planned, answers, files, limits, of_all=of_all)
+
     @property
-    def split_packing(self) -> SplitPacking:
-        """The split hints of statements, by the settings as they are now."""
+    def _split_packing(self) -> SplitPacking:
         deadline_s = self._settings.query_deadline_s
         settings, known = self._shared.config.splits, self._metadata.packings
         return SplitPacking(settings, known, deadline_s, self.splits_due_s)
@@ -537,34 +558,37 @@ class SessionCatalog:
         lists = (self._shared.files, self._shared.iceberg_files)
         return facts is not None and any(one.is_under_way(facts, self._metadata) for one in lists)
 
-    def learning(self, asking: Queries[None]) -> Queries[None] | None:
-        """Questions to ask beside a statement; None where others of its state do so."""
-        return self._metadata.learning.turn(asking, self.is_session_unchanged)
+    def learning(self, learn: Callable[[SessionCatalog], Coroutine[Any, Any, None]]) -> Work[None] | None:
+        """Work to do beside a statement, by this catalog; None where others of its state do so."""
 
-    def _files(self, name: TableName, planned: Plan) -> Queries[FileIndex | None]:
+        async def learn_by(ask: Ask) -> None:
+            await learn(replace(self, ask=ask))
+
+        return self._metadata.learning.turn(learn_by, self.asking().ask, self.is_session_unchanged)
+
+    async def _files(self, name: TableName, planned: Plan) -> FileIndex | None:
         known, described = self._metadata.facts, self.described(name)
         asked_at, facts = known.moment(), described.facts
         if facts is None:
             return None
         if facts.iceberg is not None:
-            return (
-                yield from self._shared.iceberg_files.files(facts, columns_asked(planned, name), self._metadata)
-            )
-        index = yield from self._shared.files.files(facts, self._metadata, self.splits_due_s)
+            columns = columns_asked(planned, name)
+            return await self._shared.iceberg_files.files(self.ask, facts, columns, self._metadata)
+        index = await self._shared.files.files(self.ask, facts, self._metadata, self.splits_due_s)
         # By now the columns of the index are known.
-        again = yield from with_indexed(facts, self._metadata, self._shared.files, self.splits_due_s)
+        again = await with_indexed(self.ask, facts, self._metadata, self._shared.files, self.splits_due_s)
         if again != facts and name in known.current():
             known.add(replace(described, facts=again), asked_at)
         return index
 
-    def file_counts(self, planned: Plan) -> Queries[dict[TableName, FileCounts]]:
+    async def file_counts(self, planned: Plan) -> dict[TableName, FileCounts]:
         """Files and bytes of the Iceberg tables that could be narrowed, where Iceberg tells them."""
         found = {}
         for scan in planned.scans:
             name, facts = scan.reference.name, scan.facts
             if name in found or name.version or facts is None or facts.iceberg is None or facts.full_name is None:
                 continue
-            counts = yield from file_counts(facts.full_name, self._shared.config.files)
+            counts = await file_counts(self.ask, facts.full_name, self._shared.config.files)
             if counts is not None:
                 found[name] = counts
         return found
@@ -590,3 +614,8 @@ def _with_late(planned: Plan, late: frozenset[TableName]) -> Plan:
         for scan in planned.scans
     )
     return replace(planned, scans=tuple(scans), late=late)
+
+
+def indexes_of(listed: Mapping[TableName, ListedPartitions]) -> dict[TableName, PartitionIndex]:
+    """The lists of partitions, without their keys in the store."""
+    return {name: one.index for name, one in listed.items()}

@@ -1,16 +1,14 @@
 """Descriptions of names in a session: of a table, a view with its text, or a version of a table.
 
-Each description is a generator: it yields queries, and is sent their results.
+Each description is a dialogue: `ask` answers its queries.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from dataclasses import replace
-from typing import TypeAlias, TypeVar
 
 from proxy.config.rewriting import CatalogSection
-from proxy.operations.query import Query, QueryResult
+from proxy.operations.query import Ask
 from proxy.session.catalog.describe import (
     columns_query,
     describe_query,
@@ -27,51 +25,48 @@ from proxy.session.catalog.metadata_cache import SessionMetadata
 from proxy.session.layout.file_lists import FileLists
 from rewriter import TableFacts, TableKind, TableName
 
-T = TypeVar("T")
-_Asking: TypeAlias = Generator[Query, QueryResult, T]
 
-
-def describe(
-    name: TableName, known: SessionMetadata, files: FileLists, settings: CatalogSection
-) -> _Asking[DescribedTable]:
+async def describe(
+    ask: Ask, name: TableName, known: SessionMetadata, files: FileLists, settings: CatalogSection
+) -> DescribedTable:
     """Describe a name, which may be one with a version."""
     if name.version:
-        return (yield from _version(name, known, files, settings))
-    answer = yield describe_query(name, settings)
+        return await _version(ask, name, known, files, settings)
+    answer = await ask(describe_query(name, settings))
     facts = read_description(answer)
     if facts is None:
         return DescribedTable(name, None, is_late=is_late(answer))
     if facts.kind is TableKind.TABLE:
-        facts = yield from with_indexed(as_named(facts, name), known, files)
+        facts = await with_indexed(ask, as_named(facts, name), known, files)
     if facts.kind is TableKind.TABLE or facts.view is not None:
         return DescribedTable(name, facts, read_identity(answer))
-    answer = yield view_text_query(name, settings)
+    answer = await ask(view_text_query(name, settings))
     if is_late(answer):
         return DescribedTable(name, None, is_late=True)
     return DescribedTable(name, replace(facts, view=read_view_text(answer)))
 
 
-def with_indexed(
-    facts: TableFacts, known: SessionMetadata, files: FileLists, due_s: float = 0.0
-) -> _Asking[TableFacts]:
+async def with_indexed(
+    ask: Ask, facts: TableFacts, known: SessionMetadata, files: FileLists, due_s: float = 0.0
+) -> TableFacts:
     """The facts with the columns of the file index; Iceberg has bounds of its own instead."""
     if facts.iceberg is not None:
         return facts
-    columns = yield from files.columns(facts, known, due_s)
+    columns = await files.columns(ask, facts, known, due_s)
     return replace(facts, indexed_columns=columns)
 
 
-def _version(
-    name: TableName, known: SessionMetadata, files: FileLists, settings: CatalogSection
-) -> _Asking[DescribedTable]:
+async def _version(
+    ask: Ask, name: TableName, known: SessionMetadata, files: FileLists, settings: CatalogSection
+) -> DescribedTable:
     """A table as of the version that a statement names, which has columns of its own."""
     described = known.facts.described(name.unversioned)
     if described.facts is None or name.unversioned not in known.facts.current():
-        described = yield from describe(name.unversioned, known, files, settings)
+        described = await describe(ask, name.unversioned, known, files, settings)
     facts = described.facts
     if facts is None or facts.kind is not TableKind.TABLE:
         return DescribedTable(name, None, is_late=described.is_late)
-    answer = yield columns_query(name, settings)
+    answer = await ask(columns_query(name, settings))
     columns = read_columns(answer)
     at = at_version(facts, columns, name.snapshot_id) if columns else None
     return DescribedTable(name, at, is_late=is_late(answer))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TypeVar
+from enum import Enum
 
 import msgspec
 
-from proxy.operations.query import Query, QueryResult
-
-T = TypeVar("T")
+from proxy.operations.query import Ask, Query, QueryResult
 
 
 class AskedQuery(msgspec.Struct):
@@ -21,6 +20,13 @@ class AskedQuery(msgspec.Struct):
     after_s: float
     # Until its answer, the wait for its turn included.
     seconds: float
+
+
+class Purpose(Enum):
+    """The purpose of a query."""
+
+    KEYS = "keys"
+    DESCRIPTIONS = "descriptions"
 
 
 @dataclass
@@ -34,50 +40,44 @@ class Timings:
     total_s: float = 0.0
     # The queries one by one, in their order.
     asked: list[AskedQuery] = field(default_factory=list)
-    _asks_for_keys: bool = False
+    # The purpose of the queries whose answers count by themselves.
+    _counted: Purpose | None = None
 
-    def of_catalog(self, asking: Generator[Query, QueryResult, T]) -> Generator[Query, QueryResult, T]:
-        """The same queries, whose answers count as lookups of tables."""
-        seconds, found = yield from _counted(asking)
-        self.catalog_s += seconds
-        return found
-
-    def of_key_queries(self, asking: Generator[Query, QueryResult, T]) -> Generator[Query, QueryResult, T]:
-        """The same queries, whose answers count as key queries."""
-        self._asks_for_keys = True
-        seconds, found = yield from _counted(asking)
-        self._asks_for_keys = False
-        self.key_queries_s += seconds
-        return found
-
-    def noted(
-        self, asking: Generator[Query, QueryResult, T], clock: Callable[[], float]
-    ) -> Generator[Query, QueryResult, T]:
-        """The same queries, those of a whole decision, each noted in `asked`."""
+    def timed(self, ask: Ask, clock: Callable[[], float]) -> Ask:
+        """Ask, and note how long each answer took."""
         start = clock()
+
+        async def ask_timed(query: Query) -> QueryResult:
+            at, purpose = clock(), self._counted
+            answer = await ask(query)
+            self.asked.append(AskedQuery((purpose or Purpose.DESCRIPTIONS).value, at - start, clock() - at))
+            if purpose is Purpose.KEYS:
+                self.key_queries_s += answer.seconds
+            elif purpose is Purpose.DESCRIPTIONS:
+                self.catalog_s += answer.seconds
+            return answer
+
+        return ask_timed
+
+    @contextmanager
+    def counting(self, purpose: Purpose) -> Iterator[None]:
+        """Count the answers to the queries within, and not the work between them."""
+        self._counted = purpose
         try:
-            query = next(asking)
-            while True:
-                at = clock()
-                answer = yield query
-                purpose = "keys" if self._asks_for_keys else "descriptions"
-                self.asked.append(AskedQuery(purpose, at - start, clock() - at))
-                query = asking.send(answer)
-        except StopIteration as end:
-            found: T = end.value
-            return found
+            yield
         finally:
-            asking.close()
+            self._counted = None
 
+    @contextmanager
+    def lookup(self, clock: Callable[[], float]) -> Iterator[None]:
+        """Count all time within as a lookup, the reading of the answers included."""
+        start = clock()
+        yield
+        self.catalog_s += clock() - start
 
-def _counted(asking: Generator[Query, QueryResult, T]) -> Generator[Query, QueryResult, tuple[float, T]]:
-    seconds = 0.0
-    try:
-        query = next(asking)
-        while True:
-            answer = yield query
-            seconds += answer.seconds
-            query = asking.send(answer)
-    except StopIteration as end:
-        found: T = end.value
-        return seconds, found
+    @contextmanager
+    def fetching_files(self, clock: Callable[[], float]) -> Iterator[None]:
+        """Count all time within as fetching of files."""
+        start = clock()
+        yield
+        self.files_s += clock() - start

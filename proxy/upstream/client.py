@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from typing import Final, Self, TypeVar
 from proxy.config.address import Address
 from proxy.config.endpoints import UPSTREAM, Upstream
 from proxy.operations.internal_call import CONTROL_REPLY_BYTES_MAX, Call
-from proxy.operations.query import Query, QueryResult
+from proxy.operations.query import Query, QueryResult, Work
 from proxy.upstream.dialer import Dialer
 from proxy.upstream.errors import BackendError
 from proxy.upstream.http_link import link_to
@@ -118,15 +118,13 @@ class BackendClient:
         """Run one query in this session. Raises BackendError."""
         return await answer_query(query, self.session, self._link.ask, self._pool)
 
-    async def drive(
-        self, generator: Generator[Query, QueryResult, Returned], slots: asyncio.Semaphore | None = None
-    ) -> Returned:
-        """Run a generator to its end and its queries in this session; a query that needs a slot waits for one."""
+    async def drive(self, work: Work[Returned], slots: asyncio.Semaphore | None = None) -> Returned:
+        """Do work to its end and its queries in this session; a query that needs a slot waits for one."""
 
         async def answer_in_turn(query: Query) -> QueryResult:
             return await answer_in_slot(query, slots, self.answer)
 
-        return await drive(generator, answer_in_turn, self._pool)
+        return await drive(work, answer_in_turn, self._pool)
 
     def _close(self) -> None:
         self._link.close()

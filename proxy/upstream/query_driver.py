@@ -1,4 +1,4 @@
-"""Drivers of the pure parts' generators: a rewrite that yields queries, a query that yields calls.
+"""Drivers of the pure parts: a decision that asks queries, and a query, a generator that yields calls.
 
 Steps that parse SQL or decode many rows run in a thread pool, so that other connections do not wait for them.
 """
@@ -7,25 +7,28 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from proxy.operations.internal_call import Call, Reply
-from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult
+from proxy.operations.query import Ask, FailureKind, Query, QueryFailed, QueryResult, Work
 from proxy.operations.run_query import run_query
 from proxy.wire.hs2.calls import SessionHandle
 
 # Decoding so many bytes takes about a millisecond, the longest that the event loop should be blocked.
 DECODE_INLINE_BYTES_MAX: Final = 64 * 1024
 
-Ask: TypeAlias = Callable[[Call], Awaitable[Reply]]
+MakeCall: TypeAlias = Callable[[Call], Awaitable[Reply]]
 
 Yielded = TypeVar("Yielded")
 Sent = TypeVar("Sent")
 Returned = TypeVar("Returned")
+
+
+_Steppable: TypeAlias = Generator[Yielded, Sent, Returned] | Coroutine[Yielded, Sent, Returned]
 
 
 @dataclass(frozen=True)
@@ -34,30 +37,32 @@ class _Returned(Generic[Returned]):
 
 
 class _Steps(Generic[Yielded, Sent, Returned]):
-    """A generator, advanced step by step. A future cannot carry StopIteration, so its value is wrapped."""
+    """A generator or coroutine, begun by its first step. No future carries StopIteration: its value is wrapped."""
 
-    def __init__(self, generator: Generator[Yielded, Sent, Returned]) -> None:
-        self._generator = generator
+    def __init__(self, begin: Callable[[], _Steppable[Yielded, Sent, Returned]]) -> None:
+        self._begin = begin
+        self._begun: _Steppable[Yielded, Sent, Returned] | None = None
 
     def advance(self, sent: Sent | None) -> Yielded | _Returned[Returned]:
+        self._begun = begun = self._begun or self._begin()
         try:
-            # None starts a generator, which its type cannot express.
-            return self._generator.send(sent)  # type: ignore[arg-type]
+            # None starts it, which its type cannot express.
+            return begun.send(sent)  # type: ignore[arg-type]
         except StopIteration as end:
             return _Returned(end.value)
 
 
 async def drive(
-    generator: Generator[Query, QueryResult, Returned],
-    answer: Callable[[Query], Awaitable[QueryResult]],
+    work: Work[Returned],
+    answer: Ask,
     pool: Executor,
     unclaimed: Callable[[Returned], None] = lambda _: None,
 ) -> Returned:
-    """Run a generator to its end, each step in the pool. Cancellation drops the generator, which closes it.
+    """Do work to its end, each step in the pool. Cancellation drops the coroutine, which closes it.
 
     A step that is running then continues: if it returns a value, `unclaimed` gets it, in the step's thread.
     """
-    steps = _Steps(generator)
+    steps = _Steps(work)
     result: QueryResult | None = None
     while True:
         working = pool.submit(steps.advance, result)
@@ -79,9 +84,7 @@ def _hand_over(unclaimed: Callable[[Returned], None], worked: Future[Yielded | _
         unclaimed(step.value)
 
 
-async def answer_in_slot(
-    query: Query, slots: asyncio.Semaphore | None, answer: Callable[[Query], Awaitable[QueryResult]]
-) -> QueryResult:
+async def answer_in_slot(query: Query, slots: asyncio.Semaphore | None, answer: Ask) -> QueryResult:
     """Answer a query, after it got a slot if it needs one, within the time then left of its deadline.
 
     Without `slots` no query waits.
@@ -102,10 +105,10 @@ async def answer_in_slot(
         slots.release()
 
 
-async def answer_query(query: Query, session: SessionHandle, ask: Ask, pool: Executor) -> QueryResult:
-    """Run one query through `ask`, which sends a call and returns its reply."""
+async def answer_query(query: Query, session: SessionHandle, make_call: MakeCall, pool: Executor) -> QueryResult:
+    """Run one query through `make_call`, which sends a call and returns its reply."""
     loop = asyncio.get_running_loop()
-    steps = _Steps(run_query(query, session, time.monotonic))
+    steps = _Steps(partial(run_query, query, session, time.monotonic))
     reply: Reply = None
     while True:
         if reply is not None and len(reply) > DECODE_INLINE_BYTES_MAX:
@@ -114,4 +117,4 @@ async def answer_query(query: Query, session: SessionHandle, ask: Ask, pool: Exe
             step = steps.advance(reply)
         if isinstance(step, _Returned):
             return step.value
-        reply = await ask(step)
+        reply = await make_call(step)

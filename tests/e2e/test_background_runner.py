@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from urllib.request import urlopen
 
@@ -15,7 +15,7 @@ from proxy.backends.pool import BackendPool, Lease
 from proxy.config.address import Address
 from proxy.config.backend_list import PoolMember
 from proxy.frontend.background_runner import BackgroundRunner, RunnerSettings
-from proxy.operations.query import Query, QueryFailed, QueryResult, Rows
+from proxy.operations.query import Query, QueryFailed, QueryResult, Rows, ask_driver
 from proxy.upstream.client import BackendClient
 from proxy.wire.hs2.calls import SessionHandle
 
@@ -35,9 +35,10 @@ class Work:
         self.statements = statements
         self.answers: list[QueryResult] = []
 
-    def run(self) -> Generator[Query, QueryResult, None]:
+    async def run(self) -> None:
         for sql in self.statements:
-            self.answers.append((yield Query(sql, rows_max=100, bytes_max=100_000, deadline_s=DEADLINE_S)))
+            query = Query(sql, rows_max=100, bytes_max=100_000, deadline_s=DEADLINE_S)
+            self.answers.append(await ask_driver(query))
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ async def beside() -> AsyncIterator[BackgroundRunner]:
 
 async def ask(client: BackendClient, sql: str) -> QueryResult:
     work = Work(sql)
-    await client.drive(work.run())
+    await client.drive(work.run)
     return work.answers[0]
 
 
@@ -97,7 +98,7 @@ async def test_it_sees_what_the_clients_session_sees(
     await ask(client, "CREATE TEMPORARY VIEW mine AS SELECT 42 AS answer")
     await ask(client, "SET spark.sql.session.timeZone=Asia/Tokyo")
     work = Work("SELECT answer FROM mine", "SELECT current_timezone()")
-    assert beside.start(client.session, CREDENTIALS, work.run(), here)
+    assert beside.start(client.session, CREDENTIALS, work.run, here)
     await until_idle(beside)
     assert [answer.rows for answer in work.answers if isinstance(answer, Rows)] == [((42,),), (("Asia/Tokyo",),)]
 
@@ -106,7 +107,7 @@ async def test_the_clients_own_statements_do_not_wait_for_it(
     spark: ThriftServer, client: BackendClient, beside: BackgroundRunner, here: Lease
 ) -> None:
     work = Work(SLEEPS)
-    assert beside.start(client.session, CREDENTIALS, work.run(), here)
+    assert beside.start(client.session, CREDENTIALS, work.run, here)
     await until_tasks_run(spark, 1)
     for number in range(3):
         answer = await ask(client, f"SELECT {number} AS one")
@@ -124,7 +125,7 @@ async def test_it_ends_on_the_server_with_the_clients_session(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.WARNING)
-    assert beside.start(client.session, CREDENTIALS, Work(SLEEPS).run(), here)
+    assert beside.start(client.session, CREDENTIALS, Work(SLEEPS).run, here)
     await until_tasks_run(spark, 1)
     # The session itself stays open here, so it is not the server that ends what runs in it.
     beside.sessions_closed([client.session])
@@ -138,7 +139,7 @@ async def test_a_client_that_closes_its_session_ends_it_without_waiting(
 ) -> None:
     work = Work(SLEEPS)
     async with BackendClient.connect(spark.endpoint.host, spark.endpoint.port, "demo", "demo") as leaving:
-        assert beside.start(leaving.session, CREDENTIALS, work.run(), here)
+        assert beside.start(leaving.session, CREDENTIALS, work.run, here)
         await until_tasks_run(spark, 1)
     # The session has been closed, whether or not anybody has told `beside`.
     await until_tasks_run(spark, 0)
@@ -150,11 +151,11 @@ async def test_there_is_no_more_of_it_at_once_than_allowed(
     client: BackendClient, beside: BackgroundRunner, here: Lease
 ) -> None:
     first, second = Work("SELECT 1 AS one"), Work("SELECT 2 AS two")
-    assert beside.start(client.session, CREDENTIALS, first.run(), here)
-    assert not beside.start(client.session, CREDENTIALS, second.run(), here)
+    assert beside.start(client.session, CREDENTIALS, first.run, here)
+    assert not beside.start(client.session, CREDENTIALS, second.run, here)
     await until_idle(beside)
     assert (len(first.answers), len(second.answers)) == (1, 0)
-    assert beside.start(client.session, CREDENTIALS, second.run(), here)
+    assert beside.start(client.session, CREDENTIALS, second.run, here)
     await until_idle(beside)
     assert len(second.answers) == 1
 
@@ -167,7 +168,7 @@ async def test_a_backend_that_is_gone_is_a_line_in_the_log(caplog: pytest.LogCap
     host, port = server.sockets[0].getsockname()
     with ThreadPoolExecutor(1) as pool:
         beside, here = BackgroundRunner(RunnerSettings("a shadow run"), pool), lease_of(host, port)
-        assert beside.start(SessionHandle(b"handle"), CREDENTIALS, Work("SELECT 1 AS one").run(), here)
+        assert beside.start(SessionHandle(b"handle"), CREDENTIALS, Work("SELECT 1 AS one").run, here)
         await until_idle(beside)
     server.close()
     assert "was not begun" in caplog.text

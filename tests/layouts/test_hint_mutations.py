@@ -72,7 +72,7 @@ def sent(session: TextSession, connection: hive.Connection, sql: str) -> str:
     queries, answer = session.rewrite(sql), None
     while True:
         try:
-            query = next(queries) if answer is None else queries.send(answer)
+            query = queries.send(answer)
         except StopIteration as done:
             return str(done.value.text)
         answer = answered(connection, query.sql)

@@ -1,16 +1,19 @@
 """Sessions played by scripts of queries and answers."""
 
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections.abc import Coroutine, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 import pytest
 
 from proxy.config.config import Config
 from proxy.operations.dispatch import Dispatch
 from proxy.operations.query import Column, FailureKind, Query, QueryFailed, QueryResult, Rows, Value
-from proxy.session.session_catalog import Queries, T
 from proxy.session.shared_state import SharedState
 from support.text_session import TextSession
+
+T = TypeVar("T")
+# Work that is sent the answers to its queries.
+Asking: TypeAlias = Coroutine[Any, Any, T]
 
 SQL = "SELECT f.id FROM f JOIN d ON f.ds = d.ds WHERE d.g = 1"
 KEY_QUERY = "SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM d WHERE (d.g = 1) LIMIT 5001"
@@ -47,7 +50,7 @@ def of(config: Config) -> TextSession:
     return TextSession(SharedState.of(config, lambda: 0.0))
 
 
-def played(queries: Queries[T], script: Sequence[tuple[str, QueryResult]]) -> T:
+def played(queries: Asking[T], script: Sequence[tuple[str, QueryResult]]) -> T:
     """Answer the queries in order; each must be the one that the script has next.
 
     What the server's settings are is no part of most scripts.
@@ -56,7 +59,7 @@ def played(queries: Queries[T], script: Sequence[tuple[str, QueryResult]]) -> T:
     answer: QueryResult | None = None
     while True:
         try:
-            query = queries.send(answer) if answer is not None else next(queries)
+            query: Query = queries.send(answer)
         except StopIteration as done:
             assert not remaining, f"never asked: {remaining}"
             result: T = done.value
@@ -69,17 +72,17 @@ def played(queries: Queries[T], script: Sequence[tuple[str, QueryResult]]) -> T:
         assert query.sql == expected, f"asked: {query.sql}"
 
 
-def begun(queries: Queries[T], script: Sequence[tuple[str, QueryResult]] = ()) -> Query:
+def begun(queries: Asking[T], script: Sequence[tuple[str, QueryResult]] = ()) -> Query:
     """The query of a dialogue behind that for the settings, and those of a script."""
-    assert next(queries).sql == SETTINGS[0]
-    query = queries.send(SETTINGS[1])
+    assert queries.send(None).sql == SETTINGS[0]
+    query: Query = queries.send(SETTINGS[1])
     for expected, answer in script:
         assert query.sql == expected
         query = queries.send(answer)
     return query
 
 
-def ended(queries: Queries[T], answer: QueryResult) -> T:
+def ended(queries: Asking[T], answer: QueryResult) -> T:
     """The result of a dialogue that ends with this answer."""
     with pytest.raises(StopIteration) as end:
         queries.send(answer)
@@ -87,6 +90,6 @@ def ended(queries: Queries[T], answer: QueryResult) -> T:
     return result
 
 
-def sent(dispatch: Queries[Dispatch], script: Sequence[tuple[str, QueryResult]]) -> str:
+def sent(dispatch: Asking[Dispatch], script: Sequence[tuple[str, QueryResult]]) -> str:
     """The text that goes to the backend, after the script's queries have been answered."""
     return played(dispatch, script).text

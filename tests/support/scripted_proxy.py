@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -13,7 +13,7 @@ from proxy.config.address import Address
 from proxy.config.endpoints import Listener, Transport, Upstream
 from proxy.operations.dispatch import Dispatch, Outcome, WriteUnderWay
 from proxy.operations.key_check import ASK_FIRST, KeyTerms
-from proxy.operations.query import Query, QueryResult
+from proxy.operations.query import Query, QueryResult, ask_driver
 from proxy.operations.session_port import KnownState
 from proxy.server import Proxy
 from proxy.statements.statement_class import StatementClass
@@ -31,13 +31,11 @@ class Script:
     results: list[QueryResult] = field(default_factory=list)
     outcomes: list[tuple[str, Outcome]] = field(default_factory=list)
 
-    def rewrite(
-        self, statement: StatementClass, _keys: KeyTerms = ASK_FIRST
-    ) -> Generator[Query, QueryResult, Dispatch]:
+    async def rewrite(self, statement: StatementClass, _keys: KeyTerms = ASK_FIRST) -> Dispatch:
         sql = statement.text
         if sql in self.texts:
             for query in self.queries:
-                self.results.append((yield query))
+                self.results.append(await ask_driver(query))
         text = self.texts.get(sql, sql)
         return Dispatch(text, may_fall_back=True, on_outcome=lambda outcome: self.outcomes.append((sql, outcome)))
 

@@ -1,7 +1,7 @@
 """A scripted backend and a client on real sockets, for what only sockets can show."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Generator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -11,7 +11,7 @@ from proxy.config.memory_shares import AMPLE, MemoryShares
 from proxy.frontend.process_scope import ProcessScope
 from proxy.operations.dispatch import Dispatch, Outcome, Premises, WriteUnderWay
 from proxy.operations.key_check import ASK_FIRST, KeyTerms
-from proxy.operations.query import Query, QueryResult
+from proxy.operations.query import Query, QueryResult, ask_driver
 from proxy.operations.session_port import KnownState, SessionOpening, SessionPort
 from proxy.server import Proxy
 from proxy.statements.statement_class import StatementClass
@@ -85,13 +85,11 @@ class Rewriter:
         self.outcomes: list[Outcome] = []
         self.has_closed = False
 
-    def rewrite(
-        self, statement: StatementClass, _keys: KeyTerms = ASK_FIRST
-    ) -> Generator[Query, QueryResult, Dispatch]:
+    async def rewrite(self, statement: StatementClass, _keys: KeyTerms = ASK_FIRST) -> Dispatch:
         if self.fails:
             raise RuntimeError(statement.text)
         for query in self.queries:
-            self.results.append((yield query))
+            self.results.append(await ask_driver(query))
         text = statement.text if self.text is None else self.text
         return Dispatch(text, self.may_fall_back, premises=self.premises, write=self.write, on_outcome=self.ended)
 

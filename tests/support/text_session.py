@@ -1,6 +1,6 @@
 """A process of sessions that are given statements as texts, and classify them themselves, as connections do."""
 
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from proxy.config.config import Config
@@ -9,7 +9,6 @@ from proxy.operations.key_check import ASK_FIRST, KeyTerms
 from proxy.operations.session_port import KnownState, SessionOpening
 from proxy.session.decision import Decision
 from proxy.session.session import Session
-from proxy.session.session_catalog import Queries
 from proxy.session.shared_state import SharedState
 from proxy.statements.statement_class import StatementClass
 
@@ -46,11 +45,11 @@ class TextSession:
         self._own_sessions = shared.own_sessions
         self.inner = Session(shared, opening)
 
-    def rewrite(self, sql: str, keys: KeyTerms = ASK_FIRST) -> Queries[Dispatch]:
+    def rewrite(self, sql: str, keys: KeyTerms = ASK_FIRST) -> Coroutine[Any, Any, Dispatch]:
         self._own_sessions.prepare(self.inner.known_state())
         return self.inner.rewrite(StatementClass(sql), keys)
 
-    def explain(self, sql: str, *, run_key_queries: bool) -> Queries[Decision]:
+    def explain(self, sql: str, *, run_key_queries: bool) -> Coroutine[Any, Any, Decision]:
         self._own_sessions.prepare(self.inner.known_state())
         return self.inner.explain(sql, run_key_queries=run_key_queries)
 

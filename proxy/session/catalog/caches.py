@@ -34,7 +34,7 @@ class WeightedLru(Generic[K, W]):
 
     def __init__(self, weight_max: int) -> None:
         self._weight_max = weight_max
-        # An abandoned generator leaves `alone` as it is collected, which may be while this thread holds the lock.
+        # Abandoned work leaves `alone` as it is collected, which may be while this thread holds the lock.
         self._lock = RLock()
         self._values: OrderedDict[K, W] = OrderedDict()
         self._weight = 0

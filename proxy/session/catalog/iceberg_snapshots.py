@@ -12,19 +12,16 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import inf
 from threading import Lock
-from typing import Final, TypeAlias, TypeVar
+from typing import Final
 
 from proxy.config.rewriting import CatalogSection
-from proxy.operations.query import Query, QueryResult, Rows
+from proxy.operations.query import Ask, Query, QueryResult, Rows
 from proxy.session.catalog.caches import NegativeCache
 from rewriter import TableName, UnpinnedReason
-
-T = TypeVar("T")
-_Asking: TypeAlias = Generator[Query, QueryResult, T]
 
 # Spark's error for a statement whose version was expired in the meantime.
 SNAPSHOT_GONE: Final = "Cannot find snapshot with ID"
@@ -62,7 +59,9 @@ def scan_sql(name: TableName) -> str:
     return f"EXPLAIN SELECT 1 FROM {name.sql}"  # noqa: S608 - a quoted name
 
 
-def _scan(name: TableName, settings: CatalogSection, unanswered: NegativeCache) -> _Asking[QueryResult | None]:
+async def _scan(
+    ask: Ask, name: TableName, settings: CatalogSection, unanswered: NegativeCache
+) -> QueryResult | None:
     """The plan of a scan; None where it could not be had recently.
 
     A name is planned in the client's session, which may see a table as it was for a while. A version is the same
@@ -72,7 +71,7 @@ def _scan(name: TableName, settings: CatalogSection, unanswered: NegativeCache) 
     if unanswered.holds(sql):
         return None
     limits = SCAN_ROWS_MAX, _PLAN_BYTES_MAX, settings.query_deadline_s
-    answer = yield Query(sql, *limits, is_for_client=not name.version)
+    answer = await ask(Query(sql, *limits, is_for_client=not name.version))
     if not isinstance(answer, Rows):
         unanswered.add(sql)
     return answer
@@ -102,41 +101,41 @@ class Snapshots:
         self._read_alike: OrderedDict[tuple[TableName, SnapshotRead], bool] = OrderedDict()
         self._silent_until = -inf
 
-    def current(
-        self, names: Iterable[TableName], settings: CatalogSection, unanswered: NegativeCache
-    ) -> _Asking[dict[TableName, SnapshotRead | UnpinnedReason]]:
+    async def current(
+        self, ask: Ask, names: Iterable[TableName], settings: CatalogSection, unanswered: NegativeCache
+    ) -> dict[TableName, SnapshotRead | UnpinnedReason]:
         """The scans of names now, where the version of the snapshot reads the same; else why none is to be named.
 
         `unanswered` belongs to the sessions that ask: a question that one user gets no answer to, another may.
         """
         found: dict[TableName, SnapshotRead | UnpinnedReason] = {}
         for name in sorted(names, key=str):
-            found[name] = yield from self._current(name, settings, unanswered)
+            found[name] = await self._current(ask, name, settings, unanswered)
         return found
 
-    def _current(
-        self, name: TableName, settings: CatalogSection, unanswered: NegativeCache
-    ) -> _Asking[SnapshotRead | UnpinnedReason]:
+    async def _current(
+        self, ask: Ask, name: TableName, settings: CatalogSection, unanswered: NegativeCache
+    ) -> SnapshotRead | UnpinnedReason:
         if self._clock() < self._silent_until:
             return UnpinnedReason.PLANS_TELL_NO_SCHEMA
-        answer = yield from _scan(name, settings, unanswered)
+        answer = await _scan(ask, name, settings, unanswered)
         scanned = read_scan(answer)
         if scanned is not None:
-            return (yield from self._read_alike_at(name, scanned, settings, unanswered))
+            return await self._read_alike_at(ask, name, scanned, settings, unanswered)
         why = _refusal(answer)
         if why is UnpinnedReason.PLANS_TELL_NO_SCHEMA:
             # No need to ask it with each statement.
             self._silent_until = self._clock() + _SILENT_S
         return why
 
-    def _read_alike_at(
-        self, name: TableName, scanned: SnapshotRead, settings: CatalogSection, unanswered: NegativeCache
-    ) -> _Asking[SnapshotRead | UnpinnedReason]:
+    async def _read_alike_at(
+        self, ask: Ask, name: TableName, scanned: SnapshotRead, settings: CatalogSection, unanswered: NegativeCache
+    ) -> SnapshotRead | UnpinnedReason:
         """The scan of a name, if its version reads the same."""
         key = name, scanned
         known = self._read_alike.get(key)
         if known is None:
-            answer = yield from _scan(name.at(scanned.snapshot_id), settings, unanswered)
+            answer = await _scan(ask, name.at(scanned.snapshot_id), settings, unanswered)
             if not isinstance(answer, Rows):
                 return UnpinnedReason.PLAN_FAILED
             known = read_scan(answer) == scanned

@@ -6,13 +6,14 @@ hand, the statement goes as it came, and a run on a connection of ours asks for 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from functools import partial
 from threading import Lock
-from typing import Final, TypeVar
+from typing import Any, Final
 
-from proxy.operations.query import Query, QueryResult
-
-T = TypeVar("T")
+from proxy.operations.query import Ask, Work
+from proxy.session.consistency.asking import SessionChangedError, while_unchanged
 
 # A run that was handed out may find no connection, or its statement is dropped, and nobody hears of that: it is
 # not tried again at once, nor logged again and again.
@@ -21,17 +22,6 @@ _BEGUN_WITHIN_S: Final = 5.0
 _UNDER_WAY_S: Final = 60.0
 # The pause behind a run: the next one may not find out either what this one did not.
 _PAUSE_S: Final = 1.0
-
-
-def at_hand(asking: Generator[Query, QueryResult, T]) -> tuple[T] | None:
-    """The result where it takes no query; None where it does, and the query is not asked."""
-    try:
-        _ = next(asking)
-    except StopIteration as end:
-        found: T = end.value
-        return (found,)
-    asking.close()
-    return None
 
 
 class Learning:
@@ -43,33 +33,24 @@ class Learning:
         self._until = clock()
 
     def turn(
-        self, asking: Generator[Query, QueryResult, object], is_session_unchanged: Callable[[], bool]
-    ) -> Generator[Query, QueryResult, None] | None:
-        """The queries to ask beside a statement, as long as the session is as it was; None where others ask.
-
-        An answer that came after a change of the session is not one of its former state, and is dropped.
-        """
+        self,
+        learn: Callable[[Ask], Coroutine[Any, Any, None]],
+        ask: Ask,
+        is_session_unchanged: Callable[[], bool],
+    ) -> Work[None] | None:
+        """The work to do beside a statement, as long as the session is as it was; None where others do it."""
         with self._lock:
             if self._until > self._clock():
                 return None
             self._until = self._clock() + _BEGUN_WITHIN_S
-        return self._while_unchanged(asking, is_session_unchanged)
+        return partial(self._learn, learn, while_unchanged(ask, is_session_unchanged))
 
-    def _while_unchanged(
-        self, asking: Generator[Query, QueryResult, object], is_session_unchanged: Callable[[], bool]
-    ) -> Generator[Query, QueryResult, None]:
+    async def _learn(self, learn: Callable[[Ask], Coroutine[Any, Any, None]], ask: Ask) -> None:
         with self._lock:
             self._until = self._clock() + _UNDER_WAY_S
         try:
-            query = next(asking)
-            while True:
-                answer = yield query
-                if not is_session_unchanged():
-                    return
-                query = asking.send(answer)
-        except StopIteration:
-            return
+            with suppress(SessionChangedError):
+                await learn(ask)
         finally:
-            asking.close()
             with self._lock:
                 self._until = self._clock() + _PAUSE_S

@@ -9,21 +9,17 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from threading import Lock
-from typing import TypeAlias, TypeVar
 
 from proxy.config.rewriting import SplitsSection
-from proxy.operations.query import Query, QueryResult, Rows
+from proxy.operations.query import Ask, Query, QueryResult, Rows
 from proxy.session.catalog import late_answers
 from rewriter import KeyQuery, Keys, Plan, RewriteLimits, Rule, SkipReason, TableName
 from rewriter.files.file_index import FileIndex
 from rewriter.files.splits import GroupLimits, IcebergPacking, Packing, SplitHints
-
-T = TypeVar("T")
-_Asking: TypeAlias = Generator[Query, QueryResult, T]
 
 # Tables that are remembered for a state of a session. Few have files that are small and many.
 TABLES_MAX = 1_000
@@ -168,15 +164,16 @@ class SplitPacking:
         """The number of files up to which nothing is worth asking."""
         return self._settings.saved_min
 
-    def hints(
+    async def hints(  # noqa: PLR0913 - whom to ask, and what is known of the statement
         self,
+        ask: Ask,
         planned: Plan,
         answers: Mapping[KeyQuery, Keys | SkipReason],
         files: Mapping[TableName, FileIndex],
         limits: RewriteLimits,
         *,
         of_all: bool = False,
-    ) -> _Asking[SplitHints | None]:
+    ) -> SplitHints | None:
         """The split hints of a statement that is rewritten by these keys; None where splits are left to Spark.
 
         With `of_all` those of scans that nothing narrows, too.
@@ -187,7 +184,7 @@ class SplitPacking:
         names = worth_asking(files, planned.wants_packings(answers), settings.saved_min)
         asks_growth = of_all and planned.may_be_grouped and settings.unnarrowed_scans
         asking = PackingTerms(settings.asked_every_s, self._deadline_s, self._due_s, asks_growth=asks_growth)
-        found = yield from packings(names, self._known, asking)
+        found = await packings(ask, names, self._known, asking)
         limits_of_groups = GroupLimits(
             settings.max_small_splits_grouped, settings.saved_min, settings.rows_per_saved_max
         )
@@ -214,15 +211,15 @@ class PackingTerms:
     asks_growth: bool = False
 
 
-def packings(
-    names: Collection[TableName], known: KnownPackings, terms: PackingTerms
-) -> _Asking[dict[TableName, Packing]]:
+async def packings(
+    ask: Ask, names: Collection[TableName], known: KnownPackings, terms: PackingTerms
+) -> dict[TableName, Packing]:
     """The packing of those tables whose files the session's Spark packs itself."""
     if not names:
         return {}
     generation, told = known.generation, known.packing(terms.due_s)
     if told is None:
-        told = ((yield from _ask_packing(terms.deadline_s)),)
+        told = (await _ask_packing(ask, terms.deadline_s),)
         # Without an answer now, a busy server may give one soon.
         told_s = terms.believed_s if told[0] is not None else min(terms.believed_s, late_answers.UNANSWERED_S)
         known.keep_packing(told[0], generation, told_s)
@@ -230,13 +227,13 @@ def packings(
     if packing is None:
         return {}
     if terms.asks_growth:
-        packing = replace(packing, has_fixed_slots=(yield from _find_fixed_slots(known, terms)))
+        packing = replace(packing, has_fixed_slots=await _find_fixed_slots(ask, known, terms))
     found = {}
     for name in sorted(names, key=str):
         reads = known.reads(name, terms.due_s)
         if reads is None:
             sql = f"EXPLAIN SELECT * FROM {name.sql}"  # noqa: S608 - a quoted name
-            answer = yield _query(sql, terms.deadline_s)
+            answer = await ask(_query(sql, terms.deadline_s))
             reads = read_plan(answer)
             known.keep_reads(name, reads, generation, late_answers.believed_s(answer, terms.believed_s))
         if reads is not Reads.NOBODY:
@@ -248,12 +245,12 @@ def _of_iceberg(packing: Packing) -> IcebergPacking:
     return IcebergPacking(packing.slots, has_fixed_slots=packing.has_fixed_slots)
 
 
-def _find_fixed_slots(known: KnownPackings, terms: PackingTerms) -> _Asking[bool]:
+async def _find_fixed_slots(ask: Ask, known: KnownPackings, terms: PackingTerms) -> bool:
     generation, is_fixed = known.generation, known.has_fixed_slots(terms.due_s)
     if is_fixed is None:
         is_fixed, believed_s = True, terms.believed_s
         for sql, expected in _FIXED_SLOTS:
-            answer = yield _query(sql, terms.deadline_s)
+            answer = await ask(_query(sql, terms.deadline_s))
             believed_s = late_answers.believed_s(answer, believed_s)
             is_fixed &= _setting(answer).lower() in expected
             if not is_fixed:
@@ -262,15 +259,15 @@ def _find_fixed_slots(known: KnownPackings, terms: PackingTerms) -> _Asking[bool
     return is_fixed
 
 
-def _ask_packing(deadline_s: float) -> _Asking[Packing | None]:
-    slots = read_slots((yield _query(_SLOTS_SQL, deadline_s)))
+async def _ask_packing(ask: Ask, deadline_s: float) -> Packing | None:
+    slots = read_slots(await ask(_query(_SLOTS_SQL, deadline_s)))
     if slots is None:
         return None
     for name in _CHOSEN:
-        if _setting((yield _query(f"SET {_SETTINGS}{name}", deadline_s))) != _UNSET:
+        if _setting(await ask(_query(f"SET {_SETTINGS}{name}", deadline_s))) != _UNSET:
             return None
-    split_bytes = read_size(_setting((yield _query(f"SET {_SETTINGS}{_SPLIT_BYTES}", deadline_s))))
-    open_cost = read_size(_setting((yield _query(f"SET {_SETTINGS}{_OPEN_COST}", deadline_s))))
+    split_bytes = read_size(_setting(await ask(_query(f"SET {_SETTINGS}{_SPLIT_BYTES}", deadline_s))))
+    open_cost = read_size(_setting(await ask(_query(f"SET {_SETTINGS}{_OPEN_COST}", deadline_s))))
     if (split_bytes, open_cost) != (_DEFAULT_SIZES.split_bytes_max, _DEFAULT_SIZES.open_cost_bytes):
         return None
     return Packing(slots)

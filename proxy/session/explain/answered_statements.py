@@ -6,14 +6,13 @@ Spark makes the result set, so that any client can read it: the proxy sends a qu
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 import msgspec
 
 from proxy.operations.dispatch import Dispatch, WriteUnderWay
 from proxy.operations.key_check import ASK_FIRST, KeyTerms
-from proxy.operations.query import Query, QueryResult
 from proxy.operations.session_port import KnownState, SessionPort
 from proxy.session.decision import Decision
 from proxy.session.explain.partition_plan import ListingSession, partition_plan, plan_lines
@@ -55,7 +54,7 @@ _COLUMNS: Final = {
 class Deciding(SessionPort, ListingSession, Protocol):
     """A session that decides about statements, explains its decisions, and knows its last statements."""
 
-    def explain(self, sql: str, *, run_key_queries: bool) -> Generator[Query, QueryResult, Decision]:
+    async def explain(self, sql: str, *, run_key_queries: bool) -> Decision:
         """Decide as `rewrite` does, and tell everything."""
         ...
 
@@ -74,21 +73,19 @@ class AnsweringSession:
     def __init__(self, session: Deciding) -> None:
         self._session = session
 
-    def rewrite(
-        self, statement: StatementClass, keys: KeyTerms = ASK_FIRST
-    ) -> Generator[Query, QueryResult, Dispatch]:
+    async def rewrite(self, statement: StatementClass, keys: KeyTerms = ASK_FIRST) -> Dispatch:
         """Decide as the session inside; a statement that is answered here becomes a query for the answer."""
         if statement.first_word not in {"explain", "show"}:
-            return (yield from self._session.rewrite(statement, keys))
+            return await self._session.rewrite(statement, keys)
         explain = _EXPLAIN_REWRITE.match(statement.text)
         if explain is not None:
-            decision = yield from self._session.explain(statement.text[explain.end() :], run_key_queries=True)
+            decision = await self._session.explain(statement.text[explain.end() :], run_key_queries=True)
             explained = view(decision)
             lines = [msgspec.json.encode(explained).decode()] if explain["json"] else text(explained).splitlines()
             return self._session.answer(statement, lines_query(lines), decision.timings.total_s)
         partitions = _EXPLAIN_PARTITIONS.fullmatch(statement.text)
         if partitions is not None:
-            plan = yield from partition_plan(self._session, partitions["table"], partitions["filter"])
+            plan = await partition_plan(self._session, partitions["table"], partitions["filter"])
             lines = [msgspec.json.encode(plan).decode()] if partitions["json"] else plan_lines(plan)
             return self._session.answer(statement, lines_query(lines, "plan"))
         show = _SHOW_STATEMENTS.fullmatch(statement.text)
@@ -96,7 +93,7 @@ class AnsweringSession:
             found = self._session.last_statements()
             rows = found if show["rows"] is None else found[: int(show["rows"])]
             return self._session.answer(statement, statements_query(rows))
-        return (yield from self._session.rewrite(statement, keys))
+        return await self._session.rewrite(statement, keys)
 
     def is_quick(self, statement: StatementClass) -> bool:
         """See SessionPort."""

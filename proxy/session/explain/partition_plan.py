@@ -6,7 +6,7 @@ table. The session describes the table and lists its partitions, so nobody learn
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple, Protocol
 
@@ -14,7 +14,6 @@ import msgspec
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from proxy.operations.query import Query, QueryResult
 from proxy.session.explain.text import megabytes
 from proxy.session.explain.view import CountView
 from proxy.session.session_catalog import KnownPartitions
@@ -83,20 +82,18 @@ class PartitionPlanView(msgspec.Struct):
 class ListingSession(Protocol):
     """A session that can describe a table and list its partitions."""
 
-    def known_partitions(self, name: TableName, condition: str) -> Generator[Query, QueryResult, KnownPartitions]:
+    async def known_partitions(self, name: TableName, condition: str) -> KnownPartitions:
         """The table as it is described, and its partitions, or those that the filter keeps, as far as known."""
         ...
 
 
-def partition_plan(
-    session: ListingSession, table: str, condition: str | None
-) -> Generator[Query, QueryResult, PartitionPlanView]:
+async def partition_plan(session: ListingSession, table: str, condition: str | None) -> PartitionPlanView:
     """The plan of a filter on the partitions of a table; without a filter that of all partitions."""
     condition = "TRUE" if condition is None else condition.strip().removesuffix(";").rstrip()
     name = _table_name(table)
     if name is None:
         return PartitionPlanView(table, condition, refusal="The name of the table is not understood.")
-    known = yield from session.known_partitions(name, condition)
+    known = await session.known_partitions(name, condition)
     if known.index is None:
         return PartitionPlanView(table, condition, refusal=_no_list(table, known))
     return planned(table, condition, known.index, known.files, known.scanned)

@@ -6,14 +6,14 @@ file is skipped only while its path, size and time are those of the file that wa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple
 
 from proxy.config.rewriting import FilesSection
-from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult, Rows
+from proxy.operations.query import Ask, FailureKind, QueryFailed, QueryResult, Rows
 from proxy.session.catalog.caches import WeightedLru
 from proxy.session.catalog.file_index import (
     FILES_WITH_ROW_GROUPS_MAX,
@@ -28,9 +28,6 @@ from proxy.session.catalog.late_answers import believed_s
 from proxy.session.catalog.metadata_cache import SessionMetadata
 from rewriter import TableFacts
 from rewriter.files.file_index import FileIndex
-
-T = TypeVar("T")
-_Asking: TypeAlias = Generator[Query, QueryResult, T]
 
 
 class _Key(NamedTuple):
@@ -71,7 +68,7 @@ class FileLists:
         self._clock = clock
         self._fetched = WeightedLru[_Key, _Fetched](settings.files_kept_max)
 
-    def overview(self, known: SessionMetadata, due_s: float = 0.0) -> _Asking[IndexOverview]:
+    async def overview(self, ask: Ask, known: SessionMetadata, due_s: float = 0.0) -> IndexOverview:
         """The tables that the index has, for a session that may read it; as of an answer expired `due_s` ago."""
         overview = self.overview_at_hand(known, due_s)
         if overview is not None:
@@ -83,8 +80,8 @@ class FileLists:
             # Sessions of the same state need not ask at the same time.
             known.indexed = replace(stale, until=self._clock() + settings.query_deadline_s)
         try:
-            answer = yield tables_query(settings)
-        except GeneratorExit:
+            answer = await ask(tables_query(settings))
+        except BaseException:
             # It is not asked after all.
             known.indexed = stale
             raise
@@ -119,9 +116,11 @@ class FileLists:
         """Whether the file index itself may be among the tables that these words name, in lower case."""
         return self._settings.index.rpartition(".")[2].lower() in words
 
-    def columns(self, facts: TableFacts, known: SessionMetadata, due_s: float = 0.0) -> _Asking[tuple[str, ...]]:
+    async def columns(
+        self, ask: Ask, facts: TableFacts, known: SessionMetadata, due_s: float = 0.0
+    ) -> tuple[str, ...]:
         """The columns that the index may tell of. Until a table's files were fetched, that may be any."""
-        found = yield from self._find(facts, known, due_s)
+        found = await self._find(ask, facts, known, due_s)
         if found is None:
             return ()
         key, _ = found
@@ -150,9 +149,11 @@ class FileLists:
         name = name_in_index(facts)
         return name is not None and self._fetched.is_under_way(_Key(known.list_owner, name))
 
-    def files(self, facts: TableFacts, known: SessionMetadata, due_s: float = 0.0) -> _Asking[FileIndex | None]:
+    async def files(
+        self, ask: Ask, facts: TableFacts, known: SessionMetadata, due_s: float = 0.0
+    ) -> FileIndex | None:
         """The files of a table, or None where they cannot be had now; for `due_s` see `overview`."""
-        found = yield from self._find(facts, known, due_s)
+        found = await self._find(ask, facts, known, due_s)
         if found is None:
             return None
         key, overview = found
@@ -164,28 +165,28 @@ class FileLists:
             if not is_alone:
                 return None
             asked_at = self._clock()
-            answer = yield from self._rows(key.table, overview.tables[key.table].files)
+            answer = await self._rows(ask, key.table, overview.tables[key.table].files)
             index = FileIndex.of_rows(answer.rows, type_names) if isinstance(answer, Rows) else None
             until = self._clock() + believed_s(answer, self._settings.tables_ttl_s)
             self._fetched.put(key, _Fetched(index, overview.tables[key.table], type_names, asked_at, until))
             return index
 
-    def _rows(self, table: str, files: int) -> _Asking[QueryResult]:
+    async def _rows(self, ask: Ask, table: str, files: int) -> QueryResult:
         """The rows of the index, of so many files: without row groups where the answer is too large with them."""
         with_row_groups = files <= FILES_WITH_ROW_GROUPS_MAX
-        answer = yield files_query(table, self._settings, with_row_groups=with_row_groups)
+        answer = await ask(files_query(table, self._settings, with_row_groups=with_row_groups))
         if with_row_groups and isinstance(answer, QueryFailed) and answer.kind is FailureKind.TOO_MANY_BYTES:
-            answer = yield files_query(table, self._settings, with_row_groups=False)
+            answer = await ask(files_query(table, self._settings, with_row_groups=False))
         return answer
 
-    def _find(
-        self, facts: TableFacts, known: SessionMetadata, due_s: float
-    ) -> _Asking[tuple[_Key, IndexOverview] | None]:
-        """By what key a table's files are kept, with what the index has; None where it does not have the table."""
+    async def _find(
+        self, ask: Ask, facts: TableFacts, known: SessionMetadata, due_s: float
+    ) -> tuple[_Key, IndexOverview] | None:
+        """The key of a table's files, and the tables of the index; None where the index lacks the table."""
         name = name_in_index(facts)
         if name is None:
             return None
-        overview = yield from self.overview(known, due_s)
+        overview = await self.overview(ask, known, due_s)
         if name not in overview.tables:
             return None
         return _Key(known.list_owner, name), overview

@@ -5,15 +5,13 @@ Counted by Spark each time that somebody asks: it reads the table's manifests, a
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 from proxy.config.rewriting import FilesSection
-from proxy.operations.query import Query, QueryResult, Rows, Value
+from proxy.operations.query import Ask, Query, Rows, Value
 from rewriter import TableName
-
-_Asking: TypeAlias = Generator[Query, QueryResult, "FileCounts | None"]
 
 # One for each partition spec that a table has had, and each of three kinds of files.
 _ROWS_MAX: Final = 1_000
@@ -36,9 +34,9 @@ class FileCounts:
     delete_bytes: int
 
 
-def file_counts(table: TableName, settings: FilesSection) -> _Asking:
+async def file_counts(ask: Ask, table: TableName, settings: FilesSection) -> FileCounts | None:
     """The counts, or None where they cannot be had now."""
-    answer = yield counts_query(table, settings)
+    answer = await ask(counts_query(table, settings))
     return _read(answer.rows) if isinstance(answer, Rows) else None
 
 

@@ -7,12 +7,12 @@ out of date costs pruning, never rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple
 
 from proxy.config.rewriting import FilesSection
-from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult, Rows
+from proxy.operations.query import Ask, FailureKind, Query, QueryFailed, QueryResult, Rows
 from proxy.session.catalog.caches import WeightedLru
 from proxy.session.catalog.file_index import IndexedTable
 from proxy.session.catalog.late_answers import believed_s
@@ -23,11 +23,8 @@ from rewriter.domains.literals import is_data_key_type, key_expression, literal
 from rewriter.files.file_index import FileIndex
 from rewriter.vocabulary.identifiers import Column, quoted
 
-T = TypeVar("T")
-
 # Two numbers.
 _SUMMARY_BYTES_MAX = 65_536
-_Asking: TypeAlias = Generator[Query, QueryResult, T]
 
 
 class _Key(NamedTuple):
@@ -74,9 +71,9 @@ class IcebergFiles:
         self._clock = clock
         self._kept = WeightedLru[_Key, _Listed](settings.files_kept_max)
 
-    def files(
-        self, facts: TableFacts, names: Collection[str], known: SessionMetadata
-    ) -> _Asking[FileIndex | None]:
+    async def files(
+        self, ask: Ask, facts: TableFacts, names: Collection[str], known: SessionMetadata
+    ) -> FileIndex | None:
         """The files with the bounds of some columns, or None where they cannot be had now."""
         columns, table = _wanted(facts, names), facts.full_name
         snapshot_id = facts.iceberg.snapshot_id if facts.iceberg is not None else None
@@ -89,13 +86,13 @@ class IcebergFiles:
         with self._kept.alone(key) as is_alone:
             if not is_alone:
                 return None
-            answer, columns = yield from self._fetched(table, columns)
+            answer, columns = await self._fetched(ask, table, columns)
             index = _read(answer, columns, facts.iceberg.sorted_by if facts.iceberg is not None else None)
             until = self._clock() + believed_s(answer, self._settings.tables_ttl_s)
             self._kept.put(key, _Listed(index, snapshot_id, until))
             return index
 
-    def small_files(self, facts: TableFacts, known: SessionMetadata, files_min: int) -> _Asking[SmallFiles]:
+    async def small_files(self, ask: Ask, facts: TableFacts, known: SessionMetadata, files_min: int) -> SmallFiles:
         """The files without bounds, of a table of more small files than that, as of the snapshot in the facts.
 
         A snapshot's summary tells which it is, so that large tables are not listed for it. Many rows may have come
@@ -112,9 +109,9 @@ class IcebergFiles:
         with self._kept.alone(key) as is_alone:
             if not is_alone:
                 return _UNKNOWN
-            index, answer = None, (yield summary_query(table, snapshot_id, self._settings))
+            index, answer = None, await ask(summary_query(table, snapshot_id, self._settings))
             if _has_small_files(answer, files_min, self._settings.files_max):
-                answer = yield sizes_query(table, self._settings)
+                answer = await ask(sizes_query(table, self._settings))
                 index = _read(answer, (), None)
             until, is_known = (
                 self._clock() + believed_s(answer, self._settings.tables_ttl_s),
@@ -128,18 +125,18 @@ class IcebergFiles:
         table = facts.full_name
         return table is not None and self._kept.is_under_way(_Key(known.list_owner, table, ()))
 
-    def _fetched(
-        self, table: TableName, columns: tuple[Column, ...]
-    ) -> _Asking[tuple[QueryResult, tuple[Column, ...]]]:
+    async def _fetched(
+        self, ask: Ask, table: TableName, columns: tuple[Column, ...]
+    ) -> tuple[QueryResult, tuple[Column, ...]]:
         """The files as the table tells of them, by these columns or, at the second try, by fewer.
 
         To Spark a column of UUIDs is one of texts, and has no bounds: Iceberg 1.12 fails where they are asked
         for (a ClassCastException). What else it may reject, it rejects twice.
         """
-        answer = yield files_query(table, columns, self._settings)
+        answer = await ask(files_query(table, columns, self._settings))
         rest = tuple(column for column in columns if column.type_name != "string")
         if isinstance(answer, QueryFailed) and answer.kind is FailureKind.REJECTED and rest and rest != columns:
-            columns, answer = rest, (yield files_query(table, rest, self._settings))
+            columns, answer = rest, await ask(files_query(table, rest, self._settings))
         return answer, columns
 
     def _is_current(self, listed: _Listed, snapshot_id: int) -> bool:

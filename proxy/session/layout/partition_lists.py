@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from proxy.config.rewriting import CatalogSection
-from proxy.operations.query import Query, QueryResult
+from proxy.operations.query import Ask
 from proxy.session.catalog.caches import WeightedLru
 from proxy.session.catalog.describe import partitions_query, read_partitions
 from proxy.session.catalog.facts_cache import DescribedTable
@@ -116,9 +116,9 @@ class PartitionLists:
         if store is not None and len(identities) > 1:
             store.ask_ahead([ListKey(known.list_owner, identity) for identity in identities])
 
-    def find(
-        self, table: DescribedTable, known: SessionMetadata, wait: StoreWait
-    ) -> Generator[Query, QueryResult, tuple[ListKey, PartitionIndex] | None]:
+    async def find(
+        self, ask: Ask, table: DescribedTable, known: SessionMetadata, wait: StoreWait
+    ) -> tuple[ListKey, PartitionIndex] | None:
         """The list of a table, or None where there is none that can be used. `wait` is that of the statement."""
         if not _may_be_listed(table) or not table.identity:
             return None
@@ -128,7 +128,7 @@ class PartitionLists:
         if index is not None and not _is_of(index, table):
             index = None
         if index is None and self._unlisted.get(key, 0.0) <= self._clock():
-            index = yield from self._asked(key, table, store)
+            index = await self._asked(ask, key, table, store)
         return (key, self._shared.counted(key, index)) if index is not None else None
 
     def scanned(self, table: DescribedTable, known: SessionMetadata, condition: str) -> ScannedPartitions | None:
@@ -179,10 +179,10 @@ class PartitionLists:
         found = self._shared.own.get(key)
         return found.index if found is not None and found.until > self._clock() else None
 
-    def _asked(
-        self, key: ListKey, table: DescribedTable, store: PartitionStore | None
-    ) -> Generator[Query, QueryResult, PartitionIndex | None]:
-        answer = yield partitions_query(table.name, self._settings)
+    async def _asked(
+        self, ask: Ask, key: ListKey, table: DescribedTable, store: PartitionStore | None
+    ) -> PartitionIndex | None:
+        answer = await ask(partitions_query(table.name, self._settings))
         specs = read_partitions(answer)
         names, types = _columns(table)
         try:

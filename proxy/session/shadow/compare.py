@@ -8,20 +8,18 @@ blamed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias
 
-from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult, Rows
+from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult, Rows, ask_driver
 from proxy.session.catalog.iceberg_snapshots import SCAN_ROWS_MAX, SnapshotRead, read_scan, scan_sql
 from proxy.session.feedback.metastore_limits import FILTER_REFUSED
 from proxy.session.shadow.checksum import Checksum, Columns
 from proxy.session.shadow.order_dependence import doubts, unbounded
 from rewriter import KeyQuery, Keys, Rewrite, TableName
 
-T = TypeVar("T")
-Queries: TypeAlias = Generator[Query, QueryResult, T]
 Clock: TypeAlias = Callable[[], float]
 
 # A table has a few thousand columns at most, and each takes three words of the query for a checksum.
@@ -92,9 +90,9 @@ class ShadowLimits:
     key_query_bytes_max: int = 1024 * 1024
 
 
-def compare(pair: Pair, limits: ShadowLimits, clock: Clock) -> Queries[Comparison]:
+async def compare(pair: Pair, limits: ShadowLimits, clock: Clock) -> Comparison:
     """Compare the answers of both texts. The statement must be one that only reads."""
-    return (yield from _Comparing(pair, limits, clock).run())
+    return await _Comparing(pair, limits, clock).run()
 
 
 class _EndedError(Exception):
@@ -117,28 +115,28 @@ class _Comparing:
         self._original: Checksum | None = None
         self._rewritten: Checksum | None = None
 
-    def run(self) -> Queries[Comparison]:
+    async def run(self) -> Comparison:
         try:
             why = ""
-            verdict = yield from self._verdict()
+            verdict = await self._verdict()
         except _EndedError as end:
             verdict, why = end.verdict, str(end)
         left_out, seconds = len(self._columns.left_out), self._clock() - self._started
         return Comparison(verdict, why, self._original, self._rewritten, left_out, seconds)
 
-    def _verdict(self) -> Queries[ShadowVerdict]:
+    async def _verdict(self) -> ShadowVerdict:
         original, rewritten = self._texts()
-        self._columns = yield from self._described(original)
-        self._original = yield from self._answer(original)
-        self._rewritten = yield from self._answer_or_failure(rewritten)
+        self._columns = await self._described(original)
+        self._original = await self._answer(original)
+        self._rewritten = await self._answer_or_failure(rewritten)
         if self._rewritten is not None and self._columns.same(self._original, self._rewritten):
             return ShadowVerdict.EQUAL
-        yield from self._once_more(original, rewritten)
-        yield from self._same_keys()
-        yield from self._same_snapshots()
+        await self._once_more(original, rewritten)
+        await self._same_keys()
+        await self._same_snapshots()
         if self._rewritten is None:
             return ShadowVerdict.FAILED
-        yield from self._no_other_reason(original, self._original, self._rewritten)
+        await self._no_other_reason(original, self._original, self._rewritten)
         return ShadowVerdict.DIFFERENT
 
     def _texts(self) -> tuple[str, str]:
@@ -148,18 +146,18 @@ class _Comparing:
             raise _EndedError(ShadowVerdict.UNCOMPARABLE, "the two texts do not end alike")
         return found[0], self._pair.rewritten.removesuffix(found[1])
 
-    def _described(self, original: str) -> Queries[Columns]:
-        answer = yield self._query(f"DESCRIBE QUERY {original}", _COLUMNS_MAX)
+    async def _described(self, original: str) -> Columns:
+        answer = await ask_driver(self._query(f"DESCRIBE QUERY {original}", _COLUMNS_MAX))
         rows = _rows(answer, "what columns the original has")
         return Columns.of([str(row[1]).lower() for row in rows.rows])
 
-    def _answer(self, original: str) -> Queries[Checksum]:
-        answer = yield self._query(self._columns.query(original), 1)
+    async def _answer(self, original: str) -> Checksum:
+        answer = await ask_driver(self._query(self._columns.query(original), 1))
         return self._checksum(answer, "the original's answer")
 
-    def _answer_or_failure(self, rewritten: str) -> Queries[Checksum | None]:
+    async def _answer_or_failure(self, rewritten: str) -> Checksum | None:
         """The checksum, or None where the server rejects the statement."""
-        answer = yield self._query(self._columns.query(rewritten), 1)
+        answer = await ask_driver(self._query(self._columns.query(rewritten), 1))
         if isinstance(answer, QueryFailed) and answer.kind is FailureKind.REJECTED:
             if FILTER_REFUSED in answer.message:
                 raise _EndedError(ShadowVerdict.REFUSED, "a shorter filter may pass")
@@ -173,13 +171,13 @@ class _Comparing:
             raise _EndedError(ShadowVerdict.UNCOMPARABLE, f"{what} is no checksum")
         return checksum
 
-    def _once_more(self, original: str, rewritten: str) -> Queries[None]:
+    async def _once_more(self, original: str, rewritten: str) -> None:
         """Ends the comparison if either side is not what it was."""
         first, second = self._original, self._rewritten
-        again = yield from self._answer(original)
+        again = await self._answer(original)
         if first is None or not self._columns.same(first, again):
             raise _EndedError(ShadowVerdict.UNSTABLE, "the original's own answer has changed")
-        rewritten_again = yield from self._answer_or_failure(rewritten)
+        rewritten_again = await self._answer_or_failure(rewritten)
         if second is None or rewritten_again is None:
             stable = second is rewritten_again
         else:
@@ -187,24 +185,26 @@ class _Comparing:
         if not stable:
             raise _EndedError(ShadowVerdict.UNSTABLE, "the rewritten text's own answer has changed")
 
-    def _same_keys(self) -> Queries[None]:
+    async def _same_keys(self) -> None:
         """Ends the comparison if a small side was written since its keys were fetched."""
         for question, keys in self._pair.keys.items():
-            answer = yield self._query(question.sql, question.answer_rows_max, self._limits.key_query_bytes_max)
+            answer = await ask_driver(
+                self._query(question.sql, question.answer_rows_max, self._limits.key_query_bytes_max)
+            )
             rows = _rows(answer, "the keys, asked for once more,")
             if question.read(rows.rows) != keys:
                 raise _EndedError(ShadowVerdict.UNSTABLE, "a small side has other keys by now")
 
-    def _same_snapshots(self) -> Queries[None]:
+    async def _same_snapshots(self) -> None:
         """Ends the comparison if the original by now reads other snapshots than the rewritten text names."""
         for name, scanned in self._pair.reads.items():
-            answer = yield self._query(scan_sql(name), SCAN_ROWS_MAX)
+            answer = await ask_driver(self._query(scan_sql(name), SCAN_ROWS_MAX))
             if read_scan(answer) != scanned:
                 raise _EndedError(ShadowVerdict.UNSTABLE, "a small side has another snapshot by now")
 
-    def _no_other_reason(self, text: str, one: Checksum, other: Checksum) -> Queries[None]:
+    async def _no_other_reason(self, text: str, one: Checksum, other: Checksum) -> None:
         """Ends the comparison if order, chance or rounding may explain the difference."""
-        answer = yield self._query(f"EXPLAIN EXTENDED {text}", 1)
+        answer = await ask_driver(self._query(f"EXPLAIN EXTENDED {text}", 1))
         plan = "\n".join(str(row[0]) for row in _rows(answer, "the plan of the original").rows)
         doubt = doubts(text, plan)
         if doubt.chosen:

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from proxy.session.shadow.checksum import Checksum
-from proxy.session.shadow.compare import Clock, Comparison, Pair, Queries, ShadowLimits, ShadowVerdict, compare
+from proxy.session.shadow.compare import Clock, Comparison, Pair, ShadowLimits, ShadowVerdict, compare
 from proxy.statements.redaction import without_secrets
 
 # Two texts each, of at most some hundred thousand characters: 50 MB where every one is as long as may be.
@@ -91,15 +91,15 @@ class MismatchLog:
         return f"; both texts are in {self._path}"
 
 
-def watch(
+async def watch(
     pair: Pair,
     limits: ShadowLimits,
     clock: Clock,
     differences: MismatchLog,
     told: Callable[[Comparison], None],
-) -> Queries[None]:
+) -> None:
     """Compare, keep a mismatch, and report the result. `proxy.frontend.background_runner` runs it."""
-    comparison = yield from compare(pair, limits, clock)
+    comparison = await compare(pair, limits, clock)
     if comparison.blames_us:
         differences.add(pair, comparison)
     elif comparison.verdict is not ShadowVerdict.EQUAL:

@@ -1,6 +1,7 @@
 """Rows that statements need of a table, by the rewriter's own rules for a table with all columns indexed."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import pytest
 
@@ -60,13 +61,10 @@ def needed(
     given = iter(keys)
     for each in (today, possible):
         asking = ask_keys(each, answers, bytes_max=1_000, deadline_s=1)
-        query = next(asking, None)
-        while query is not None:
-            rows = tuple((key, "int") for key in next(given))
-            try:
-                query = asking.send(Rows((), rows, 0.0))
-            except StopIteration:
-                break
+        with suppress(StopIteration):
+            asking.send(None)
+            while True:
+                asking.send(Rows((), tuple((key, "int") for key in next(given)), 0.0))
     return list(needed_rows(made, today, possible, SALES, answers))
 
 

@@ -26,7 +26,7 @@ def asked(
     """The sample by these answers, and the questions."""
     questions = []
     asking = sample(FACTS, NAMES, bytes_max=bytes_max, deadline_s=5)
-    query = next(asking)
+    query = asking.send(None)
     for answer in answers:
         questions.append(query.sql)
         result = answer if isinstance(answer, QueryFailed | Rows) else Rows((), tuple(map(tuple, answer)), 0.0)

@@ -1,6 +1,5 @@
 """Where checks of remembered keys may run."""
 
-from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -14,11 +13,9 @@ from proxy.frontend.key_checks import ASKING_FIRST_S, KeyChecks
 from proxy.kerberos.delegation import ClientTickets, DelegatedCredentials
 from proxy.kerberos.principals import parse_principal
 from proxy.operations.key_check import CheckVerdict, KeyCheck
-from proxy.operations.query import Query, QueryResult
 
 
-def iter_nothing() -> Generator[Query, QueryResult, CheckVerdict]:
-    yield from ()
+async def nothing_asked() -> CheckVerdict:
     return CheckVerdict.HELD
 
 
@@ -27,7 +24,7 @@ def test_those_who_wait_for_a_check_go_on_though_its_count_fails() -> None:
         raise RuntimeError("no room to count")
 
     told: list[str] = []
-    check = KeyCheck(iter_nothing(), 0.0, 5.0, on_settled=failing)
+    check = KeyCheck(nothing_asked, 0.0, 5.0, on_settled=failing)
     check.call_when_settled(lambda: told.append("settled"))
     with pytest.raises(RuntimeError, match="no room"):
         check.settle(CheckVerdict.HELD)
@@ -44,7 +41,7 @@ async def test_a_full_backend_is_not_sent_every_statement_twice() -> None:
     assert client is not None
     with ThreadPoolExecutor(1) as pool:
         checks = KeyChecks(BackgroundRunner(RunnerSettings("a check"), pool), lambda: 0.0)
-        check = KeyCheck(iter_nothing(), 0.0, 5.0)
+        check = KeyCheck(nothing_asked, 0.0, 5.0)
         checks.start(SESSION, b"a login", check, client)
         assert check.verdict is CheckVerdict.NOT_ASKED
         assert not checks.has_room_at(at)

@@ -1,5 +1,4 @@
 import threading
-from collections.abc import Generator
 
 import pytest
 from support.relay_dialogue import execute
@@ -9,7 +8,7 @@ from proxy.frontend.rewrite_service import QUICK_CHARS_MAX, dispatch_now
 from proxy.frontend.session_registry import OpenSession
 from proxy.operations.dispatch import Dispatch
 from proxy.operations.key_check import ASK_FIRST, KeyTerms
-from proxy.operations.query import Query, QueryResult
+from proxy.operations.query import Query
 from proxy.operations.session_port import KnownState
 from proxy.statements.statement_class import StatementClass
 
@@ -23,11 +22,9 @@ class Watched(Rewriter):
         super().__init__()
         self.decided: list[tuple[str, str]] = []
 
-    def rewrite(
-        self, statement: StatementClass, _keys: KeyTerms = ASK_FIRST
-    ) -> Generator[Query, QueryResult, Dispatch]:
+    async def rewrite(self, statement: StatementClass, _keys: KeyTerms = ASK_FIRST) -> Dispatch:
         self.decided.append((statement.text, threading.current_thread().name.partition("_")[0]))
-        return (yield from super().rewrite(statement))
+        return await super().rewrite(statement)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from typing import Any
 
@@ -19,7 +19,6 @@ from proxy.frontend.session_registry import SessionRegistry
 from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind, Premises, WriteUnderWay
 from proxy.operations.internal_call import Call
 from proxy.operations.key_check import ASK_FIRST, KeyTerms
-from proxy.operations.query import Query, QueryResult
 from proxy.operations.session_port import SessionOpening, SessionPort
 from proxy.session.session import Session
 from proxy.session.shared_state import SharedState
@@ -125,11 +124,9 @@ async def test_a_join_goes_as_the_original_where_its_session_begins_to_roam_mean
     threads: FairThreads,
 ) -> None:
     class Roaming(Rewriter):
-        def rewrite(
-            self, statement: StatementClass, _keys: KeyTerms = ASK_FIRST
-        ) -> Generator[Query, QueryResult, Dispatch]:
+        async def rewrite(self, statement: StatementClass, _keys: KeyTerms = ASK_FIRST) -> Dispatch:
             on.handles.roaming.add(session_id())
-            return super().rewrite(statement)
+            return await super().rewrite(statement)
 
     on = Stage(Roaming(SENT), threads)
     assert await on.sent(JOIN) == JOIN

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from threading import Event
@@ -50,7 +50,7 @@ from proxy.frontend import memory_gate
 from proxy.http.http_upstream import HttpUpstreams
 from proxy.operations.dispatch import Dispatch, OutcomeKind, Premises
 from proxy.operations.key_check import ASK_FIRST, KeyTerms
-from proxy.operations.query import Query, QueryFailed, QueryResult
+from proxy.operations.query import Query, QueryFailed
 from proxy.operations.reply_tracker import WATCHED_REPLY_BYTES_MAX
 from proxy.operations.session_port import SessionOpening
 from proxy.statements.statement_class import StatementClass
@@ -479,12 +479,10 @@ async def test_a_query_of_ours_is_ended_though_its_client_has_left() -> None:
 
 async def test_a_statement_that_is_ruled_on_as_its_client_leaves_has_ended_unsent() -> None:
     class Slow(Rewriter):
-        def rewrite(
-            self, statement: StatementClass, _keys: KeyTerms = ASK_FIRST
-        ) -> Generator[Query, QueryResult, Dispatch]:
+        async def rewrite(self, statement: StatementClass, _keys: KeyTerms = ASK_FIRST) -> Dispatch:
             begun.set()
             assert may_end.wait(PATIENCE_S)
-            return (yield from super().rewrite(statement))
+            return await super().rewrite(statement)
 
     begun, may_end, rewriter = Event(), Event(), Slow("SELECT 2")
     async with opened(rewriter) as on:

@@ -4,7 +4,7 @@ The backend gets the same calls, the client the same replies, and the statements
 are where a statement fails or is overtaken, test_fallback.py and tests/proxy/relay/test_overtaken.py say for both.
 """
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -33,7 +33,6 @@ from proxy.operations.events import StatementEnded
 from proxy.operations.fallback_policy import FALLBACK_WITHIN_S
 from proxy.operations.key_check import CheckVerdict, KeyCheck
 from proxy.operations.operation_aliases import LocalOperationAliases
-from proxy.operations.query import Query, QueryResult
 from proxy.operations.tracked_statements import TrackedStatements
 from proxy.relay.commands import AwaitCheck, StartCheck, StatementHeld
 from proxy.statements.parse_failures import parse_failure_of
@@ -51,8 +50,7 @@ CHECK_FAILED = "the keys have changed"
 TYPO = "SELEC 1"
 
 
-def iter_nothing() -> Generator[Query, QueryResult, CheckVerdict]:
-    yield from ()
+async def nothing_asked() -> CheckVerdict:
     return CheckVerdict.HELD
 
 
@@ -82,7 +80,7 @@ class World:
     @property
     def dispatch(self) -> Dispatch:
         """As it is decided at first: by remembered keys where these are to be checked."""
-        check = None if self.verdict is None else KeyCheck(iter_nothing(), 0.0, 5.0)
+        check = None if self.verdict is None else KeyCheck(nothing_asked, 0.0, 5.0)
         return replace(self.decided_again, text=self.text, is_unread=parse_failure_of(self.text), check=check)
 
     @property

@@ -1,7 +1,5 @@
 """Checks of remembered keys on connections whose clients send calls behind one another."""
 
-from collections.abc import Generator
-
 import pytest
 from support.relay_dialogue import (
     AGAIN,
@@ -18,15 +16,13 @@ from support.relay_dialogue import (
 
 from proxy.operations.dispatch import Dispatch, Outcome
 from proxy.operations.key_check import CheckVerdict, KeyCheck
-from proxy.operations.query import Query, QueryResult
 from proxy.relay.commands import AwaitCheck, Close, Command, StatementHeld
 from proxy.relay.phases import Phase
 from proxy.wire.hs2.calls import OperationState
 from proxy.wire.thrift.messages import FramedMessageReader
 
 
-def iter_nothing() -> Generator[Query, QueryResult, CheckVerdict]:
-    yield from ()
+async def nothing_asked() -> CheckVerdict:
     return CheckVerdict.HELD
 
 
@@ -40,7 +36,7 @@ def names(data: bytes) -> list[tuple[str, int]]:
 
 
 def held_by_check(dialogue: Dialogue, *behind: bytes) -> KeyCheck:
-    check = KeyCheck(iter_nothing(), 0.0, 5.0)
+    check = KeyCheck(nothing_asked, 0.0, 5.0)
     commands = dialogue.client(execute("SELECT 1", 2))
     assert any(isinstance(command, StatementHeld) for command in commands)
     dispatch = Dispatch("SELECT 2", may_fall_back=True, check=check)
@@ -125,7 +121,7 @@ def test_bytes_that_answer_no_call_end_the_connection_while_a_check_is_awaited()
 def test_the_end_of_a_statement_is_told_whose_client_leaves_while_its_check_is_awaited() -> None:
     dialogue = Dialogue().open_session()
     outcomes: list[Outcome] = []
-    check = KeyCheck(iter_nothing(), 0.0, 5.0)
+    check = KeyCheck(nothing_asked, 0.0, 5.0)
     dialogue.client(execute("SELECT 1", 2))
     dispatch = Dispatch("SELECT 2", may_fall_back=True, check=check, on_outcome=outcomes.append)
     dialogue.carry_out(dialogue.relay.release(dispatch))

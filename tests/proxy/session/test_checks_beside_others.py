@@ -3,13 +3,24 @@
 from collections.abc import Mapping
 
 import pytest
-from support.played_sessions import DESCRIBE, DETAILS, KEY_QUERY, KEYS, NARROWED, SETTINGS, SQL, played, rows
+from support.played_sessions import (
+    DESCRIBE,
+    DETAILS,
+    KEY_QUERY,
+    KEYS,
+    NARROWED,
+    SETTINGS,
+    SQL,
+    Asking,
+    T,
+    played,
+    rows,
+)
 from support.text_session import FINISHED, Stage, TextSession
 
 from proxy.config.rewriting import CatalogSection, RewriteSection
 from proxy.operations.key_check import CheckVerdict, KeyCheck, KeyTerms
 from proxy.operations.query import QueryResult
-from proxy.session.session_catalog import Queries, T
 
 CHECKED = KeyTerms(may_be_checked=True)
 LATER_S = CatalogSection().facts_ttl_s + 1.0
@@ -39,10 +50,10 @@ def test_keys_that_a_check_was_told_in_another_state_are_not_those_of_sessions_o
     check, check_of_other = check_of(one), check_of(other)
     # Something past the proxy has written d.
     found_b = (KEY_QUERY, rows(("b", "string")))
-    assert played(check_of_other.queries, [found_b]) is CheckVerdict.CHANGED
+    assert played(check_of_other.work(), [found_b]) is CheckVerdict.CHANGED
     # On another connection the first session goes on, and its check reads the d of the other database.
     played(one.rewrite("USE elsewhere"), []).on_outcome(FINISHED)
-    assert played(check.queries, [KEYS_OF_ANOTHER_DATABASE]) is CheckVerdict.CHANGED
+    assert played(check.work(), [KEYS_OF_ANOTHER_DATABASE]) is CheckVerdict.CHANGED
     again = other.rewrite(SQL, KeyTerms(asked_since=check_of_other.began_at))
     assert answered(again, ANSWERS | dict([found_b])).text == NARROWED.replace("'a'", "'b'")
 
@@ -54,7 +65,7 @@ def test_keys_of_another_state_are_not_used_by_who_allows_old_keys() -> None:
     stage.now = 30.0
     check = check_of(one)
     played(one.rewrite("USE elsewhere"), []).on_outcome(FINISHED)
-    played(check.queries, [KEYS_OF_ANOTHER_DATABASE])
+    played(check.work(), [KEYS_OF_ANOTHER_DATABASE])
     assert answered(other.rewrite(SQL), ANSWERS).text == NARROWED
 
 
@@ -65,7 +76,7 @@ def test_keys_that_a_check_was_told_after_another_process_had_the_session_are_no
     terms = KeyTerms(may_be_checked=True, is_session_here=lambda: is_here[0])
     check = check_of(one, terms)
     is_here[0] = False
-    played(check.queries, [KEYS_OF_ANOTHER_DATABASE])
+    played(check.work(), [KEYS_OF_ANOTHER_DATABASE])
     assert answered(other.rewrite(SQL, KeyTerms(asked_since=30.0)), ANSWERS).text == NARROWED
 
 
@@ -77,7 +88,7 @@ def test_descriptions_that_a_check_was_told_in_another_state_are_not_those_of_th
     stage.now = LATER_S
     check = check_of(one)
     played(one.rewrite("USE elsewhere"), []).on_outcome(FINISHED)
-    assert answered(check.queries, ANSWERS | dict([D_OF_ANOTHER_DATABASE])) is CheckVerdict.CHANGED
+    assert answered(check.work(), ANSWERS | dict([D_OF_ANOTHER_DATABASE])) is CheckVerdict.CHANGED
     # Another session of the state asks for itself.
     asked: list[str] = []
     answered(other.rewrite(SQL), ANSWERS, asked)
@@ -93,16 +104,16 @@ def test_no_statement_rests_on_an_expired_description_that_nobody_checks(key_sta
     asked: list[str] = []
     dispatch = answered(one.rewrite(SQL, CHECKED), ANSWERS, asked)
     if dispatch.check is not None:
-        answered(dispatch.check.queries, ANSWERS, asked)
+        answered(dispatch.check.work(), ANSWERS, asked)
     assert {DESCRIBE[0][0], DESCRIBE[1][0]} <= set(asked)
 
 
-def answered(queries: Queries[T], answers: Mapping[str, QueryResult], asked: list[str] | None = None) -> T:
+def answered(queries: Asking[T], answers: Mapping[str, QueryResult], asked: list[str] | None = None) -> T:
     """Answer the queries in whichever order they come."""
     answer: QueryResult | None = None
     while True:
         try:
-            query = queries.send(answer) if answer is not None else next(queries)
+            query = queries.send(answer)
         except StopIteration as done:
             result: T = done.value
             return result

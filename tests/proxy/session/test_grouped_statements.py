@@ -9,7 +9,7 @@ from support.iceberg_answers import DAYS_SNAPSHOT
 from support.iceberg_answers import described as of_iceberg
 from support.packing_answers import SETTINGS as PACKING
 from support.packing_answers import plan
-from support.played_sessions import DETAILS, Script, failed, played, rows, sent
+from support.played_sessions import DETAILS, Asking, Script, failed, played, rows, sent
 from support.text_session import Stage, TextSession
 
 from proxy.config.rewriting import CatalogSection, FilesSection, RewriteSection, SplitsSection
@@ -97,7 +97,7 @@ def learn(one: TextSession, sql: str, asked: Script, beside: Script) -> None:
     dispatch = played(one.rewrite(sql), asked)
     assert dispatch.text == sql
     assert dispatch.beside is not None
-    played(dispatch.beside, beside)
+    played(dispatch.beside(), beside)
 
 
 def test_a_plain_scan_of_a_table_of_small_files_is_read_in_fewer_splits_once_these_are_known(
@@ -113,17 +113,18 @@ def test_while_one_statement_learns_others_neither_wait_nor_ask_the_same(one: Te
     second = played(one.rewrite(PLAIN), [])
     assert (second.text, second.beside) == (PLAIN, None)
     assert first.beside is not None
-    played(first.beside, BESIDE)
+    played(first.beside(), BESIDE)
     assert GROUPED in sent(one.rewrite(PLAIN), [])
 
 
 def test_an_answer_from_after_a_change_of_the_session_is_not_remembered(one: TextSession) -> None:
     dispatch = played(one.rewrite(PLAIN), DESCRIBED)
     assert dispatch.beside is not None
-    assert next(dispatch.beside).sql == listed()[0]
+    beside: Asking[None] = dispatch.beside()
+    assert beside.send(None).sql == listed()[0]
     sent(one.rewrite("SET spark.sql.ansi.enabled=false"), [])
     with pytest.raises(StopIteration):
-        dispatch.beside.send(listed()[1])
+        beside.send(listed()[1])
 
 
 def test_what_is_known_of_splits_is_used_while_it_is_asked_for_again(stage: Stage, learned: TextSession) -> None:
@@ -131,7 +132,7 @@ def test_what_is_known_of_splits_is_used_while_it_is_asked_for_again(stage: Stag
     dispatch = played(learned.rewrite(PLAIN), [])
     assert dispatch.text == f"SELECT v FROM {GROUPED}"
     assert dispatch.beside is not None
-    played(dispatch.beside, [indexed(), T, *PACKED])
+    played(dispatch.beside(), [indexed(), T, *PACKED])
     assert played(learned.rewrite(PLAIN), []).beside is None
 
 
@@ -154,10 +155,11 @@ def test_while_a_statement_has_the_files_asked_for_the_next_one_is_not_left_alon
 ) -> None:
     first = played(one.rewrite(PLAIN), DESCRIBED)
     assert first.beside is not None
-    assert next(first.beside).sql == listed()[0]
+    beside: Asking[None] = first.beside()
+    assert beside.send(None).sql == listed()[0]
     assert sent(one.rewrite(PLAIN), []) == PLAIN
-    assert first.beside.send(listed()[1]).sql == PACKED[0][0]
-    first.beside.close()
+    assert beside.send(listed()[1]).sql == PACKED[0][0]
+    beside.close()
     assert not one.is_quick(PLAIN)
 
 

@@ -54,7 +54,7 @@ def test_remembered_keys_are_used_for_an_hour_and_asked_for_again_meanwhile(stag
     dispatch, check = remembered(one)
     assert dispatch.text == NARROWED
     assert check.began_at == 30.0
-    assert played(check.queries, [KEYS]) is CheckVerdict.HELD
+    assert played(check.work(), [KEYS]) is CheckVerdict.HELD
     for now, other in ((30.0, stage.session("bob")), (stage.now + AN_HOUR_S + 1.0, one)):
         stage.now = now
         assert played(other.rewrite(SQL, CHECKED), [*DESCRIBE, KEYS]).check is None
@@ -64,7 +64,7 @@ def test_fewer_keys_are_as_good(stage: Stage) -> None:
     one = stage.session()
     asked_first(one, (KEY_QUERY, rows(("a", "string"), ("b", "string"))))
     _, check = remembered(one)
-    assert played(check.queries, [KEYS]) is CheckVerdict.HELD
+    assert played(check.work(), [KEYS]) is CheckVerdict.HELD
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_check_says_what_came_of_it(stage: Stage, answer: QueryResult, verdict
     one = stage.session()
     asked_first(one)
     _, check = remembered(one)
-    assert played(check.queries, [(KEY_QUERY, answer)]) is verdict
+    assert played(check.work(), [(KEY_QUERY, answer)]) is verdict
 
 
 def test_the_keys_of_a_check_serve_the_decision_that_follows_it_and_older_ones_do_not(stage: Stage) -> None:
@@ -92,7 +92,7 @@ def test_the_keys_of_a_check_serve_the_decision_that_follows_it_and_older_ones_d
     assert sent(one.rewrite(SQL, KeyTerms(asked_since=check.began_at)), [KEYS]) == NARROWED
     _, check = remembered(one)
     stage.now = 31.0
-    assert played(check.queries, [OTHER_KEYS]) is CheckVerdict.CHANGED
+    assert played(check.work(), [OTHER_KEYS]) is CheckVerdict.CHANGED
     again = played(one.rewrite(SQL, KeyTerms(asked_since=check.began_at)), [])
     assert (again.text, again.check) == (NARROWED_TO_B, None)
 
@@ -121,7 +121,7 @@ def test_keys_that_are_others_each_time_are_asked_for_first(stage: Stage) -> Non
     for number in range(3):
         _, check = remembered(one)
         key = chr(ord("b") + number)
-        assert played(check.queries, [(KEY_QUERY, rows((key, "string")))]) is CheckVerdict.CHANGED
+        assert played(check.work(), [(KEY_QUERY, rows((key, "string")))]) is CheckVerdict.CHANGED
     # The same answer twice: they may be remembered again.
     for _ in range(2):
         dispatch = played(one.rewrite(SQL, CHECKED), [(KEY_QUERY, rows(("x", "string")))])
@@ -143,7 +143,7 @@ def test_a_write_while_they_are_checked_overtakes_the_answer(stage: Stage) -> No
     dispatch, check = remembered(one)
     assert dispatch.premises.are_tables_unchanged()
     played(other.rewrite("INSERT INTO d VALUES ('b', 1)"), []).on_outcome(FINISHED)
-    assert played(check.queries, [KEYS]) is CheckVerdict.HELD
+    assert played(check.work(), [KEYS]) is CheckVerdict.HELD
     assert not dispatch.premises.are_tables_unchanged()
 
 
@@ -173,10 +173,10 @@ def test_expired_descriptions_are_used_and_asked_for_again_meanwhile(stage: Stag
     stage.now = LATER_S
     dispatch, check = remembered(one)
     assert dispatch.text == NARROWED
-    assert played(check.queries, [KEYS, *DESCRIBE, SETTINGS]) is CheckVerdict.HELD
+    assert played(check.work(), [KEYS, *DESCRIBE, SETTINGS]) is CheckVerdict.HELD
     # They are current again.
     _, check = remembered(one)
-    assert played(check.queries, [KEYS]) is CheckVerdict.HELD
+    assert played(check.work(), [KEYS]) is CheckVerdict.HELD
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_a_description_that_is_another_one_by_now_is_a_change(
     asked_first(one)
     stage.now = LATER_S
     _, check = remembered(one)
-    assert played(check.queries, [KEYS, *script]) is CheckVerdict.CHANGED
+    assert played(check.work(), [KEYS, *script]) is CheckVerdict.CHANGED
 
 
 def test_a_description_that_another_session_found_changed_meanwhile_is_a_change(stage: Stage) -> None:
@@ -204,7 +204,7 @@ def test_a_description_that_another_session_found_changed_meanwhile_is_a_change(
     stage.now = LATER_S
     _, check = remembered(one)
     played(other.rewrite(SQL), [D_WITH_ANOTHER_COLUMN, DESCRIBE[1], KEYS])
-    assert played(check.queries, [KEYS]) is CheckVerdict.CHANGED
+    assert played(check.work(), [KEYS]) is CheckVerdict.CHANGED
 
 
 def test_expired_descriptions_are_asked_for_first_where_no_key_is_checked() -> None:

@@ -2,9 +2,9 @@
 
 import re
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from support.hostile_statements import SHAPES, of_length
@@ -16,6 +16,7 @@ from support.played_sessions import (
     NARROWED,
     SETTINGS,
     SQL,
+    Asking,
     D,
     begun,
     ended,
@@ -29,9 +30,9 @@ from support.text_session import FINISHED, Stage, TextSession
 from proxy.config.config import Config
 from proxy.config.rewriting import CatalogSection, RewriteSection, ShadowSection
 from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind
-from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult, Rows
+from proxy.operations.query import FailureKind, QueryFailed, QueryResult, Rows
 from proxy.operations.session_port import SessionOpening
-from proxy.session import decision_run
+from proxy.session import classify
 from proxy.session.analysis_room import BYTES_PER_CHARACTER, AnalysisRoom
 from proxy.session.catalog.late_answers import UNANSWERED_S
 from proxy.session.consistency.write_fence import CLOSING_S
@@ -695,7 +696,7 @@ def test_a_statement_for_which_asking_does_not_pay_is_left_alone_before_anything
         dispatch.on_outcome(Outcome(OutcomeKind.FINISHED, 0.5))
     # As it came it takes no longer.
     with monkeypatch.context() as unparsed:
-        unparsed.setattr(decision_run, "parse", None)
+        unparsed.setattr(classify, "parse", None)
         for number in (1, 2, 77):
             of_another_day = SQL.replace("1", str(number))
             dispatch = played(one.rewrite(of_another_day), [])
@@ -708,7 +709,7 @@ def test_a_statement_for_which_asking_does_not_pay_is_left_alone_before_anything
 def _slowly(stage: Stage, session: TextSession, script: Sequence[tuple[str, QueryResult]]) -> Dispatch:
     """The ruling after a script in which each answer takes a while."""
     queries, answers = session.rewrite(SQL), list(script)
-    asked = next(queries)
+    asked = queries.send(None)
     while True:
         expected, answer = answers.pop(0)
         assert asked.sql == expected
@@ -811,8 +812,8 @@ def test_a_shadow_whose_filter_the_metastore_refuses_makes_filters_shorter_and_p
     columns, checksum = rows(("id", "int", None)), rows((1, "7"))
     refused = QueryFailed(FailureKind.REJECTED, f"[{FILTER_REFUSED}] of a long filter", 0.1)
     told = dict([SETTINGS, *DESCRIBE, KEYS, (f"DESCRIBE QUERY {SQL}", columns)])
-    steps = cast("Generator[Query, QueryResult, None]", dispatch.beside)
-    query = next(steps)
+    steps: Asking[None] = dispatch.beside()
+    query = steps.send(None)
     with suppress(StopIteration):
         while True:
             is_rewritten = "`ds` IN ('a')" in query.sql
@@ -841,9 +842,10 @@ def beside(dispatch: Dispatch) -> list[str]:
     assert dispatch.beside is not None
     answers, asked = dict([SETTINGS, *DESCRIBE, KEYS]), []
     with suppress(StopIteration):
-        asked.append(next(dispatch.beside).sql)
+        beside: Asking[None] = dispatch.beside()
+        asked.append(beside.send(None).sql)
         while asked[-1] in answers:
-            asked.append(dispatch.beside.send(answers[asked[-1]]).sql)
+            asked.append(beside.send(answers[asked[-1]]).sql)
     return asked
 
 

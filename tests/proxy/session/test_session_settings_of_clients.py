@@ -20,7 +20,7 @@ SQL = "SELECT f.id FROM f JOIN d ON f.ds = d.ds WHERE d.g = 1"
 def ruled(session: TextSession, sql: str) -> Dispatch:
     """The ruling on a statement for which nothing has to be asked, once it has run."""
     with pytest.raises(StopIteration) as end:
-        next(session.rewrite(sql))
+        session.rewrite(sql).send(None)
     dispatch: Dispatch = end.value.value
     dispatch.on_outcome(FINISHED)
     return dispatch
@@ -28,7 +28,11 @@ def ruled(session: TextSession, sql: str) -> Dispatch:
 
 def asks(session: TextSession, sql: str) -> bool:
     """Whether a statement makes the session ask for anything."""
-    return next(session.rewrite(sql), None) is not None
+    try:
+        session.rewrite(sql).send(None)
+    except StopIteration:
+        return False
+    return True
 
 
 def opened(configuration: dict[str, str] | None = None) -> TextSession:

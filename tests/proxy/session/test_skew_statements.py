@@ -24,7 +24,7 @@ def opened(config: Config | None = None, own: Mapping[str, str] | None = None) -
 def ruled(session: TextSession, sql: str) -> Dispatch:
     """The dispatch of a statement for which nothing is asked, once it has run."""
     with pytest.raises(StopIteration) as end:
-        next(session.rewrite(sql))
+        session.rewrite(sql).send(None)
     dispatch: Dispatch = end.value.value
     return dispatch
 

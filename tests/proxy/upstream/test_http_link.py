@@ -1,7 +1,7 @@
 """The proxy's own calls to a backend over HTTP."""
 
 import asyncio
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -10,7 +10,7 @@ from support.relay_dialogue import reply, session_opened
 from support.scripted_session import HOST, eventually
 
 from proxy.config.endpoints import Transport, Upstream
-from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult
+from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult, ask_driver
 from proxy.upstream.client import BackendClient
 from proxy.upstream.errors import BackendError
 from proxy.wire.thrift.reader import read_header
@@ -46,11 +46,11 @@ async def test_a_session_is_opened_and_closed_in_the_name_that_was_given() -> No
 
 
 async def test_a_costly_query_waits_for_a_slot_and_is_not_sent_without_one() -> None:
-    def costly() -> Generator[Query, QueryResult, QueryResult]:
-        return (yield Query("SELECT 1", rows_max=1, bytes_max=1_000, deadline_s=0.1, needs_slot=True))
+    async def costly() -> QueryResult:
+        return await ask_driver(Query("SELECT 1", 1, 1_000, deadline_s=0.1, needs_slot=True))
 
     async with backend() as (played, client):
-        answer = await client.drive(costly(), asyncio.Semaphore(0))
+        answer = await client.drive(costly, asyncio.Semaphore(0))
         assert isinstance(answer, QueryFailed)
         assert answer.kind is FailureKind.BUSY
         assert played.asked.empty()

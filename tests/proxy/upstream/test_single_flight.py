@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 from support.played_sessions import DESCRIBE, KEYS, NARROWED, SETTINGS, SQL, failed, rows
@@ -129,7 +130,8 @@ async def test_sessions_that_begin_together_cause_the_questions_of_one() -> None
 
     async def narrowed() -> str:
         session = TextSession(shared, SessionOpening(owner="ann", login="ann"))
-        return (await drive(session.rewrite(SQL), lambda each: single_flight.answer(each, backend), pool)).text
+        work, answer = partial(session.rewrite, SQL), partial(single_flight.answer, ask=backend)
+        return (await drive(work, answer, pool)).text
 
     with ThreadPoolExecutor(8) as pool:
         assert await asyncio.gather(*(narrowed() for _ in range(8))) == [NARROWED] * 8

@@ -8,7 +8,7 @@ from support.iceberg_answers import DAYS_SNAPSHOT, NEXT_SNAPSHOT, scan
 from support.played_sessions import failed, played, rows
 
 from proxy.config.rewriting import CatalogSection
-from proxy.operations.query import FailureKind, QueryResult
+from proxy.operations.query import FailureKind, QueryResult, ask_driver
 from proxy.session.catalog.caches import NegativeCache
 from proxy.session.catalog.iceberg_snapshots import SnapshotRead, Snapshots
 from rewriter import TableName, UnpinnedReason
@@ -36,7 +36,7 @@ def snapshots(clock: Clock) -> Snapshots:
 def current(
     snapshots: Snapshots, script: Sequence[tuple[str, QueryResult]], unanswered: NegativeCache | None = None
 ) -> SnapshotRead | UnpinnedReason:
-    asking = snapshots.current({D}, CatalogSection(), unanswered or nothing_in_vain())
+    asking = snapshots.current(ask_driver, {D}, CatalogSection(), unanswered or nothing_in_vain())
     found: dict[TableName, SnapshotRead | UnpinnedReason] = played(asking, script)
     (what,) = found.values()
     return what
@@ -123,5 +123,5 @@ def test_only_so_many_are_remembered() -> None:
     _ = current(snapshots, ALIKE)
     e, other = TableName(("e",)), scan("ice.db.e")
     script = [(sql.replace("`d`", "`e`"), other) for sql in (NAME, VERSION)]
-    assert played(snapshots.current({e}, CatalogSection(), nothing_in_vain()), script).keys() == {e}
+    assert played(snapshots.current(ask_driver, {e}, CatalogSection(), nothing_in_vain()), script).keys() == {e}
     assert current(snapshots, ALIKE) == NOW

@@ -25,7 +25,7 @@ from support.played_sessions import LISTED as PARTITIONS
 from support.text_session import FINISHED, Stage, TextSession
 
 from proxy.config.rewriting import CatalogSection, FilesSection
-from proxy.operations.query import FailureKind
+from proxy.operations.query import FailureKind, ask_driver
 from proxy.session.catalog.late_answers import NAMES_MAX, UNANSWERED_S, LateNames
 from proxy.session.catalog.metadata_cache import MetadataCache
 from proxy.session.catalog.split_packing import PackingTerms, packings
@@ -112,7 +112,7 @@ def asked_in_vain(session: TextSession) -> list[str]:
     """The queries of a statement whose queries are never answered in time."""
     queries, asked = session.rewrite(SQL), []
     with suppress(StopIteration):
-        query = next(queries)
+        query = queries.send(None)
         while True:
             asked.append(query.sql)
             query = queries.send(SETTINGS[1] if query.sql == SETTINGS[0] else failed(FailureKind.DEADLINE))
@@ -170,14 +170,14 @@ def test_a_file_index_that_was_late_is_asked_again_after_a_minute(kind: FailureK
     clock = Clock()
     lists = FileLists(FilesSection(index="s.files"), clock)
     known = MetadataCache(CatalogSection(), clock).of_nobody_else()
-    assert played(lists.files(FACTS, known), [(indexed()[0], failed(kind))]) is None
-    assert played(lists.files(FACTS, known), []) is None
+    assert played(lists.files(ask_driver, FACTS, known), [(indexed()[0], failed(kind))]) is None
+    assert played(lists.files(ask_driver, FACTS, known), []) is None
     clock.now += UNANSWERED_S
-    assert played(lists.files(FACTS, known), [indexed(), (FILES, failed(kind))]) is None
+    assert played(lists.files(ask_driver, FACTS, known), [indexed(), (FILES, failed(kind))]) is None
     clock.now += UNANSWERED_S
-    assert played(lists.files(FACTS, known), [(FILES, failed(FailureKind.REJECTED))]) is None
+    assert played(lists.files(ask_driver, FACTS, known), [(FILES, failed(FailureKind.REJECTED))]) is None
     clock.now += UNANSWERED_S
-    assert played(lists.files(FACTS, known), []) is None
+    assert played(lists.files(ask_driver, FACTS, known), []) is None
 
 
 def test_how_files_are_packed_is_asked_again_after_a_minute_where_that_was_late() -> None:
@@ -185,7 +185,9 @@ def test_how_files_are_packed_is_asked_again_after_a_minute_where_that_was_late(
     known = nothing_known(clock)
 
     def found(script: Script) -> bool:
-        return bool(played(packings([T], known, PackingTerms(believed_s=300.0, deadline_s=5.0)), script))
+        return bool(
+            played(packings(ask_driver, [T], known, PackingTerms(believed_s=300.0, deadline_s=5.0)), script)
+        )
 
     late = failed(FailureKind.DEADLINE)
     assert not found([(PACKING_SETTINGS[0][0], late)])

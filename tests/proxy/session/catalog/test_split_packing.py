@@ -17,7 +17,7 @@ from support.packing_answers import (
 from support.played_sessions import failed, played
 
 from proxy.config.rewriting import SplitsSection
-from proxy.operations.query import FailureKind, QueryResult
+from proxy.operations.query import FailureKind, QueryResult, ask_driver
 from proxy.session.catalog.split_packing import (
     KnownPackings,
     PackingTerms,
@@ -49,7 +49,7 @@ def known(clock: Clock) -> KnownPackings:
 def asked(
     known: KnownPackings, script: list[tuple[str, QueryResult]], table: TableName = T
 ) -> dict[TableName, Packing]:
-    return played(packings([table], known, TERMS), script)
+    return played(packings(ask_driver, [table], known, TERMS), script)
 
 
 def test_slots_and_settings_are_asked_once_and_each_table_by_itself(clock: Clock, known: KnownPackings) -> None:
@@ -68,16 +68,16 @@ def test_what_has_expired_lately_is_used_where_it_is_asked_for_again_meanwhile(
     clock.now = 500.0
     assert not known.are_current([T])
     due = PackingTerms(believed_s=300.0, deadline_s=5.0, due_s=300.0)
-    assert played(packings([T], known, due), []) == {T: Packing(8, 128 * MIB, 4 * MIB)}
+    assert played(packings(ask_driver, [T], known, due), []) == {T: Packing(8, 128 * MIB, 4 * MIB)}
     clock.now = 600.0
-    assert played(packings([T], known, due), [*SETTINGS, FILES])
+    assert played(packings(ask_driver, [T], known, due), [*SETTINGS, FILES])
 
 
 def test_once_settings_may_differ_they_are_asked_again_and_what_was_asked_before_is_not_remembered(
     known: KnownPackings,
 ) -> None:
-    asking = packings([T], known, TERMS)
-    _ = next(asking)
+    asking = packings(ask_driver, [T], known, TERMS)
+    _ = asking.send(None)
     for _, answer in SETTINGS:
         _ = asking.send(answer)
     known.forget()
@@ -151,7 +151,7 @@ def test_of_a_table_with_few_files_nothing_is_asked() -> None:
     files = FileIndex.of_rows([(f"file:/t/{n}", 5, 7, 1, "{}", None) for n in range(32)], {"x": "int"})
     assert worth_asking({T: files}, [T], saved_min=32) == set()
     assert worth_asking({T: files}, [T], saved_min=31) == {T}
-    assert played(packings([], nothing_known(), TERMS), []) == {}
+    assert played(packings(ask_driver, [], nothing_known(), TERMS), []) == {}
 
 
 def hints(
@@ -164,7 +164,7 @@ def hints(
     planned = plan_of(statement, {T: facts}, limits)
     files = FileIndex.of_rows([(f"file:/t/{n}", 5, 7, 1, "{}", None) for n in range(40)], {"x": "int"})
     packing = SplitPacking(settings, nothing_known(), deadline_s=5.0)
-    return played(packing.hints(planned, {}, {T: files}, limits), script)
+    return played(packing.hints(ask_driver, planned, {}, {T: files}, limits), script)
 
 
 def test_a_statement_gets_the_packing_of_its_tables_and_the_configured_limits() -> None:

@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 
 import msgspec
 import pytest
@@ -10,7 +10,6 @@ from support.played_sessions import played
 
 from proxy.operations.dispatch import Dispatch, WriteUnderWay
 from proxy.operations.key_check import ASK_FIRST, KeyTerms
-from proxy.operations.query import Query, QueryResult
 from proxy.operations.session_port import KnownState
 from proxy.session.decision import Decision
 from proxy.session.explain.answered_statements import AnsweringSession, lines_query, statements_query
@@ -41,22 +40,17 @@ class Inner:
         self.listed: list[TableName] = []
         self.has_closed = False
 
-    def rewrite(
-        self, statement: StatementClass, _keys: KeyTerms = ASK_FIRST
-    ) -> Generator[Query, QueryResult, Dispatch]:
+    async def rewrite(self, statement: StatementClass, _keys: KeyTerms = ASK_FIRST) -> Dispatch:
         self.rewritten.append(statement.text)
-        yield from ()
         return Dispatch(f"rewritten {statement.text}")
 
-    def explain(self, sql: str, *, run_key_queries: bool) -> Generator[Query, QueryResult, Decision]:
+    async def explain(self, sql: str, *, run_key_queries: bool) -> Decision:
         assert run_key_queries
         self.explained.append(sql)
-        yield from ()
         return Decision(sql)
 
-    def known_partitions(self, name: TableName, _: str) -> Generator[Query, QueryResult, KnownPartitions]:
+    async def known_partitions(self, name: TableName, _: str) -> KnownPartitions:
         self.listed.append(name)
-        yield from ()
         return KnownPartitions(None, PartitionIndex.of(["y"], ["int"], ["y=1", "y=2"]))
 
     def last_statements(self) -> Sequence[LoggedStatement]:

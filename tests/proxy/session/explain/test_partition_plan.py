@@ -1,6 +1,5 @@
 """EXPLAIN PARTITIONS: the plan of a filter as lines and as JSON, from the lists of a session."""
 
-from collections.abc import Generator
 from contextlib import ExitStack
 
 import pytest
@@ -10,7 +9,6 @@ from support.played_sessions import DESCRIBE, LISTED, Script, played
 
 from proxy.config.config import Config
 from proxy.config.rewriting import CatalogSection
-from proxy.operations.query import Query, QueryResult
 from proxy.operations.session_port import SessionOpening
 from proxy.session.explain.partition_plan import PartitionPlanView, partition_plan, plan_lines, planned
 from proxy.session.explain.view import CountView
@@ -37,9 +35,8 @@ class Listing:
         self._known = known
         self.asked: list[TableName] = []
 
-    def known_partitions(self, name: TableName, _: str) -> Generator[Query, QueryResult, KnownPartitions]:
+    async def known_partitions(self, name: TableName, _: str) -> KnownPartitions:
         self.asked.append(name)
-        yield from ()
         return self._known
 
 

@@ -9,7 +9,7 @@ from support.file_list_answers import FACTS, FILES, TABLES, indexed
 from support.played_sessions import Script, failed, played, rows
 
 from proxy.config.rewriting import CatalogSection, FilesSection
-from proxy.operations.query import FailureKind
+from proxy.operations.query import FailureKind, ask_driver
 from proxy.session.catalog.metadata_cache import MetadataCache, SessionMetadata
 from proxy.session.layout.file_lists import FileLists
 from rewriter import Column, TableFacts, TableKind, TableName
@@ -37,7 +37,7 @@ class Fetching:
 
     def paths(self, script: Script, known: SessionMetadata | None = None) -> list[str] | None:
         """The files that a session is given once the queries have been answered; None where it has none."""
-        index = played(self.lists.files(FACTS, known or self.known), script)
+        index = played(self.lists.files(ask_driver, FACTS, known or self.known), script)
         return None if index is None else [facts.path for facts in index.files]
 
 
@@ -70,7 +70,7 @@ def test_an_index_that_is_too_large_with_row_groups_is_fetched_without(on: Fetch
 def test_without_an_index_nothing_is_asked() -> None:
     on = Fetching(index="")
     assert on.paths([]) is None
-    assert played(on.lists.columns(FACTS, on.known), []) == ()
+    assert played(on.lists.columns(ask_driver, FACTS, on.known), []) == ()
 
 
 @pytest.mark.parametrize(
@@ -84,15 +84,15 @@ def test_without_an_index_nothing_is_asked() -> None:
     ids=["not indexed", "nameless", "columns that differ by case", "a view"],
 )
 def test_of_any_other_table_nothing_is_fetched(on: Fetching, facts: TableFacts) -> None:
-    _ = played(on.lists.overview(on.known), [indexed()])
-    assert played(on.lists.files(facts, on.known), []) is None
-    assert played(on.lists.columns(facts, on.known), []) == ()
+    _ = played(on.lists.overview(ask_driver, on.known), [indexed()])
+    assert played(on.lists.files(ask_driver, facts, on.known), []) is None
+    assert played(on.lists.columns(ask_driver, facts, on.known), []) == ()
 
 
 def test_any_column_may_be_indexed_until_the_files_say_which_are(on: Fetching) -> None:
-    assert played(on.lists.columns(FACTS, on.known), FIRST[:1]) == ("X", "y")
+    assert played(on.lists.columns(ask_driver, FACTS, on.known), FIRST[:1]) == ("X", "y")
     _ = on.paths(FIRST[1:])
-    assert played(on.lists.columns(FACTS, on.known), []) == ("X",)
+    assert played(on.lists.columns(ask_driver, FACTS, on.known), []) == ("X",)
 
 
 def test_rows_are_fetched_again_once_the_index_says_that_they_changed(on: Fetching) -> None:
@@ -113,7 +113,7 @@ def test_rows_that_another_session_fetched_since_are_not_fetched_again(on: Fetch
 def test_rows_are_fetched_again_for_a_table_whose_columns_changed(on: Fetching) -> None:
     _ = on.paths(FIRST)
     changed = TableFacts((Column("x", "bigint"),), full_name=FACTS.full_name)
-    index = played(on.lists.files(changed, on.known), [(FILES, A_FILE)])
+    index = played(on.lists.files(ask_driver, changed, on.known), [(FILES, A_FILE)])
     assert index is not None
     assert index.files[0].bounds == {}
 
@@ -147,7 +147,7 @@ def test_rows_that_cannot_be_had_are_not_asked_for_again_for_a_while(on: Fetchin
         tries.append((BOUNDS_ALONE, failed(kind)))
     assert on.paths([*FIRST[:1], *tries]) is None
     assert on.paths([]) is None
-    assert played(on.lists.columns(FACTS, on.known), []) == ()
+    assert played(on.lists.columns(ask_driver, FACTS, on.known), []) == ()
     on.clock.now = 301.0
     assert on.paths([indexed(), (FILES, A_FILE)]) == ["file:/t/a"]
 
@@ -163,18 +163,18 @@ def test_of_many_tables_those_used_last_are_kept() -> None:
     other = TableFacts(FACTS.columns, full_name=TableName(("c", "d", "other")))
     of_other = (FILES.replace("d.t", "d.other"), A_FILE)
     assert on.paths(FIRST) == ["file:/t/a"]
-    assert played(on.lists.files(other, on.known), [of_other]) is not None
-    assert played(on.lists.files(other, on.known), []) is not None
+    assert played(on.lists.files(ask_driver, other, on.known), [of_other]) is not None
+    assert played(on.lists.files(ask_driver, other, on.known), []) is not None
     assert on.paths(FIRST[1:]) == ["file:/t/a"]
-    assert played(on.lists.files(other, on.known), [of_other]) is not None
+    assert played(on.lists.files(ask_driver, other, on.known), [of_other]) is not None
 
 
 def test_while_one_session_fetches_rows_others_go_on_without(on: Fetching) -> None:
     other = on.a_state()
     for state in (on.known, other):
-        _ = played(on.lists.columns(FACTS, state), [indexed()])
-    fetching = on.lists.files(FACTS, on.known)
-    assert next(fetching).sql == FILES
+        _ = played(on.lists.columns(ask_driver, FACTS, state), [indexed()])
+    fetching = on.lists.files(ask_driver, FACTS, on.known)
+    assert fetching.send(None).sql == FILES
     assert on.paths([], other) is None
     fetching.close()
     assert on.paths([(FILES, A_FILE)], other) == ["file:/t/a"]
@@ -183,23 +183,23 @@ def test_while_one_session_fetches_rows_others_go_on_without(on: Fetching) -> No
 def test_while_one_session_asks_again_what_is_indexed_others_go_on_with_what_was(on: Fetching) -> None:
     _ = on.paths(FIRST)
     on.clock.now = 301.0
-    asking = on.lists.overview(on.known)
-    assert next(asking).sql == TABLES
+    asking = on.lists.overview(ask_driver, on.known)
+    assert asking.send(None).sql == TABLES
     assert on.paths([]) == ["file:/t/a"]
     asking.close()
 
 
 def test_the_bounds_of_the_configuration_reach_the_queries(on: Fetching) -> None:
     settings = FilesSection(index="c.s.files", query_deadline_s=3.0, files_max=7, fetch_bytes_max=2048)
-    queries = FileLists(settings, on.clock).files(FACTS, on.known)
-    assert "FROM `c`.`s`.`files` GROUP" in next(queries).sql
+    queries = FileLists(settings, on.clock).files(ask_driver, FACTS, on.known)
+    assert "FROM `c`.`s`.`files` GROUP" in queries.send(None).sql
     asked = queries.send(rows(("c.d.t", 1, 100, 5)))
     assert (asked.rows_max, asked.bytes_max, asked.deadline_s, asked.needs_slot) == (7, 2048, 3.0, True)
 
 
 def test_a_statement_names_an_indexed_table_by_a_word_of_its_own_name(on: Fetching) -> None:
     named = [("c.d.t", 1, 1, 1), ("c.d.odd-name", 1, 1, 1), ("c.d.-", 1, 1, 1), ("damaged", None, 1, 1)]
-    overview = played(on.lists.overview(on.known), [(TABLES, rows(*named))])
+    overview = played(on.lists.overview(ask_driver, on.known), [(TABLES, rows(*named))])
     assert overview.is_named_in("SELECT * FROM D.T WHERE x = 1")
     assert overview.is_named_in("SELECT * FROM `odd-name`")
     assert not overview.is_named_in("SELECT * FROM d.other WHERE c = 1")

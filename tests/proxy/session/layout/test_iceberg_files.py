@@ -8,7 +8,7 @@ from support.iceberg_answers import DAYS_SNAPSHOT, FILES_SQL, OF_K, a_file, desc
 from support.played_sessions import Script, failed, played, rows
 
 from proxy.config.rewriting import CatalogSection, FilesSection
-from proxy.operations.query import FailureKind
+from proxy.operations.query import FailureKind, ask_driver
 from proxy.session.catalog.describe import read_description
 from proxy.session.catalog.late_answers import UNANSWERED_S
 from proxy.session.catalog.metadata_cache import MetadataCache, SessionMetadata
@@ -32,7 +32,7 @@ def known() -> SessionMetadata:
 
 
 def found(facts: TableFacts, columns: set[str], script: Script) -> FileIndex | None:
-    return played(IcebergFiles(FilesSection(), Clock()).files(facts, columns, known()), script)
+    return played(IcebergFiles(FilesSection(), Clock()).files(ask_driver, facts, columns, known()), script)
 
 
 def test_bounds_of_texts_are_left_out_where_they_cannot_be_told() -> None:
@@ -66,8 +66,8 @@ def test_files_that_were_not_told_in_time_are_asked_for_again_after_a_minute(
 ) -> None:
     clock, state = Clock(), known()
     files = IcebergFiles(FilesSection(), clock)
-    assert played(files.files(FACTS, {"k"}, state), [(FILES_SQL, failed(kind))]) is None
+    assert played(files.files(ask_driver, FACTS, {"k"}, state), [(FILES_SQL, failed(kind))]) is None
     clock.now = asked_after_s - 1.0
-    assert played(files.files(FACTS, {"k"}, state), []) is None
+    assert played(files.files(ask_driver, FACTS, {"k"}, state), []) is None
     clock.now = asked_after_s
-    assert played(files.files(FACTS, {"k"}, state), [(FILES_SQL, FOUND)]) is not None
+    assert played(files.files(ask_driver, FACTS, {"k"}, state), [(FILES_SQL, FOUND)]) is not None

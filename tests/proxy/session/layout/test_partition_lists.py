@@ -8,7 +8,7 @@ from support.clock import eventually
 from support.hbase_gateway import PATIENT_S, allow_time, gateway_in_memory
 
 from proxy.config.rewriting import CatalogSection
-from proxy.operations.query import Column, Rows
+from proxy.operations.query import Column, Rows, ask_driver
 from proxy.session.catalog.facts_cache import DescribedTable
 from proxy.session.catalog.metadata_cache import MetadataCache, SessionMetadata
 from proxy.session.layout.open_store import open_store
@@ -38,8 +38,8 @@ def lists() -> Iterator[PartitionLists]:
 
 
 def listed(lists: PartitionLists, known: SessionMetadata, *partitions: str) -> None:
-    asking = lists.find(SALES, known, StoreWait(1.0))
-    assert next(asking).sql == "SHOW PARTITIONS `sales`"
+    asking = lists.find(ask_driver, SALES, known, StoreWait(1.0))
+    assert asking.send(None).sql == "SHOW PARTITIONS `sales`"
     with pytest.raises(StopIteration):
         asking.send(rows(*partitions))
 
@@ -60,9 +60,9 @@ def test_the_partitions_of_a_table_are_counted_once_it_was_listed(
 def rest(lists: PartitionLists, known: SessionMetadata, table: DescribedTable = SALES) -> list[str]:
     """The queries that are asked for a list, all of them answered."""
     asked = []
-    asking = lists.find(table, known, StoreWait(1.0))
+    asking = lists.find(ask_driver, table, known, StoreWait(1.0))
     try:
-        query = next(asking)
+        query = asking.send(None)
         while True:
             asked.append(query.sql)
             query = asking.send(rows("ds=2026-01-01"))
@@ -88,7 +88,7 @@ def test_a_list_that_one_replica_asked_for_is_not_asked_for_by_another(
     one, other = replicas
     listed(one, known, "ds=2026-01-01")
     # Whatever it asks for nobody answers.
-    eventually(lambda: next(other.find(SALES, known, StoreWait(1.0)), None) is None)
+    eventually(lambda: rest(other, known) == [])
 
 
 def test_a_filter_is_answered_by_scans_of_a_list_that_another_replica_asked_for(

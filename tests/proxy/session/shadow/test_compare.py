@@ -74,7 +74,7 @@ def played(
     for number, answer in enumerate(given):
         passed += seconds_each * bool(number)
         try:
-            asked.append(next(comparing) if answer is None else comparing.send(answer))
+            asked.append(comparing.send(answer))
         except StopIteration as end:
             comparison: Comparison = end.value
             assert number == len(answers), "it ends before the last answer"
@@ -162,7 +162,7 @@ def test_what_blames_us_is_kept_and_told_and_the_rest_only_told() -> None:
     differences = MismatchLog(None, 0)
     for answers, _ in DIALOGUES.values():
         watching = watch(PAIR, LIMITS, lambda: 0.0, differences, told.append)
-        next(watching)
+        watching.send(None)
         for answer in answers[:-1]:
             watching.send(answer)
         with pytest.raises(StopIteration):

@@ -13,7 +13,6 @@ from proxy.config.rewriting import CatalogSection, RewriteSection
 from proxy.operations.query import Query, QueryResult
 from proxy.session.decider import Decider
 from proxy.session.decision import DecisionTerms
-from proxy.session.session_catalog import Queries
 from proxy.session.session_settings import SessionSettings
 from proxy.session.shadow.compare import Comparison, Pair, ShadowLimits, ShadowVerdict, compare
 from proxy.session.shared_state import SharedState
@@ -57,17 +56,17 @@ def tables(spark: ThriftServer) -> Iterator[None]:
 async def client(spark: ThriftServer, tables: None) -> AsyncIterator[BackendClient]:  # noqa: ARG001
     endpoint = spark.endpoint
     async with BackendClient.connect(endpoint.host, endpoint.port, "demo", "demo", DATABASE) as opened:
-        await opened.drive(asking("SET spark.sql.shuffle.partitions=1"))
+        await ask(opened, "SET spark.sql.shuffle.partitions=1")
         yield opened
 
 
-def asking(sql: str) -> Queries[QueryResult]:
-    return (yield Query(sql, rows_max=100, bytes_max=1024 * 1024, deadline_s=120.0))
+async def ask(client: BackendClient, sql: str) -> QueryResult:
+    return await client.answer(Query(sql, rows_max=100, bytes_max=1024 * 1024, deadline_s=120.0))
 
 
 async def rewritten(client: BackendClient, sql: str) -> Pair:
     terms = DecisionTerms(SessionSettings.configured(PATIENT, {}), scope="", owner="")
-    decision = await client.drive(Decider(SharedState.of(PATIENT)).decide(StatementClass(sql), terms))
+    decision = await client.drive(lambda: Decider(SharedState.of(PATIENT)).decide(StatementClass(sql), terms))
     assert decision.rewrite is not None
     pair = Pair.of(sql, decision.rewrite)
     assert pair.rewritten != sql, decision.rewrite.scans
@@ -76,7 +75,7 @@ async def rewritten(client: BackendClient, sql: str) -> Pair:
 
 
 async def compared(client: BackendClient, pair: Pair) -> Comparison:
-    return await client.drive(compare(pair, LIMITS, time.monotonic))
+    return await client.drive(lambda: compare(pair, LIMITS, time.monotonic))
 
 
 def broken(pair: Pair) -> Pair:
@@ -147,7 +146,7 @@ async def test_a_difference_that_may_have_another_reason_is_not_blamed(
     view = (
         "CREATE OR REPLACE TEMPORARY VIEW firsts AS SELECT id, day, first(price) AS one FROM fact GROUP BY id, day"
     )
-    await client.drive(asking(view))
+    await ask(client, view)
     comparison = await compared(
         client, Pair(sql, sql.replace("d.quarter = 2", f"d.quarter = 2 AND f.day <> {LOST}"))
     )
@@ -163,9 +162,9 @@ async def test_a_cent_that_was_rounded_to_the_other_side_is_not_blamed(client: B
 
 
 async def test_a_small_side_that_was_written_meanwhile_is_no_difference(client: BackendClient) -> None:
-    await client.drive(asking("CREATE TABLE lately USING parquet AS SELECT * FROM days"))
+    await ask(client, "CREATE TABLE lately USING parquet AS SELECT * FROM days")
     pair = await rewritten(client, f"SELECT f.id {JOIN.replace('days', 'lately')}")
-    await client.drive(asking("INSERT INTO lately VALUES ('d7', 2)"))
+    await ask(client, "INSERT INTO lately VALUES ('d7', 2)")
     comparison = await compared(client, pair)
     assert comparison.verdict is ShadowVerdict.UNSTABLE, comparison
     assert "keys" in comparison.why
@@ -184,6 +183,6 @@ async def test_a_rewritten_text_that_fails_is_blamed_and_an_original_that_fails_
 async def test_a_statement_that_takes_too_long_is_not_compared(client: BackendClient) -> None:
     slow = "SELECT reflect('java.lang.Thread', 'sleep', 20000L + id) FROM range(2)"
     limits = ShadowLimits(statement_s=1.0, total_s=60.0)
-    comparison = await client.drive(compare(Pair(slow, slow), limits, time.monotonic))
+    comparison = await client.drive(lambda: compare(Pair(slow, slow), limits, time.monotonic))
     assert comparison.verdict is ShadowVerdict.UNCOMPARABLE
     assert "deadline" in comparison.why

@@ -1,0 +1,100 @@
+"""Ask: the keys of the small sides of a plan, and the checks that what the plan rests on still holds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from proxy.operations.key_check import CheckVerdict
+from proxy.session.consistency.write_fence import Fence
+from proxy.session.decision import UncheckedKeys
+from proxy.session.decision_context import Basis, DecisionContext, Draft
+from proxy.session.key_queries import KeyAnswers, KeyQueries
+from proxy.session.timings import Purpose
+from rewriter import Plan, SkipReason
+
+
+async def ask_keys(
+    ctx: DecisionContext, draft: Draft, planned: Plan, basis: Basis
+) -> tuple[Draft, Plan, KeyAnswers]:
+    """Ask for the keys of the small sides, at snapshots that the statement then names where it can.
+
+    Return the plan with the snapshots and the lists of partitions that its answers want, and the answers.
+    """
+    if not ctx.terms.run_key_queries:
+        return draft, planned, {}
+    clock, timings = ctx.shared.clock, ctx.timings
+    with timings.counting(Purpose.DESCRIPTIONS):
+        at_snapshots = await ctx.catalog.pinned(planned, basis.limits)
+    planned = at_snapshots.plan
+    unpinned = {**draft.decision.unpinned, **at_snapshots.unpinned}
+    key_queries = ctx.key_queries(planned, basis.fence)
+    draft = draft.with_parts(
+        plan=planned, snapshots=at_snapshots.reads, unpinned=unpinned, key_errors=key_queries.errors
+    )
+    asks_later = key_queries.are_at_hand(planned)
+    if not asks_later and not await _is_as_planned(ctx, planned):
+        return draft.left(SkipReason.TABLES_UNSETTLED), planned, {}
+    with timings.counting(Purpose.KEYS):
+        answers = await key_queries.answers(planned)
+    # Some keys may have turned out to be of another type than the fact's column.
+    with timings.lookup(clock):
+        with_lists = await ctx.catalog.with_lists(planned, answers, basis.limits)
+    if with_lists is not planned:
+        planned, draft = with_lists, draft.with_parts(plan=with_lists)
+        with timings.counting(Purpose.KEYS):
+            answers = await key_queries.answers(planned, answers)
+    if key_queries.to_check:
+        check = partial(_check, ctx, planned, key_queries)
+        draft = draft.with_parts(unchecked=UncheckedKeys(key_queries.to_check, check, ctx.start))
+    elif asks_later and not await _is_as_planned(ctx, planned):
+        # All were fresh enough by themselves, and nothing is asked later.
+        draft = draft.left(SkipReason.TABLES_UNSETTLED)
+    return draft, planned, answers
+
+
+def uses_due_in_vain(ctx: DecisionContext, planned: Plan, fence: Fence) -> bool:
+    """True if the plan rests on what has expired although its keys have to be asked for first."""
+    # At snapshots other questions are asked, and tables at snapshots are described by what is current.
+    asks_these = planned.key_queries and not planned.pinnable
+    is_at_hand = asks_these and ctx.key_queries(planned, fence).are_at_hand(planned)
+    return not is_at_hand and _rests_on_due(ctx, planned)
+
+
+async def _check(ctx: DecisionContext, planned: Plan, key_queries: KeyQueries) -> CheckVerdict:
+    """Ask again for what was remembered, while the statement runs: keys, and what has expired."""
+    # The check needs answers of now, and is no part of the decision's time.
+    ctx = replace(ctx, catalog=ctx.catalog.asking(anew=True))
+    verdict = await replace(key_queries, ask=ctx.catalog.ask).check(key_queries.to_check)
+    if verdict is not CheckVerdict.HELD:
+        return verdict
+    is_same = await _is_all_as_planned(ctx, planned)
+    return CheckVerdict.HELD if is_same else CheckVerdict.CHANGED
+
+
+async def _is_as_planned(ctx: DecisionContext, planned: Plan) -> bool:
+    """True if views, tables and settings are as the plan takes them to be. Nobody asks for them later."""
+    with ctx.timings.lookup(ctx.shared.clock):
+        if _rests_on_due(ctx, planned):
+            return await _is_all_as_planned(ctx, planned)
+        return not planned.follows or await ctx.catalog.is_as_planned(planned, _described_since(ctx))
+
+
+def _rests_on_due(ctx: DecisionContext, planned: Plan) -> bool:
+    """True if the plan rests on descriptions or settings that have expired."""
+    if not ctx.catalog.due_s:
+        return False
+    is_due = ctx.settings is not None and ctx.settings.until <= ctx.start
+    return is_due or not ctx.catalog.is_current(planned)
+
+
+async def _is_all_as_planned(ctx: DecisionContext, planned: Plan) -> bool:
+    return await ctx.catalog.is_as_planned(planned, _described_since(ctx)) and (
+        ctx.settings is None or await ctx.catalog.are_settings(ctx.settings.value)
+    )
+
+
+def _described_since(ctx: DecisionContext) -> float:
+    """The moment from which on a description is as good as a new one."""
+    since = ctx.terms.keys.asked_since
+    return ctx.start if since is None else min(since, ctx.start)

@@ -1,0 +1,112 @@
+"""One decision: a statement on its way through the stages classify, gate, plan, weigh, ask and apply.
+
+Each stage takes a draft and returns it with more in it. The queries that a stage asks are answered in one of the
+proxy's own sessions where there is one, those for keys in the client's own (`proxy.session.consistency.asking`).
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+
+from proxy.session.ask_keys import ask_keys, uses_due_in_vain
+from proxy.session.classify import classify, make_plan
+from proxy.session.decision import Decision, DecisionTerms
+from proxy.session.decision_context import Basis, DecisionContext, Draft, hindrance
+from proxy.session.explained import look_up_explained
+from proxy.session.feedback.cost_inputs import has_own_filters_alone, spares_too_little
+from proxy.session.feedback.spark_listings import SessionListings
+from proxy.session.fewer_splits import (
+    files_of,
+    is_for_splits_alone,
+    learning,
+    with_fewer_splits,
+)
+from proxy.session.session_catalog import SessionCatalog, indexes_of
+from proxy.session.shared_state import SharedState
+from proxy.session.weigh import gate, key_of, known_key, weigh
+from proxy.statements.statement_class import StatementClass
+from rewriter import Plan, SkipReason, Statement, apply
+
+
+async def decide(
+    shared: SharedState,
+    catalog: SessionCatalog,
+    listings: SessionListings,
+    statement: StatementClass,
+    terms: DecisionTerms,
+) -> Decision:
+    """Decide about a statement: whether it is rewritten, by which keys, and why not.
+
+    To explain is a policy: stages go on although there is a reason to leave the statement alone, as far as they
+    can, and at the end all is looked up that only a user wants to know.
+    """
+    with ExitStack() as rooms:
+        ctx = DecisionContext.of(shared, catalog, listings, statement, terms, rooms)
+        draft = await _draft(ctx)
+        decision = draft.decision
+        if terms.is_explained:
+            decision = await look_up_explained(ctx, decision)
+        elif decision.rewrite is not None:
+            # For the history: the partitions of which a scan keeps some, where that needs no query.
+            narrowed = {scan.scan.reference.name for scan in decision.rewrite.scans if scan.predicate is not None}
+            at_hand = ctx.catalog.partitions_at_hand(narrowed - decision.partitions.keys())
+            decision = replace(decision, partitions={**at_hand, **decision.partitions})
+        ctx.timings.total_s = shared.clock() - ctx.start
+        return replace(decision, beside=learning(ctx) if draft.lacks_splits else None)
+
+
+async def _draft(ctx: DecisionContext) -> Draft:
+    draft = Draft(Decision(ctx.statement.text, timings=ctx.timings))
+    if is_for_splits_alone(ctx):
+        return await with_fewer_splits(ctx, draft)
+    draft = await _classified(ctx, draft)
+    if draft.statement is not None and not ctx.is_over(draft):
+        ctx, draft = await _weighed(ctx, draft, draft.statement)
+    if draft.skip is SkipReason.NOT_WORTH_IT:
+        draft = await with_fewer_splits(ctx, draft)
+    plan, basis = draft.decision.plan, draft.basis
+    if plan is None or basis is None or ctx.is_over(draft) or draft.is_changed:
+        return draft
+    draft = await _narrowed(ctx, draft, plan, basis)
+    return await with_fewer_splits(ctx, draft) if draft.skip is SkipReason.FEW_FILES else draft
+
+
+async def _classified(ctx: DecisionContext, draft: Draft) -> Draft:
+    """Parse a statement that neither its text nor its runs so far say to leave alone."""
+    key = known_key(ctx)
+    if key is not None:
+        draft = gate(ctx, draft, key)
+        if ctx.is_over(draft):
+            return draft
+    statement = await classify(ctx)
+    if isinstance(statement, SkipReason):
+        return draft.with_parts(key=None).left(statement)
+    draft = replace(draft, statement=statement)
+    return draft if key is not None else gate(ctx, draft, key_of(ctx, statement))
+
+
+async def _weighed(ctx: DecisionContext, draft: Draft, statement: Statement) -> tuple[DecisionContext, Draft]:
+    """Plan a statement, by current facts where expired ones are of no use, and weigh it."""
+    basis = ctx.basis()
+    plan = await make_plan(ctx, statement, basis.limits)
+    if isinstance(plan, Plan) and uses_due_in_vain(ctx, plan, basis.fence):
+        ctx = ctx.without_due()
+        plan = await make_plan(ctx, statement, basis.limits)
+    draft = replace(draft, basis=basis).planned(plan)
+    return ctx, draft if isinstance(plan, SkipReason) else await weigh(ctx, draft, plan)
+
+
+async def _narrowed(ctx: DecisionContext, draft: Draft, plan: Plan, basis: Basis) -> Draft:
+    """Insert predicates and hints for the keys, if nothing has changed since the fence was opened."""
+    draft, plan, answers = await ask_keys(ctx, draft, plan, basis)
+    with ctx.timings.lookup(ctx.shared.clock):
+        listed = await ctx.catalog.partitions(plan.wants_partitions(answers))
+    known = await files_of(ctx, plan, answers, basis.limits)
+    costs = ctx.catalog.costs(listed)
+    result = apply(plan, answers, basis.limits, costs, known.files, split_hints=known.hints)
+    draft = replace(draft, lacks_splits=known.lacks_splits).applied(plan, answers, result, basis.fence)
+    draft = draft.with_parts(partitions=indexes_of(listed))
+    if ctx.terms.settings.cost_gate and has_own_filters_alone(plan) and spares_too_little(result):
+        return draft.left(result.skip or SkipReason.FEW_FILES)
+    return draft.left(hindrance(plan, answers, result))

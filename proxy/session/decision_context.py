@@ -1,0 +1,179 @@
+"""The context of one decision, and the draft that its stages hand on."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Self
+
+from proxy.session.catalog.metadata_cache import Expiring
+from proxy.session.catalog.spark_settings import ServerSettings
+from proxy.session.chances import Chances, chances_of
+from proxy.session.consistency.read_set import ReadSet
+from proxy.session.consistency.write_fence import Fence
+from proxy.session.decision import Decision, DecisionTerms
+from proxy.session.feedback.spark_listings import SessionListings
+from proxy.session.key_queries import KeyAnswers, KeyQueries
+from proxy.session.session_catalog import SessionCatalog
+from proxy.session.shared_state import SharedState
+from proxy.session.timings import Timings
+from proxy.statements.statement_class import StatementClass
+from rewriter import Plan, Rewrite, RewriteLimits, SkipReason, Statement, TableName
+from rewriter.scopes.steps import Steps
+
+
+@dataclass(frozen=True)
+class Basis:
+    """The terms that hold from the plan to the rewrite."""
+
+    limits: RewriteLimits
+    # It sees every write from its opening on: descriptions and keys are read after that.
+    fence: Fence
+
+
+@dataclass(frozen=True)
+class DecisionContext:
+    """A statement that is decided about: the session that brings it, its terms, and all that is known."""
+
+    shared: SharedState
+    # It asks, and notes in `timings` how long that took.
+    catalog: SessionCatalog
+    listings: SessionListings
+    statement: StatementClass
+    terms: DecisionTerms
+    timings: Timings
+    start: float
+    # The server's settings as they were known as the decision began.
+    settings: Expiring[ServerSettings] | None
+    # Gives back the room for the statement's tree.
+    rooms: ExitStack
+
+    @classmethod
+    def of(  # noqa: PLR0913, PLR0917 - the parts of a decision
+        cls,
+        shared: SharedState,
+        catalog: SessionCatalog,
+        listings: SessionListings,
+        statement: StatementClass,
+        terms: DecisionTerms,
+        rooms: ExitStack,
+    ) -> Self:
+        """The context of a decision that begins."""
+        timings = Timings()
+        catalog = replace(
+            catalog,
+            # Facts that have expired may be used where they are asked for again while the statement runs.
+            due_s=terms.due_s,
+            is_session_unchanged=terms.is_session_unchanged,
+            believes_ungrouped=not terms.waits_for_splits,
+            steps=Steps(),
+            ask=timings.timed(catalog.ask, shared.clock),
+        )
+        start, settings = shared.clock(), catalog.settings_at_hand
+        return cls(shared, catalog, listings, statement, terms, timings, start, settings, rooms)
+
+    def without_due(self) -> Self:
+        """The context in which nothing may have expired."""
+        return replace(self, catalog=replace(self.catalog, due_s=0.0))
+
+    def is_over(self, draft: Draft) -> bool:
+        """Whether nothing is left to do: the statement is left alone, and nobody asks for an explanation."""
+        return draft.skip is not None and not self.terms.is_explained
+
+    def chances(self) -> Chances:
+        """The chances of the statement to be rewritten, by what is known now."""
+        return chances_of(self.statement, self.shared.config, self.catalog)
+
+    def basis(self) -> Basis:
+        """The basis of a plan that is made next."""
+        return Basis(self.limits(), self.shared.writes.open())
+
+    def limits(self) -> RewriteLimits:
+        """The limits of a rewrite by a plan that is made next."""
+        return limits_of(self.shared, self.terms, has_small_files=self.chances().splits)
+
+    def key_queries(self, planned: Plan, fence: Fence) -> KeyQueries:
+        """The key queries of a plan; the fence was opened before the first of them."""
+        return self.catalog.key_queries(self.terms.usable_keys(only_reads=planned.statement.only_reads), fence)
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A decision as far as it has come."""
+
+    decision: Decision
+    # The statement as it was parsed.
+    statement: Statement | None = None
+    # None until it is planned.
+    basis: Basis | None = None
+    # True if something that decides about splits is not known or has expired.
+    lacks_splits: bool = False
+
+    @property
+    def skip(self) -> SkipReason | None:
+        """The reason to leave the statement alone, if there is one."""
+        return self.decision.skip
+
+    def with_parts(self, **parts: object) -> Draft:
+        """The draft with these fields of the decision."""
+        return replace(self, decision=replace(self.decision, **parts))  # type: ignore[arg-type]
+
+    def left(self, reason: SkipReason | None) -> Draft:
+        """The draft that leaves the statement alone for a reason, unless there is an earlier one."""
+        return self if self.skip is not None else self.with_parts(skip=reason)
+
+    def planned(self, plan: Plan | SkipReason) -> Draft:
+        """The draft with a plan, or left alone for the reason why there is none."""
+        if isinstance(plan, SkipReason):
+            # More telling to a user than the verdict of the gate.
+            return self.with_parts(skip=plan)
+        return self.with_parts(plan=plan, unpinned=plan.unpinned)
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether anything is inserted."""
+        return self.decision.rewrite is not None and self.decision.rewrite.is_changed
+
+    def applied(self, planned: Plan, answers: KeyAnswers, result: Rewrite, fence: Fence) -> Draft:
+        """The draft with a rewrite, unless something has changed since the fence was opened."""
+        read_set = ReadSet(fence, _tables_read(answers), frozenset(self.decision.snapshots), planned.names)
+        return self.with_parts(rewrite=result, read_set=read_set).left(read_set.skip())
+
+
+def hindrance(planned: Plan, answers: KeyAnswers, result: Rewrite) -> SkipReason | None:
+    """The reason for which a rewrite is none, where it lies in the whole; the scans have reasons of their own."""
+    if result.skip is not None or result.text != planned.statement.original:
+        return result.skip
+    if SkipReason.SMALL_SIDE_WRITTEN in answers.values():
+        return SkipReason.SMALL_SIDE_WRITTEN
+    return SkipReason.DESCRIPTION_LATE if planned.late else None
+
+
+def _tables_read(answers: KeyAnswers) -> frozenset[TableName]:
+    """The tables that keys were read from."""
+    asked = (question for question, keys in answers.items() if keys is not SkipReason.SMALL_SIDE_WRITTEN)
+    return frozenset(name for question in asked for name in question.tables)
+
+
+def limits_of(shared: SharedState, terms: DecisionTerms, *, has_small_files: bool = False) -> RewriteLimits:
+    """The limits of a rewrite: the configuration, less the rules that are quarantined."""
+    settings = shared.config.rewrite
+    tables_off = (TableName(tuple(pattern.split("."))) for pattern in settings.tables_off)
+    return RewriteLimits(
+        key_rows_max=settings.key_rows_max,
+        key_ranges_max=settings.key_ranges_max,
+        key_queries_max=settings.key_queries_max,
+        partition_list_max=settings.partition_list_max,
+        small_side_bytes_max=settings.small_side_bytes_max,
+        tiny_side_bytes_max=settings.tiny_side_bytes_max,
+        metastore=shared.metastore.consumer,
+        metastore_for=shared.metastore.lowered(terms.owner),
+        predicate_chars_max=settings.predicate_chars_max,
+        rules_off=shared.quarantine.rules_off(terms.owner).union(settings.rules_off),
+        tables_off=frozenset(tables_off),
+        strict=terms.settings.consistency == "strict",
+        has_variables=terms.has_variables,
+        file_hint_chars_max=shared.config.files.hint_chars_max,
+        has_file_index=bool(shared.config.files.index),
+        has_small_files=has_small_files,
+    )

@@ -1,0 +1,171 @@
+"""Fewer splits: scans that nothing narrows, and whose files are small and many, are read in fewer tasks.
+
+That is not worth a wait: what is not known is asked for beside the statement, for those that follow. Only who asks
+for an explanation or a comparison waits for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Final
+
+from proxy.operations.query import Work
+from proxy.session.catalog.file_index import words
+from proxy.session.classify import classify, make_plan
+from proxy.session.consistency.asking import NotAtHandError
+from proxy.session.decision_context import DecisionContext, Draft, hindrance
+from proxy.session.key_queries import KeyAnswers
+from proxy.session.session_catalog import SessionCatalog
+from proxy.session.timings import Purpose, Timings
+from proxy.session.weigh import key_of
+from rewriter import Plan, RewriteLimits, Rule, SkipReason, TableName, apply
+from rewriter.files.file_index import FileIndex
+from rewriter.files.splits import SplitHints
+from rewriter.scopes.steps import Steps
+
+# Words of statements whose answers depend on the order of rows for some types.
+_BY_TYPES: Final = frozenset({"sum", "avg", "max", "min", "median", "percentile", "limit", "offset"})
+
+# Reasons to leave a statement alone that say nothing of its splits.
+_PASSING: Final = frozenset({SkipReason.QUARANTINED, SkipReason.NO_MEMORY})
+
+
+@dataclass(frozen=True)
+class PlanFiles:
+    """The files of a plan's tables as far as they are known, and the way in which Spark makes splits of them."""
+
+    files: Mapping[TableName, FileIndex]
+    hints: SplitHints | None
+    # True if something that decides about splits is not known or has expired.
+    lacks_splits: bool = False
+
+
+def is_for_splits_alone(ctx: DecisionContext) -> bool:
+    """Whether nothing can come of the statement but fewer splits, which no query is waited for."""
+    chances = ctx.chances()
+    return chances.splits and not chances.rows and not ctx.terms.waits_for_splits
+
+
+async def with_fewer_splits(ctx: DecisionContext, draft: Draft) -> Draft:
+    """The draft with hints for fewer splits alone, where its rows are left as they are."""
+    if not ctx.chances().splits:
+        return draft
+    waits = ctx.terms.waits_for_splits
+    asking = ctx if waits else _at_hand(ctx, is_planned=draft.decision.plan is not None)
+    found = draft.with_parts(skip=None)
+    try:
+        found = await _parsed(asking, found)
+        found = await _planned(asking, found)
+        found = await _grouped(asking, found)
+    except NotAtHandError:
+        found = replace(found.with_parts(skip=SkipReason.SPLITS_UNKNOWN), lacks_splits=True)
+    if found.decision.rewrite is not draft.decision.rewrite and found.is_changed:
+        return found
+    keeps_splits = not found.lacks_splits and found.skip not in _PASSING
+    if keeps_splits and not waits and draft.skip is not SkipReason.FEW_FILES:
+        ctx.catalog.ungrouped(ctx.statement)
+    # Any other reason than the first one is less telling to a user.
+    return found if draft.skip is None else replace(draft, lacks_splits=found.lacks_splits)
+
+
+async def files_of(ctx: DecisionContext, planned: Plan, answers: KeyAnswers, limits: RewriteLimits) -> PlanFiles:
+    """The files by which a plan's scans are narrowed, and those for splits alone, which nothing is waited for."""
+    is_expired = _would_group_by_expired(ctx, planned)
+    of_all = not is_expired and (ctx.terms.waits_for_splits or not planned.may_be_grouped)
+    found = await _files_of(ctx, planned, answers, limits, of_all=of_all)
+    if of_all or is_expired:
+        return replace(found, lacks_splits=is_expired)
+    at_hand = _at_hand(ctx, is_planned=True)
+    try:
+        found = await _files_of(at_hand, planned, answers, limits, of_all=True)
+    except NotAtHandError:
+        return replace(found, lacks_splits=True)
+    return replace(found, lacks_splits=not ctx.catalog.are_splits_current(planned))
+
+
+def learning(ctx: DecisionContext) -> Work[None] | None:
+    """The work beside the statement that asks for all that decides about its splits; None where others do it."""
+
+    async def learn(catalog: SessionCatalog) -> None:
+        current = replace(catalog, due_s=0.0, steps=Steps())
+        with ExitStack() as rooms:
+            await _learn_splits(replace(ctx, catalog=current, timings=Timings(), rooms=rooms))
+
+    return ctx.catalog.learning(learn)
+
+
+async def _learn_splits(ctx: DecisionContext) -> None:
+    statement = await classify(ctx)
+    if isinstance(statement, SkipReason):
+        return
+    limits = ctx.limits()
+    planned = await make_plan(ctx, statement, limits)
+    if not isinstance(planned, SkipReason):
+        _ = await _files_of(ctx, planned, {}, _of_splits_alone(limits), of_all=True)
+
+
+async def _parsed(ctx: DecisionContext, draft: Draft) -> Draft:
+    statement = draft.statement or await classify(ctx)
+    if isinstance(statement, SkipReason):
+        return draft.with_parts(key=None).left(statement)
+    key = draft.decision.key or key_of(ctx, statement)
+    draft = replace(draft.with_parts(key=key), statement=statement)
+    return draft.left(SkipReason.QUARANTINED) if ctx.shared.quarantine.has_statement(key) else draft
+
+
+async def _planned(ctx: DecisionContext, draft: Draft) -> Draft:
+    if draft.skip is not None or draft.statement is None or draft.decision.plan is not None:
+        return draft
+    basis = ctx.basis()
+    return replace(draft, basis=basis).planned(await make_plan(ctx, draft.statement, basis.limits))
+
+
+async def _grouped(ctx: DecisionContext, draft: Draft) -> Draft:
+    planned, basis = draft.decision.plan, draft.basis
+    if draft.skip is not None or planned is None or basis is None:
+        return draft
+    # Before, too: a list that another session asks for may come meanwhile.
+    lacks_splits = draft.lacks_splits or not ctx.catalog.are_splits_current(planned)
+    if _would_group_by_expired(ctx, planned):
+        return replace(draft.left(SkipReason.SPLITS_UNKNOWN), lacks_splits=True)
+    limits = _of_splits_alone(basis.limits)
+    known = await _files_of(ctx, planned, {}, limits, of_all=True)
+    lacks_splits |= not ctx.catalog.are_splits_current(planned)
+    result = apply(planned, {}, limits, files=known.files, split_hints=known.hints)
+    draft = replace(draft, lacks_splits=lacks_splits).applied(planned, {}, result, basis.fence)
+    return draft.left(hindrance(planned, {}, result))
+
+
+def _at_hand(ctx: DecisionContext, *, is_planned: bool) -> DecisionContext:
+    """The context that asks nobody."""
+    return replace(ctx, catalog=ctx.catalog.at_hand(is_planned=is_planned))
+
+
+def _would_group_by_expired(ctx: DecisionContext, planned: Plan) -> bool:
+    """True if scans that nothing narrows would be grouped by expired facts that must not be too old.
+
+    The types of columns decide whether the order of rows shows. An older snapshot of Iceberg may have fewer
+    rows.
+    """
+    if not planned.may_be_grouped or ctx.catalog.is_current(planned):
+        return False
+    grouped = (scan.facts for scan in planned.scans if scan.grouped_within is not None)
+    is_iceberg = any(facts is not None and facts.iceberg is not None for facts in grouped)
+    return is_iceberg or not _BY_TYPES.isdisjoint(words(ctx.statement.text))
+
+
+async def _files_of(
+    ctx: DecisionContext, planned: Plan, answers: KeyAnswers, limits: RewriteLimits, *, of_all: bool
+) -> PlanFiles:
+    with ctx.timings.fetching_files(ctx.shared.clock):
+        files = await ctx.catalog.files(planned, answers, limits, of_all=of_all)
+    with ctx.timings.counting(Purpose.DESCRIPTIONS):
+        hints = await ctx.catalog.split_hints(planned, answers, files, limits, of_all=of_all)
+    return PlanFiles(files, hints)
+
+
+def _of_splits_alone(limits: RewriteLimits) -> RewriteLimits:
+    """The limits of a rewrite that names no files: without keys, it inserts hints for fewer splits alone."""
+    return replace(limits, rules_off=limits.rules_off | {Rule.FILE_HINTS, Rule.RANGE_IN})
