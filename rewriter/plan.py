@@ -11,7 +11,6 @@ from rewriter.catalog.table_facts import Catalog
 from rewriter.domains.keys import Keys
 from rewriter.domains.keyset import KeyRanges, KeySet
 from rewriter.domains.partition_matches import PartitionMatches
-from rewriter.planning.grouped_scans import may_be_grouped
 from rewriter.planning.scans import checked, refused, scans
 from rewriter.planning.snapshot_pins import pins
 from rewriter.planning.switched_off import beside_orc, without_switched_off
@@ -23,6 +22,7 @@ from rewriter.semijoins.partition_reducers import PartitionIndexes
 from rewriter.semijoins.planned_scan import PlannedScan
 from rewriter.semijoins.reducer import KeyQuery, Reducer
 from rewriter.semijoins.small_sides import TinySides
+from rewriter.splits.grouped_scans import may_be_grouped
 from rewriter.sql.statement import Statement
 from rewriter.sql.task_dependence import chooses_tasks, depends_on_row_order, word_of_tasks
 from rewriter.vocabulary.cited import listed

@@ -81,6 +81,7 @@ ORDER = {
         "scopes",
         "semijoins",
         "predicates",
+        "splits",
         "planning",
         "plan",
         "rewrite",

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from rewriter.catalog.prunable import can_be_checked, fact_refusal
 from rewriter.catalog.table_facts import TableFacts
 from rewriter.domains.cover import Cover
-from rewriter.planning.grouped_scans import grouped_scans
 from rewriter.planning.unused_conditions import UnusedConditions
 from rewriter.planning.view_joins import view_findings
 from rewriter.scopes.blocks import Block, Scope
@@ -27,6 +26,7 @@ from rewriter.semijoins.planned_scan import PlannedScan
 from rewriter.semijoins.reducer import Reducer
 from rewriter.semijoins.reducers import BlockPlanner
 from rewriter.semijoins.small_sides import TinySides
+from rewriter.splits.grouped_scans import grouped_scans
 from rewriter.sql.statement import Statement
 from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import Refusal, SkipReason

@@ -856,7 +856,7 @@ _TASKS = (
 )
 
 _SPLIT_HINTS = "rewriter/files/test_split_hints.py::test_"
-_GROUPED_ANSWERS = "rewriter/planning/test_grouped_answers.py::test_"
+_GROUPED_ANSWERS = "rewriter/splits/test_grouped_answers.py::test_"
 
 _SPLITS = (
     Mutation(
@@ -881,7 +881,7 @@ _SPLITS = (
     ),
     Mutation(
         "a hint stands alone only in a scan that could be narrowed",
-        answers("rewriter.planning.grouped_scans._is_plain_table", answer=True),
+        answers("rewriter.splits.grouped_scans._is_plain_table", answer=True),
         f"{_SPLIT_HINTS}a_scan_that_cannot_stand_in_a_select_of_its_own_keeps_its_splits",
     ),
     Mutation(
@@ -896,52 +896,52 @@ _SPLITS = (
     ),
     Mutation(
         "a statement that calls a user's function keeps its tasks where nothing narrows it",
-        answers("rewriter.planning.grouped_scans.calls_unknown_functions", answer=False),
+        answers("rewriter.splits.grouped_scans.calls_unknown_functions", answer=False),
         f"{_SPLIT_HINTS}a_statement_that_shows_or_chooses_its_tasks_keeps_them",
     ),
     Mutation(
         "sums of floating-point numbers keep the tasks of a scan that nothing narrows",
-        answers("rewriter.planning.grouped_scans.are_sums_exact", answer=True),
+        answers("rewriter.splits.grouped_scans.are_sums_exact", answer=True),
         f"{_SPLIT_HINTS}sums_that_depend_on_the_order_of_rows_keep_the_splits_of_a_scan_that_nothing_narrows",
     ),
     Mutation(
         "a sum is exact by the type of a column that its own FROM has",
-        becomes("rewriter.planning.grouped_scans._type_of", lambda *_: "int"),
+        becomes("rewriter.splits.grouped_scans._type_of", lambda *_: "int"),
         f"{_SPLIT_HINTS}sums_of_columns_that_a_table_is_known_to_have_are_exact",
     ),
     Mutation(
         "texts that are equal by their collation keep the tasks of a scan that nothing narrows",
-        answers("rewriter.planning.grouped_scans._compares_by_collation", answer=False),
+        answers("rewriter.splits.grouped_scans._compares_by_collation", answer=False),
         f"{_SPLIT_HINTS}texts_that_are_equal_by_their_collation_keep_the_splits",
     ),
     Mutation(
         "a sum of decimals that has no room for any order keeps the tasks of a scan that nothing narrows",
-        becomes("rewriter.sql.exact_sums._DECIMAL_DIGITS_MAX", 38),
+        becomes("rewriter.splits.exact_sums._DECIMAL_DIGITS_MAX", 38),
         f"{_GROUPED_ANSWERS}where_a_sum_of_decimals_may_pass_the_range_on_the_way_splits_are_kept",
     ),
     Mutation(
         "an extreme that may be either zero keeps the tasks of a scan that nothing narrows",
-        answers("rewriter.planning.grouped_scans.are_extremes_exact", answer=True),
+        answers("rewriter.splits.grouped_scans.are_extremes_exact", answer=True),
         f"{_GROUPED_ANSWERS}where_an_extreme_may_be_a_zero_with_a_sign_splits_are_kept",
     ),
     Mutation(
         "a statement may make floating-point numbers of texts and integers",
-        answers("rewriter.planning.grouped_scans.makes_floats", answer=False),
+        answers("rewriter.splits.grouped_scans.makes_floats", answer=False),
         f"{_GROUPED_ANSWERS}where_an_extreme_may_be_a_zero_with_a_sign_splits_are_kept",
     ),
     Mutation(
         "rows by an order that does not tell them apart keep the tasks of a scan that nothing narrows",
-        answers("rewriter.planning.grouped_scans.takes_certain_rows", answer=True),
+        answers("rewriter.splits.grouped_scans.takes_certain_rows", answer=True),
         f"{_GROUPED_ANSWERS}where_other_rows_may_be_taken_of_those_that_are_equal_in_their_order_splits_are_kept",
     ),
     Mutation(
         "a scan is grouped only beside tables that are known, each of which is named once",
-        answers("rewriter.planning.grouped_scans._reads_known_tables_once", answer=True),
+        answers("rewriter.splits.grouped_scans._reads_known_tables_once", answer=True),
         f"{_SPLIT_HINTS}a_table_that_is_read_twice_keeps_its_splits",
     ),
     Mutation(
         "a field that Spark reads alone through a function keeps the tasks of a scan that nothing narrows",
-        answers("rewriter.planning.grouped_scans._reads_fields_apart", answer=False),
+        answers("rewriter.splits.grouped_scans._reads_fields_apart", answer=False),
         f"{_GROUPED_ANSWERS}where_spark_reads_a_field_alone_through_a_function_splits_are_kept",
     ),
     Mutation(

@@ -3,7 +3,7 @@
 import pytest
 
 from rewriter import SkipReason, parse
-from rewriter.sql.exact_sums import are_sums_exact, of_tables_alone
+from rewriter.splits.exact_sums import are_sums_exact, of_tables_alone
 
 TYPES = {
     "i": "int",

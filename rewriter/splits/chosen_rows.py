@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from rewriter.sql.signed_zeros import IsToldApart
+from rewriter.splits.signed_zeros import IsToldApart
 from rewriter.sql.statement import Statement
 
 # Of one group these make several rows.

@@ -41,9 +41,9 @@ from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.literal_filters import partition_cover
 from rewriter.semijoins.outer_filters import OuterFilterFinder
-from rewriter.sql.chosen_rows import takes_certain_rows
-from rewriter.sql.exact_sums import are_sums_exact, of_tables_alone
-from rewriter.sql.signed_zeros import are_extremes_exact, is_without_floats, makes_floats, may_make_floats
+from rewriter.splits.chosen_rows import takes_certain_rows
+from rewriter.splits.exact_sums import are_sums_exact, of_tables_alone
+from rewriter.splits.signed_zeros import are_extremes_exact, is_without_floats, makes_floats, may_make_floats
 from rewriter.sql.statement import Statement
 from rewriter.sql.task_dependence import calls_unknown_functions
 from rewriter.vocabulary.rule import Rule

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 from sqlglot import exp
 
-from rewriter.sql.exact_sums import TypeOf, called_names, exact_digits
+from rewriter.splits.exact_sums import TypeOf, called_names, exact_digits
 from rewriter.sql.statement import Statement
 
 # Tells whether of a value all that are equal are the same.
