@@ -22,9 +22,9 @@ from rewriter.semijoins.partition_reducers import PartitionIndexes
 from rewriter.semijoins.planned_scan import PlannedScan
 from rewriter.semijoins.reducer import KeyQuery, Reducer
 from rewriter.semijoins.small_sides import TinySides
-from rewriter.splits.grouped_scans import may_be_grouped
+from rewriter.splits.fewer_splits import may_be_grouped, must_keep_splits
 from rewriter.sql.statement import Statement
-from rewriter.sql.task_dependence import chooses_tasks, depends_on_row_order, word_of_tasks
+from rewriter.sql.task_dependence import word_of_tasks
 from rewriter.vocabulary.cited import listed
 from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.rule import Rule
@@ -120,8 +120,9 @@ class Plan:
         """The tables whose scans may be read in fewer splits, if their files are small and many."""
         if self.keeps_splits:
             return ()
-        wanted = (scan.reference.name for scan in self.scans if _may_have_fewer_splits(scan, answers))
-        return tuple(dict.fromkeys(wanted))
+        packed = (scan for scan in self.scans if scan.facts is not None and scan.facts.packs_files)
+        may_be = (scan for scan in packed if scan.grouped_within is not None or _may_be_narrowed(scan, answers))
+        return tuple(dict.fromkeys(scan.reference.name for scan in may_be))
 
     @property
     def may_be_grouped(self) -> bool:
@@ -158,13 +159,6 @@ def _wants_files(scan: PlannedScan, answers: Mapping[KeyQuery, KeyAnswer]) -> bo
         key_count(answers.get(reducer.key_query)) and any(map(scan.has_files_by, reducer.columns))
         for reducer in effective_reducers(scan, answers)
     )
-
-
-def _may_have_fewer_splits(scan: PlannedScan, answers: Mapping[KeyQuery, KeyAnswer]) -> bool:
-    """True if the scan may be read in other splits, narrowed or not."""
-    if scan.facts is None or not scan.facts.packs_files:
-        return False
-    return scan.grouped_within is not None or _may_be_narrowed(scan, answers)
 
 
 def _may_be_narrowed(scan: PlannedScan, answers: Mapping[KeyQuery, KeyAnswer]) -> bool:
@@ -241,16 +235,12 @@ def _planned(
         return Plan(statement, refused(scopes, SkipReason.STRICT_WRITES))
     tiny = TinySides(scopes.catalog, limits.tiny_side_bytes_max)
     found = scans(scopes, limits, partitions, tiny)
-    must_keep_splits, narrowable = (
-        _must_keep_splits(statement, followed),
-        checked(found) if limits.strict else found,
-    )
     return Plan(
         statement,
-        narrowable,
+        checked(found) if limits.strict else found,
         pins=pins(scopes, found),
         names=followed.names,
-        keeps_splits=must_keep_splits,
+        keeps_splits=not followed.is_whole or must_keep_splits(statement, followed.queries),
         partition_columns=followed.partition_columns,
         unsized=frozenset(tiny.unsized),
         partitions=partitions,
@@ -274,14 +264,3 @@ def _refusal(statement: Statement, followed: FollowedViews) -> Refusal | None:
     if written:
         return SkipReason.WRITES_WHAT_IT_READS.because(listed(sorted(map(str, written))))
     return None
-
-
-def _must_keep_splits(statement: Statement, followed: FollowedViews) -> bool:
-    """True if the statement, or a view that it names, may show more of its scans' splits than their rows.
-
-    A statement that writes makes as many files as there are tasks. One with a hint says how many tasks it wants.
-    """
-    if not statement.only_reads or not followed.is_whole:
-        return True
-    queries = (statement, *followed.queries)
-    return any(map(depends_on_row_order, queries)) or any(map(chooses_tasks, queries))

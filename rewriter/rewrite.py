@@ -15,7 +15,6 @@ from rewriter.domains.keyset import KeySet
 from rewriter.domains.literals import UnreadableKeyError
 from rewriter.files.file_index import FileIndex, Selection
 from rewriter.files.row_groups import RowGroupCount
-from rewriter.files.splits import Grouping, SplitHints, grouping
 from rewriter.plan import FEW_KEYS, KeyAnswer, Plan, effective_reducers, key_count
 from rewriter.predicates.inserted_total import (
     CHARS_WRITTEN_MAX,
@@ -30,12 +29,14 @@ from rewriter.predicates.inserted_total import (
 from rewriter.predicates.metastore_filter import can_name
 from rewriter.predicates.partition_predicate import Budget
 from rewriter.predicates.predicate import Restriction, metastore_can_compare_all
-from rewriter.predicates.scan_predicate import ScanPredicate, TableLayout, scan_predicate
+from rewriter.predicates.scan_predicate import TableLayout, scan_predicate
 from rewriter.predicates.splice import FurtherConjunct, Insertion, Narrowing, of_table, rewritten_text
 from rewriter.predicates.strict_check import check
 from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.planned_scan import PlannedScan
 from rewriter.semijoins.reducer import KeyQuery, Reducer
+from rewriter.splits.fewer_splits import fewer_splits
+from rewriter.splits.packing import Grouping, SplitHints
 from rewriter.sql.statement import Statement
 from rewriter.vocabulary.cited import cited, listed
 from rewriter.vocabulary.identifiers import Column, TableName
@@ -152,15 +153,15 @@ def apply(  # noqa: PLR0913 - what is known of tables comes from several places
     """
     if plan.skip is not None:
         return Rewrite(plan.statement.original, (), plan.skip)
-    hints = split_hints or SplitHints({})
-    packings = {name: hints.packings.get(name) for name in plan.wants_packings(answers)}
+    partitions, files, hints = partitions or {}, files or {}, split_hints or SplitHints({})
+    packings = {n: hints.packings[n] for n in plan.wants_packings(answers) if n in hints.packings}
     layouts = {
-        name: TableLayout(
-            (partitions or {}).get(name, {}), (files or {}).get(name), packings.get(name), hints.limits
-        )
+        name: TableLayout(partitions.get(name, {}), files.get(name), wants_files=name in packings)
         for name in {scan.reference.name for scan in plan.scans}
     }
-    outcomes = _within_totals(plan, _outcomes(plan, answers, limits, layouts), limits, layouts)
+    narrowed = _outcomes(plan, answers, limits, layouts)
+    grouped = _in_fewer_splits(narrowed, files, replace(hints, packings=packings), limits)
+    outcomes = _within_totals(plan, grouped, limits, layouts)
     if _has_scalar_subquery_error(answers):
         return _original(plan, outcomes, SkipReason.SCALAR_SUBQUERY_ROWS)
     narrowings = [_narrowing(plan.statement, outcome) for outcome in outcomes if outcome.is_changed]
@@ -202,10 +203,12 @@ def _outcomes(
         answered = (answers.get(reducer.key_query) for reducer in effective_reducers(scan, answers))
         keys_left -= sum(map(key_count, answered))
         if keys_left < 0 or chars_left < 0:
-            found[alike] = ScanOutcome(scan, skip=scan.skip or SkipReason.INSERTED_TOO_MUCH, cause=scan.cause)
+            # It gets no hint either.
+            left = replace(scan, grouped_within=None)
+            found[alike] = ScanOutcome(left, skip=scan.skip or SkipReason.INSERTED_TOO_MUCH, cause=scan.cause)
             continue
         own = share(limits, counts[alike])
-        outcome = _outcome(plan, scan, answers, own, layouts[scan.reference.name])
+        outcome = _narrowed(plan, scan, answers, own, layouts[scan.reference.name])
         if outcome.skip is SkipReason.PREDICATE_TOO_LARGE and own.predicate_chars_max < limits.predicate_chars_max:
             outcome = replace(outcome, skip=SkipReason.INSERTED_TOO_MUCH)
         found[alike] = outcome
@@ -216,16 +219,29 @@ def _outcomes(
     )
 
 
+def _in_fewer_splits(
+    outcomes: Sequence[ScanOutcome], files: FileIndexes, hints: SplitHints, limits: RewriteLimits
+) -> tuple[ScanOutcome, ...]:
+    """The outcomes with the numbers of splits that their scans are read in."""
+    read = [(one.scan, one.scan.grouped_within if one.predicate is None else one.files) for one in outcomes]
+    found = zip(outcomes, fewer_splits(read, files, hints, limits), strict=True)
+    hinted = frozenset({Rule.SPLITS})
+    return tuple(
+        replace(one, splits=splits, parts=one.parts | hinted if splits and splits.hint else one.parts)
+        for one, splits in found
+    )
+
+
 def _size_bytes(scan: PlannedScan) -> int:
     return (scan.facts.size_bytes or 0) if scan.facts is not None else 0
 
 
 def _alike(scan: PlannedScan) -> tuple[object, ...]:
     """All that decides what a scan gets. Facts are one object for all scans of a table."""
-    if not scan.reducers and scan.own_cover.is_all and scan.grouped_within is None:
+    if not scan.reducers and scan.own_cover.is_all:
         return (id(scan),)
     is_conjunct = scan.conjunct_start is not None
-    by = (scan.reference.name, id(scan.facts), scan.reducers, scan.own_cover, scan.grouped_within, is_conjunct)
+    by = (scan.reference.name, id(scan.facts), scan.reducers, scan.own_cover, is_conjunct)
     return (*by, scan.skip, scan.cause)
 
 
@@ -282,31 +298,6 @@ def _insertions(plan: Plan, alike: Sequence[ScanOutcome], layout: TableLayout) -
     return Insertions(chars, values * len(alike), spared * len(alike))
 
 
-def _outcome(
-    plan: Plan,
-    scan: PlannedScan,
-    answers: Mapping[KeyQuery, KeyAnswer],
-    limits: RewriteLimits,
-    layout: TableLayout,
-) -> ScanOutcome:
-    found = _narrowed(plan, scan, answers, limits, layout)
-    return found if found.predicate is not None else _grouped(found, layout, limits)
-
-
-def _grouped(outcome: ScanOutcome, layout: TableLayout, limits: RewriteLimits) -> ScanOutcome:
-    """Let a scan that is not narrowed be read in fewer splits, if it may be."""
-    within, facts = outcome.scan.grouped_within, outcome.scan.facts
-    if within is None or facts is None or layout.index is None or layout.packing is None:
-        return outcome
-    if not layout.packing.has_fixed_slots:
-        return outcome
-    if Rule.SPLITS in limits.rules_off:
-        return outcome
-    splits = layout.index.grouping(within, layout.packing, layout.group_limits, facts.size_bytes)
-    parts = frozenset({Rule.SPLITS}) if splits is not None and splits.hint is not None else frozenset[Rule]()
-    return replace(outcome, splits=splits, parts=parts)
-
-
 def _narrowed(
     plan: Plan,
     scan: PlannedScan,
@@ -317,7 +308,7 @@ def _narrowed(
     """Narrow a scan by the reducers that have an answer."""
     skip, cause = scan.skip, scan.cause
     if scan.conjunct_start is not None:
-        # A hint on files or splits stands in a scan.
+        # A hint stands in a scan.
         layout = TableLayout(layout.costs, None)
     reducers: list[tuple[Reducer, Keys | None]] = []
     for reducer in effective_reducers(scan, answers):
@@ -336,8 +327,6 @@ def _narrowed(
         return ScanOutcome(scan, skip=SkipReason.UNREADABLE_KEY, reducers=tuple(reducers))
     if isinstance(inserted, SkipReason):
         return ScanOutcome(scan, skip=inserted, reducers=tuple(reducers))
-    splits = _splits(inserted, layout, limits)
-    parts = inserted.rules | {Rule.SPLITS} if splits is not None and splits.hint is not None else inserted.rules
     # A predicate beside a check is sent to no metastore (`rewriter.predicates.strict_check`).
     is_sent_to_metastore = inserted.is_sent_to_metastore and not checks
     return ScanOutcome(
@@ -349,17 +338,9 @@ def _narrowed(
         reducers=tuple(reducers),
         files=inserted.files,
         row_groups=inserted.row_groups,
-        parts=parts,
-        splits=splits,
+        parts=inserted.rules,
         is_sent_to_metastore=is_sent_to_metastore,
     )
-
-
-def _splits(inserted: ScanPredicate, layout: TableLayout, limits: RewriteLimits) -> Grouping | None:
-    """The number of splits for the files that are left of the scan."""
-    if layout.packing is None or inserted.files is None or Rule.SPLITS in limits.rules_off:
-        return None
-    return grouping(inserted.files.kept_sizes, layout.packing, layout.group_limits, inserted.files.kept_rows)
 
 
 def _checks(reducers: Sequence[tuple[Reducer, Keys | None]]) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from proxy.session.timings import Purpose, Timings
 from proxy.session.weigh import key_of
 from rewriter import Plan, RewriteLimits, Rule, SkipReason, TableName, apply
 from rewriter.files.file_index import FileIndex
-from rewriter.files.splits import SplitHints
+from rewriter.splits.packing import SplitHints
 from rewriter.scopes.steps import Steps
 
 # Words of statements whose answers depend on the order of rows for some types.

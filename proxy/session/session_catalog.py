@@ -50,7 +50,7 @@ from rewriter import (
 )
 from rewriter.domains.gap_costs import PartitionCosts
 from rewriter.files.file_index import FileIndex
-from rewriter.files.splits import SplitHints
+from rewriter.splits.packing import SplitHints
 from rewriter.partitions.index import PartitionIndex
 from rewriter.scopes.steps import Steps
 

@@ -1,1 +1,1 @@
-"""Bounds of a table's files, hints that name files, and splits."""
+"""Bounds of a table's files, and hints that name files."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import product
-from typing import NamedTuple
+from typing import Any, TypeVar
 
 from rewriter.domains.cover import Box, Cover
 from rewriter.domains.domain import Domain
@@ -18,7 +18,6 @@ from rewriter.files.bounds import ColumnBounds, FileCosts
 from rewriter.files.file_facts import Bounds, FileFacts, Lack, read_files
 from rewriter.files.file_hint import file_hint
 from rewriter.files.row_groups import BYTES_SPARED_MIN, RowGroupCount, count_row_groups, sizes_of_row_groups
-from rewriter.files.splits import Grouping, GroupLimits, Packing, grouping, has_outgrown
 
 __all__ = ["Bounds", "FileFacts", "FileIndex", "Lack", "Selection", "file_hint"]
 
@@ -29,10 +28,12 @@ FILES_MAX = 100_000
 # looked up column by column, which keeps those of pairs that mix the keys of several boxes.
 LOOKUPS_MAX = 1 << 20
 
-# Groupings of one index, which are kept: of other partitions for each statement, maybe.
-GROUPINGS_MAX = 64
+# Answers of one index, which are kept: about other partitions for each statement, maybe.
+ANSWERS_MAX = 64
 
 _ALL_ROWS = Cover.all()
+
+Answer = TypeVar("Answer")
 
 
 def spares_enough(spared_bytes: int, total_bytes: int) -> bool:
@@ -55,15 +56,6 @@ class Selection:
     kept_rows: int = 0
 
 
-class _Packed(NamedTuple):
-    """The files that are packed, by the rows that they may hold, and how."""
-
-    among: Cover
-    packing: Packing
-    limits: GroupLimits
-    size_bytes: int | None
-
-
 @dataclass(frozen=True)
 class FileIndex:
     """The files of one table as they were when they were indexed."""
@@ -79,10 +71,7 @@ class FileIndex:
     _with_nulls_alone: dict[str, frozenset[int]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
-    # Dashboards read the same files over and over: to pack 50,000 takes a tenth of a second.
-    _groupings: dict[_Packed, tuple[Grouping | None]] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
+    _answers: dict[Hashable, tuple[Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def of_rows(cls, rows: Iterable[Sequence[object]], type_names: Mapping[str, str]) -> FileIndex:
@@ -127,25 +116,15 @@ class FileIndex:
             kept_rows=rows,
         )
 
-    def grouping(
-        self, among: Cover, packing: Packing, limits: GroupLimits, size_bytes: int | None
-    ) -> Grouping | None:
-        """The grouping of the splits of all files that may hold a row of `among`.
-
-        None where they are too many to compute, or the table has outgrown its index by the size that it has.
-        """
-        asked = _Packed(among, packing, limits, size_bytes)
-        known = self._groupings.get(asked)
-        if known is not None:
-            return known[0]
-        found = None
-        if not has_outgrown(size_bytes, self.files, packing):
-            kept = self.misses(_ALL_ROWS, among)
-            found = grouping(kept.kept_sizes, packing, limits, kept.kept_rows)
-        if len(self._groupings) >= GROUPINGS_MAX:
-            self._groupings.clear()
-        self._groupings[asked] = (found,)
-        return found
+    def once(self, question: Hashable, compute: Callable[[], Answer]) -> Answer:
+        """The answer to a question about these files, which is kept: dashboards ask the same over and over."""
+        known = self._answers.get(question)
+        answer: Answer = known[0] if known is not None else compute()
+        if known is None:
+            if len(self._answers) >= ANSWERS_MAX:
+                self._answers.clear()
+            self._answers[question] = (answer,)
+        return answer
 
     def bounds(self, column: str) -> ColumnBounds | None:
         """The bounds of all files in a column, or None if it is not indexed."""

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from rewriter.domains.cover import Box, Cover
 from rewriter.domains.gap_costs import Costs
 from rewriter.domains.partition_matches import PartitionMatches
 from rewriter.files.file_index import FileIndex, Selection, file_hint, spares_enough
 from rewriter.files.row_groups import RowGroupCount
-from rewriter.files.splits import GroupLimits, Packing
 from rewriter.predicates.data_columns import RowGroupPredicate, bucket_predicate, row_group_predicate
 from rewriter.predicates.iceberg_predicate import files_left, iceberg_predicate, skips_too_little
 from rewriter.predicates.partition_list_predicate import partition_list_predicate
@@ -37,9 +36,8 @@ class TableLayout:
 
     costs: Mapping[str, Costs]
     index: FileIndex | None
-    # Spark's packing of the files, and when fewer splits pay; None if its splits are not changed.
-    packing: Packing | None = None
-    group_limits: GroupLimits = field(default_factory=GroupLimits)
+    # True if the files that are left of a scan are wanted whether or not any is left out.
+    wants_files: bool = False
 
 
 @dataclass(frozen=True)
@@ -94,9 +92,7 @@ def scan_predicate(
             parts.add(rule)
             row_groups += [part.left] if part.left is not None else []
     hint, files = "", None
-    needs_files = (
-        not scan.own_cover.is_all or bool(_told_by_files(scan, restrictions)) or layout.packing is not None
-    )
+    needs_files = not scan.own_cover.is_all or bool(_told_by_files(scan, restrictions)) or layout.wants_files
     takes_hints = (
         scan.facts is not None and scan.facts.takes_file_hints and Rule.FILE_HINTS not in limits.rules_off
     )

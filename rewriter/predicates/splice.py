@@ -72,7 +72,7 @@ class Narrowing:
     # Checks that must hold too, each an expression in parentheses that runs a query
     # (`rewriter.predicates.strict_check`).
     checks: tuple[str, ...] = ()
-    # The number of splits to read it in; None for as many as Spark makes (`rewriter.files.splits`).
+    # The number of splits to read it in; None for as many as Spark makes (`rewriter.splits.packing`).
     splits: int | None = None
 
     @property

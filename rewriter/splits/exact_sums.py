@@ -96,10 +96,15 @@ def of_tables_alone(statement: Statement, type_of: TypeOf) -> TypeOf:
     return known_type
 
 
+def arguments(aggregate: exp.Expr) -> list[exp.Expr]:
+    """The values that an aggregate takes, with or without DISTINCT."""
+    given: exp.Expr = aggregate.this
+    return given.expressions if isinstance(given, exp.Distinct) else [given]
+
+
 def _is_exact(aggregate: exp.AggFunc, type_of: TypeOf) -> bool:
-    added = aggregate.this.expressions if isinstance(aggregate.this, exp.Distinct) else [aggregate.this]
     is_average = isinstance(aggregate, exp.Avg)
-    digits = [exact_digits(value, type_of, is_average=is_average) for value in added]
+    digits = [exact_digits(value, type_of, is_average=is_average) for value in arguments(aggregate)]
     return bool(digits) and all(one is not None and one.may_be_added for one in digits)
 
 
@@ -110,13 +115,13 @@ def exact_digits(value: exp.Expr, type_of: TypeOf, *, is_average: bool = False) 
     pending = [value]
     while pending:
         current = pending.pop()
-        operands = _operands(current, keeping)
-        found.append((current, operands))
-        pending += operands
+        parts = operands(current, keeping)
+        found.append((current, parts))
+        pending += parts
     # Operands stand behind what they are operands of.
     digits: dict[int, Digits] = {}
-    for current, operands in reversed(found):
-        of_parts = [digits[id(operand)] for operand in operands]
+    for current, parts in reversed(found):
+        of_parts = [digits[id(part)] for part in parts]
         own = _combined(current, of_parts) if of_parts else _digits(current, type_of, is_average=is_average)
         if own is None:
             return None
@@ -124,7 +129,7 @@ def exact_digits(value: exp.Expr, type_of: TypeOf, *, is_average: bool = False) 
     return digits[id(value)]
 
 
-def _operands(value: exp.Expr, keeping: tuple[type[exp.Expr], ...]) -> list[exp.Expr]:
+def operands(value: exp.Expr, keeping: tuple[type[exp.Expr], ...]) -> list[exp.Expr]:
     """The values that a value is made of, or one of which it is; none if it is to be looked at itself."""
     if isinstance(value, exp.Case):
         return [*(one.args["true"] for one in value.args["ifs"]), *filter(None, [value.args.get("default")])]

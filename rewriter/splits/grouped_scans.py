@@ -2,9 +2,8 @@
 
 `SELECT a FROM t` -> `SELECT a FROM (SELECT /*+ COALESCE(8) */ * FROM t) AS t`
 
-The hint changes no row wherever it stands (`rewriter.plan` keeps splits where a result shows them). A narrowed
-scan has a SELECT of its own anyway; here it is put in for the hint alone, so nothing else of Spark's plan may get
-worse by it:
+The hint changes no row wherever it stands (a plan keeps splits where a result shows them). A narrowed scan has a
+SELECT of its own; here it is put in for the hint alone, so nothing else of Spark's plan may get worse by it:
 
 * Scalar subqueries over one table are merged into one scan (`MergeScalarSubqueries`) where their plans differ in
   aggregates and columns alone. Columns are pruned below a hint, so that the plans differ there too.
@@ -43,10 +42,10 @@ from rewriter.semijoins.literal_filters import partition_cover
 from rewriter.semijoins.outer_filters import OuterFilterFinder
 from rewriter.splits.chosen_rows import takes_certain_rows
 from rewriter.splits.exact_sums import are_sums_exact, of_tables_alone
+from rewriter.splits.fewer_splits import may_be_grouped
 from rewriter.splits.signed_zeros import are_extremes_exact, is_without_floats, makes_floats, may_make_floats
 from rewriter.sql.statement import Statement
 from rewriter.sql.task_dependence import calls_unknown_functions
-from rewriter.vocabulary.rule import Rule
 
 # Subqueries of which Spark merges some.
 _MERGED_MIN = 2
@@ -60,11 +59,6 @@ _COLLATING = frozenset({"collate", "collation"})
 
 # The parents of a query in parentheses that is a FROM item, or a part of a larger query.
 _OF_ROWS = (exp.From, exp.Join, exp.SetOperation, exp.Subquery, exp.CTE, exp.DDL, exp.Lateral, exp.In)
-
-
-def may_be_grouped(limits: RewriteLimits) -> bool:
-    """True if scans are read in fewer splits without being narrowed, so that any statement needs a plan."""
-    return limits.has_small_files and Rule.SPLITS not in limits.rules_off
 
 
 def grouped_scans(
@@ -159,11 +153,8 @@ def _is_plain_iceberg(scopes: Scopes, reference: TableReference, facts: TableFac
         return False
     if any(facts.column(name) is None for name in statement.iceberg_metadata):
         return False
-    return all(select.args.get("group") for select in statement.tree.find_all(exp.Select) if _aggregates(select))
-
-
-def _aggregates(select: exp.Select) -> bool:
-    return select.find(exp.AggFunc) is not None
+    selects = statement.tree.find_all(exp.Select)
+    return all(select.args.get("group") or select.find(exp.AggFunc) is None for select in selects)
 
 
 def _partitions(scopes: Scopes, filter_finder: OuterFilterFinder, block: Block, leaf: Leaf) -> Cover:

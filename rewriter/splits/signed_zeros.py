@@ -6,11 +6,11 @@ two zeros one where it groups, joins and tells values apart (`NormalizeFloatingN
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from sqlglot import exp
 
-from rewriter.splits.exact_sums import TypeOf, called_names, exact_digits
+from rewriter.splits.exact_sums import TypeOf, arguments, called_names, exact_digits, operands
 from rewriter.sql.statement import Statement
 
 # Tells whether of a value all that are equal are the same.
@@ -83,12 +83,7 @@ def are_extremes_exact(statement: Statement, is_told_apart: IsToldApart) -> bool
     found = list(statement.tree.find_all(*_EXTREMES))
     if len(found) != sum(name in _EXTREME_NAMES for name in called_names(statement)):
         return False
-    return all(map(is_told_apart, _compared(found)))
-
-
-def _compared(found: Iterable[exp.Expr]) -> Iterable[exp.Expr]:
-    for one in found:
-        yield from one.this.expressions if isinstance(one.this, exp.Distinct) else [one.this]
+    return all(is_told_apart(value) for one in found for value in arguments(one))
 
 
 def is_without_floats(value: exp.Expr, type_of: TypeOf) -> bool:
@@ -101,15 +96,10 @@ def is_without_floats(value: exp.Expr, type_of: TypeOf) -> bool:
     pending = [value]
     while pending:
         current = pending.pop()
-        if isinstance(current, exp.Case):
-            pending += [one.args["true"] for one in current.args["ifs"]]
-            pending += filter(None, [current.args.get("default")])
-        elif isinstance(current, exp.If):
-            pending += filter(None, [current.args["true"], current.args.get("false")])
-        elif isinstance(current, _CHOOSING):
-            pending += current.iter_expressions()
-        elif not _is_whole(current, type_of):
+        parts = operands(current, _CHOOSING)
+        if not parts and not _is_whole(current, type_of):
             return False
+        pending += parts
     return True
 
 

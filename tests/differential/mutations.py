@@ -855,64 +855,64 @@ _TASKS = (
     ),
 )
 
-_SPLIT_HINTS = "rewriter/files/test_split_hints.py::test_"
+_FEWER_SPLITS = "rewriter/splits/test_fewer_splits.py::test_"
 _GROUPED_ANSWERS = "rewriter/splits/test_grouped_answers.py::test_"
 
 _SPLITS = (
     Mutation(
         "what a statement shows of its splits stays as it is",
         becomes("rewriter.sql.task_dependence._BY_ORDER", frozenset()),
-        f"{_SPLIT_HINTS}a_statement_may_be_narrowed_and_keep_its_splits",
+        f"{_FEWER_SPLITS}a_statement_may_be_narrowed_and_keep_its_splits",
     ),
     Mutation(
         "a bucket is a split that a plan may rely on",
         becomes("rewriter.catalog.table_facts.TableFacts.packs_files", value=True),
-        f"{_SPLIT_HINTS}a_bucketed_table_keeps_its_splits",
+        f"{_FEWER_SPLITS}a_bucketed_table_keeps_its_splits",
     ),
     Mutation(
         "a group of splits is no larger than a split may be",
-        answers("rewriter.files.splits._fits", answer=True),
-        "rewriter/files/test_splits.py::test_files_that_are_large_are_left_to_spark",
+        answers("rewriter.splits.packing._fits", answer=True),
+        "rewriter/splits/test_packing.py::test_files_that_are_large_are_left_to_spark",
     ),
     Mutation(
         "a hint in a narrowed scan says the number of splits and nothing else",
         answers("rewriter.predicates.splice._is_hint", answer=True),
-        f"{_SPLIT_HINTS}a_hint_that_is_not_the_number_of_splits_is_not_taken",
+        f"{_FEWER_SPLITS}a_hint_that_is_not_the_number_of_splits_is_not_taken",
     ),
     Mutation(
         "a hint stands alone only in a scan that could be narrowed",
         answers("rewriter.splits.grouped_scans._is_plain_table", answer=True),
-        f"{_SPLIT_HINTS}a_scan_that_cannot_stand_in_a_select_of_its_own_keeps_its_splits",
+        f"{_FEWER_SPLITS}a_scan_that_cannot_stand_in_a_select_of_its_own_keeps_its_splits",
     ),
     Mutation(
         "a hint that stands alone brings no filter",
         scans_have_any_clauses,
-        f"{_SPLIT_HINTS}a_hint_alone_that_brings_a_filter_is_not_taken",
+        f"{_FEWER_SPLITS}a_hint_alone_that_brings_a_filter_is_not_taken",
     ),
     Mutation(
         "a statement that says how many tasks it wants keeps them",
         becomes("rewriter.sql.task_dependence._CHOOSING", frozenset()),
-        f"{_SPLIT_HINTS}a_statement_that_shows_or_chooses_its_tasks_keeps_them",
+        f"{_FEWER_SPLITS}a_statement_that_shows_or_chooses_its_tasks_keeps_them",
     ),
     Mutation(
         "a statement that calls a user's function keeps its tasks where nothing narrows it",
         answers("rewriter.splits.grouped_scans.calls_unknown_functions", answer=False),
-        f"{_SPLIT_HINTS}a_statement_that_shows_or_chooses_its_tasks_keeps_them",
+        f"{_FEWER_SPLITS}a_statement_that_shows_or_chooses_its_tasks_keeps_them",
     ),
     Mutation(
         "sums of floating-point numbers keep the tasks of a scan that nothing narrows",
         answers("rewriter.splits.grouped_scans.are_sums_exact", answer=True),
-        f"{_SPLIT_HINTS}sums_that_depend_on_the_order_of_rows_keep_the_splits_of_a_scan_that_nothing_narrows",
+        f"{_FEWER_SPLITS}sums_that_depend_on_the_order_of_rows_keep_the_splits_of_a_scan_that_nothing_narrows",
     ),
     Mutation(
         "a sum is exact by the type of a column that its own FROM has",
         becomes("rewriter.splits.grouped_scans._type_of", lambda *_: "int"),
-        f"{_SPLIT_HINTS}sums_of_columns_that_a_table_is_known_to_have_are_exact",
+        f"{_FEWER_SPLITS}sums_of_columns_that_a_table_is_known_to_have_are_exact",
     ),
     Mutation(
         "texts that are equal by their collation keep the tasks of a scan that nothing narrows",
         answers("rewriter.splits.grouped_scans._compares_by_collation", answer=False),
-        f"{_SPLIT_HINTS}texts_that_are_equal_by_their_collation_keep_the_splits",
+        f"{_FEWER_SPLITS}texts_that_are_equal_by_their_collation_keep_the_splits",
     ),
     Mutation(
         "a sum of decimals that has no room for any order keeps the tasks of a scan that nothing narrows",
@@ -937,7 +937,7 @@ _SPLITS = (
     Mutation(
         "a scan is grouped only beside tables that are known, each of which is named once",
         answers("rewriter.splits.grouped_scans._reads_known_tables_once", answer=True),
-        f"{_SPLIT_HINTS}a_table_that_is_read_twice_keeps_its_splits",
+        f"{_FEWER_SPLITS}a_table_that_is_read_twice_keeps_its_splits",
     ),
     Mutation(
         "a field that Spark reads alone through a function keeps the tasks of a scan that nothing narrows",
@@ -947,7 +947,7 @@ _SPLITS = (
     Mutation(
         "a window that ends at a row keeps its tasks",
         answers("rewriter.sql.task_dependence._counts_rows", answer=False),
-        f"{_SPLIT_HINTS}windows_that_end_at_a_row_keep_the_splits_of_narrowed_scans_too",
+        f"{_FEWER_SPLITS}windows_that_end_at_a_row_keep_the_splits_of_narrowed_scans_too",
     ),
 )
 

@@ -22,7 +22,7 @@ from rewriter import (
     plan,
 )
 from rewriter.files.file_index import FileIndex
-from rewriter.files.splits import GroupLimits, Packing, SplitHints
+from rewriter.splits.packing import GroupLimits, Packing, SplitHints
 
 FILES, ROWS = 8, 32
 # A split for each file, so that each is a task of its own; Spark says so by these settings.

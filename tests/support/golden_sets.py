@@ -7,7 +7,7 @@ from typing import Final
 
 from demo.java import spark_home
 from rewriter import KeyQuery, Keys, Plan, Rewrite, RewriteLimits, Rule, SkipReason, apply
-from rewriter.files.splits import SplitHints
+from rewriter.splits.packing import SplitHints
 from support import cheap_spark, golden_tables
 from support.golden_cases import DATABASE, FOLDER, Expected, Refusal, Row, Take, expectations, table_statements
 from support.golden_tables import Index

@@ -12,8 +12,8 @@ from typing import TypeAlias
 from rewriter import Catalog, Column, IcebergFacts, PartitionIndexes, TableFacts, TableKind, TableName
 from rewriter.domains.literals import is_data_key_type
 from rewriter.files.file_index import FileIndex
-from rewriter.files.splits import Packing
 from rewriter.partitions.index import PartitionIndex
+from rewriter.splits.packing import Packing
 from support.golden_cases import FOLDER, catalog, pure_catalog
 
 _INDEX = FOLDER / "files" / "index.json"

@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 _WORD = re.compile(r"\w+")
 
 # The average of files of which Spark reads several in one split, and could read several splits in one task: a file
-# counts four megabytes more than it is (`rewriter.files.splits`), and there may be larger ones among them.
+# counts four megabytes more than it is (`rewriter.splits.packing`), and there may be larger ones among them.
 _SMALL_FILE_BYTES = 16 * 1024 * 1024
 
 # A name and three numbers for each table.

@@ -19,7 +19,7 @@ from proxy.operations.query import Ask, Query, QueryResult, Rows
 from proxy.session.catalog import late_answers
 from rewriter import KeyQuery, Keys, Plan, RewriteLimits, Rule, SkipReason, TableName
 from rewriter.files.file_index import FileIndex
-from rewriter.files.splits import GroupLimits, IcebergPacking, Packing, SplitHints
+from rewriter.splits.packing import GroupLimits, IcebergPacking, Packing, SplitHints
 
 # Tables that are remembered for a state of a session. Few have files that are small and many.
 TABLES_MAX = 1_000

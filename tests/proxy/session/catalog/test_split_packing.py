@@ -29,7 +29,7 @@ from proxy.session.catalog.split_packing import (
 from rewriter import Column, RewriteLimits, Rule, Statement, TableFacts, TableName, parse
 from rewriter import plan as plan_of
 from rewriter.files.file_index import FileIndex
-from rewriter.files.splits import GroupLimits, IcebergPacking, Packing, SplitHints
+from rewriter.splits.packing import GroupLimits, IcebergPacking, Packing, SplitHints
 
 MIB = 1 << 20
 TERMS = PackingTerms(believed_s=300.0, deadline_s=5.0)

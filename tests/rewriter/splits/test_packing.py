@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewriter.files.splits import Grouping, GroupLimits, IcebergPacking, Packing, grouping, packed, runs
+from rewriter.splits.packing import Grouping, GroupLimits, IcebergPacking, Packing, grouping, packed, runs
 
 MIB = 1 << 20
 DEFAULT = Packing(slots=2)

@@ -22,8 +22,8 @@ from rewriter import (
     plan,
 )
 from rewriter.files.file_index import FileIndex
-from rewriter.files.splits import Grouping, Packing, SplitHints
 from rewriter.predicates.splice import Narrowing, rewritten_text
+from rewriter.splits.packing import Grouping, Packing, SplitHints
 
 FILES = 96
 COLUMNS = Column("x", "int"), Column("v", "string")
