@@ -9,6 +9,7 @@ import pytest
 from rewriter import (
     Column,
     IcebergFacts,
+    KeySet,
     Rewrite,
     RewriteLimits,
     Rule,
@@ -413,6 +414,28 @@ def test_files_of_a_scan_that_nothing_narrows_are_packed_once() -> None:
     # The table has grown meanwhile.
     grown = replace(T, size_bytes=1_000 * FILES + (1 << 20) + 1)
     assert rewritten("SELECT v FROM t", grown, PLAIN, packing).text == "SELECT v FROM t"
+
+
+def test_files_of_narrowed_scans_that_are_alike_are_looked_at_once() -> None:
+    packing = CountedPacking(slots=2, split_bytes_max=1 << 20, open_cost_bytes=1 << 20)
+    assert rewritten(packing=packing).is_changed
+    packing.times.clear()
+    result = rewritten(" UNION ALL ".join([SQL] * 12), packing=packing)
+    assert result.text.count("COALESCE(8)") == 12
+    assert packing.times == [80]
+
+
+def test_a_scan_with_too_many_keys_to_look_at_gets_no_hint_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    sql = "SELECT t.v FROM t JOIN w ON t.x = w.x WHERE w.v = 'a'"
+    statement = parse(sql, chars_max=1_000, has_small_files=True)
+    assert not isinstance(statement, SkipReason)
+    found = plan(statement, {NAME: replace(T, partition_columns=("x",)), **OTHERS}, PLAIN)
+    assert found.key_queries
+    answers = dict.fromkeys(found.key_queries, KeySet.of(("int",), [(1,), (2,)]))
+    monkeypatch.setattr("rewriter.rewrite.KEYS_WRITTEN_MAX", 1)
+    result = apply(found, answers, PLAIN, files={NAME: INDEX}, split_hints=SplitHints({NAME: PACKING}))
+    assert result.text == sql
+    assert result.scans[0].skip is SkipReason.INSERTED_TOO_MUCH
 
 
 def test_where_it_is_not_known_how_spark_packs_files_it_is_left_to_spark() -> None:
