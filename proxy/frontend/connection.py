@@ -388,6 +388,7 @@ class Connection:
         statement = StatementClass(text)
         dispatch = self._context.rewrite_service.decide_now(handle, statement, self._name)
         if dispatch is not None:
+            self._run_beside(dispatch, handle)
             return self._relay.release(dispatch)
         self._task = self._loop.create_task(self._decide(handle, statement, unconfirmed))
         return []

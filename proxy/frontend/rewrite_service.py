@@ -203,7 +203,7 @@ def dispatch_now(session: OpenSession, statement: StatementClass, connection: st
             return None
         dispatch = _dispatch_without_queries(session.port.rewrite(statement))
         if dispatch is not None:
-            dispatch.text.encode()
+            check_text(dispatch, connection)
     except Exception as error:  # noqa: BLE001 - whatever goes wrong, the original goes on
         unchanged = dispatch_unchanged(session.port, statement)
         _log_failed_decision(connection, unchanged.statement_id, error)
@@ -240,7 +240,7 @@ async def dispatch_in_turn(  # noqa: PLR0913, PLR0917 - a decision, and where it
 
     try:
         dispatch = await drive(deciding, answer, pool, unclaimed)
-        dispatch.text.encode()
+        check_text(dispatch, connection)
     except ThreadsBusyError:
         unchanged = dispatch_unchanged(session.port, statement)
         log.warning(
@@ -253,6 +253,15 @@ async def dispatch_in_turn(  # noqa: PLR0913, PLR0917 - a decision, and where it
         _log_failed_decision(connection, unchanged.statement_id, error)
         return unchanged
     return dispatch
+
+
+def check_text(dispatch: Dispatch, connection: str) -> None:
+    """Raise UnicodeEncodeError where the text cannot be sent: its statement has ended then."""
+    try:
+        dispatch.text.encode()
+    except UnicodeEncodeError:
+        tell_outcome(dispatch, Outcome(OutcomeKind.NOT_SENT, 0.0), connection)
+        raise
 
 
 def dispatch_unchanged(port: SessionPort, statement: StatementClass) -> Dispatch:

@@ -51,6 +51,11 @@ class _Steps(Generic[Yielded, Sent, Returned]):
         except StopIteration as end:
             return _Returned(end.value)
 
+    def close(self) -> None:
+        """Give up, between two steps."""
+        if self._begun is not None:
+            self._begun.close()
+
 
 async def drive(
     work: Work[Returned],
@@ -58,7 +63,7 @@ async def drive(
     pool: Executor,
     unclaimed: Callable[[Returned], None] = lambda _: None,
 ) -> Returned:
-    """Do work to its end, each step in the pool. Cancellation drops the coroutine, which closes it.
+    """Do work to its end, each step in the pool. Cancelled work is closed, and gives back all that it holds.
 
     A step that is running then continues: if it returns a value, `unclaimed` gets it, in the step's thread.
     """
@@ -69,19 +74,28 @@ async def drive(
         try:
             step = await asyncio.wrap_future(working)
         except asyncio.CancelledError:
-            working.add_done_callback(partial(_hand_over, unclaimed))
+            working.add_done_callback(partial(_give_up, steps, unclaimed))
             raise
         if isinstance(step, _Returned):
             return step.value
-        result = await answer(step)
+        try:
+            result = await answer(step)
+        except BaseException:
+            steps.close()
+            raise
 
 
-def _hand_over(unclaimed: Callable[[Returned], None], worked: Future[Yielded | _Returned[Returned]]) -> None:
-    if worked.cancelled() or worked.exception() is not None:
-        return
-    step = worked.result()
+def _give_up(
+    steps: _Steps[Yielded, Sent, Returned],
+    unclaimed: Callable[[Returned], None],
+    worked: Future[Yielded | _Returned[Returned]],
+) -> None:
+    """Close work whose step has ended, or was never begun. A value that it has returned is handed over."""
+    step = None if worked.cancelled() or worked.exception() is not None else worked.result()
     if isinstance(step, _Returned):
         unclaimed(step.value)
+    else:
+        steps.close()
 
 
 async def answer_in_slot(query: Query, slots: asyncio.Semaphore | None, answer: Ask) -> QueryResult:

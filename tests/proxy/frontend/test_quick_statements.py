@@ -1,8 +1,10 @@
+import asyncio
 import threading
+from dataclasses import replace
 
 import pytest
-from support.relay_dialogue import execute
-from support.scripted_session import Rewriter, stage
+from support.relay_dialogue import ACCEPTED, LOGIN, execute
+from support.scripted_session import PATIENCE_S, Rewriter, stage
 
 from proxy.frontend.rewrite_service import QUICK_CHARS_MAX, dispatch_now
 from proxy.frontend.session_registry import OpenSession
@@ -48,6 +50,27 @@ async def test_only_a_short_statement_that_reads_and_joins_nothing_is_decided_by
         client.send(execute(statement, 2))
         await backend.expect(execute(statement, 2))
     assert rewriter.decided == [(statement, thread)]
+
+
+async def test_work_beside_a_statement_that_the_event_loop_has_decided_is_begun() -> None:
+    begun = asyncio.Event()
+
+    async def work() -> None:
+        begun.set()
+
+    class Learning(Rewriter):
+        async def rewrite(self, statement: StatementClass, keys: KeyTerms = ASK_FIRST) -> Dispatch:
+            return replace(await super().rewrite(statement, keys), beside=work)
+
+    async with stage(Learning()) as on:
+        client, backend = await on.open_session()
+        client.send(execute("select 1", 2))
+        await backend.expect(execute("select 1", 2))
+        other = await on.backend()
+        await other.expect(LOGIN)
+        other.send(ACCEPTED)
+        async with asyncio.timeout(PATIENCE_S):
+            await begun.wait()
 
 
 def test_a_long_statement_is_not_looked_at_by_the_event_loop() -> None:
