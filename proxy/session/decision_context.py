@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Self
 
-from proxy.session.catalog.metadata_cache import Expiring
+from proxy.session.catalog.answers import Answer
 from proxy.session.catalog.spark_settings import ServerSettings
 from proxy.session.chances import Chances, chances_of
 from proxy.session.consistency.read_set import ReadSet
@@ -44,7 +44,7 @@ class DecisionContext:
     timings: Timings
     start: float
     # The server's settings as they were known as the decision began.
-    settings: Expiring[ServerSettings] | None
+    settings: Answer[ServerSettings] | None
     # Gives back the room for the statement's tree.
     rooms: ExitStack
 

@@ -22,8 +22,8 @@ from proxy.session.timings import Purpose, Timings
 from proxy.session.weigh import key_of
 from rewriter import Plan, RewriteLimits, Rule, SkipReason, TableName, apply
 from rewriter.files.file_index import FileIndex
-from rewriter.splits.packing import SplitHints
 from rewriter.scopes.steps import Steps
+from rewriter.splits.packing import SplitHints
 
 # Words of statements whose answers depend on the order of rows for some types.
 _BY_TYPES: Final = frozenset({"sum", "avg", "max", "min", "median", "percentile", "limit", "offset"})

@@ -13,11 +13,12 @@ from typing import Any, TypeVar
 from proxy.config.rewriting import CatalogSection
 from proxy.operations.dispatch import always
 from proxy.operations.query import NO_TABLES, Ask, Query, Rows, Work, ask_driver
+from proxy.session.catalog.answers import Answer
 from proxy.session.catalog.facts_cache import DescribedTable, FactsMoment
 from proxy.session.catalog.file_index import IndexOverview, words
 from proxy.session.catalog.iceberg_snapshots import SnapshotRead
 from proxy.session.catalog.late_answers import UNANSWERED_S, is_late
-from proxy.session.catalog.metadata_cache import Expiring, SessionMetadata
+from proxy.session.catalog.metadata_cache import SessionMetadata
 from proxy.session.catalog.spark_settings import ServerSettings, read_settings, settings_query
 from proxy.session.catalog.split_packing import SplitPacking
 from proxy.session.catalog.table_sizes import read_size, size_query
@@ -50,9 +51,9 @@ from rewriter import (
 )
 from rewriter.domains.gap_costs import PartitionCosts
 from rewriter.files.file_index import FileIndex
-from rewriter.splits.packing import SplitHints
 from rewriter.partitions.index import PartitionIndex
 from rewriter.scopes.steps import Steps
+from rewriter.splits.packing import SplitHints
 
 T = TypeVar("T")
 
@@ -239,17 +240,16 @@ class SessionCatalog:
 
     async def quoting_is_default(self) -> bool:
         """Whether the session's quotes and backslashes mean what they mean by default."""
-        metadata = self._metadata
-        remembered = metadata.default_quoting
-        if remembered is None or remembered.until <= self._shared.clock():
-            values = []
-            for setting in _QUOTING_SETTINGS:
-                deadline_s = self._settings.query_deadline_s
-                answer = await self.ask(Query(f"SET {setting}", 1, 65_536, deadline_s, reads=NO_TABLES))
-                values.append(answer.rows[0][1] if isinstance(answer, Rows) and answer.rows else None)
-            is_default = all(value == "false" for value in values)
-            remembered = metadata.default_quoting = self._expiring(is_default, is_answered=None not in values)
-        return remembered.value
+        known, may_keep = self._metadata.default_quoting, self.is_session_unchanged
+        return await known.get_or_ask(None, self._ask_quoting, may_keep=may_keep)
+
+    async def _ask_quoting(self) -> tuple[bool, float]:
+        values = []
+        for setting in _QUOTING_SETTINGS:
+            deadline_s = self._settings.query_deadline_s
+            answer = await self.ask(Query(f"SET {setting}", 1, 65_536, deadline_s, reads=NO_TABLES))
+            values.append(answer.rows[0][1] if isinstance(answer, Rows) and answer.rows else None)
+        return all(value == "false" for value in values), self._counts_s(is_answered=None not in values)
 
     def may_read_views(self, statement: StatementClass) -> bool:
         """Whether a statement without a join may read a view: not if all its names are known to be tables'."""
@@ -257,22 +257,21 @@ class SessionCatalog:
 
     async def _server_settings(self) -> ServerSettings:
         """The server's settings, which may change what names mean."""
-        metadata = self._metadata
-        remembered = metadata.server_settings
+        last = self.settings_at_hand
         # One for which nothing is rewritten is not used any longer than it counts: nothing would ask again.
-        due_s = self.due_s if remembered is not None and remembered.value.uncertainty is None else 0.0
-        if remembered is None or remembered.until + due_s <= self._shared.clock():
-            settings = read_settings(await self.ask(settings_query(self._settings)))
-            is_answered = settings.uncertainty is not SkipReason.SETTINGS_UNKNOWN
-            remembered = self._expiring(settings, is_answered=is_answered)
-            if self.is_session_unchanged():
-                metadata.server_settings = remembered
-        return remembered.value
+        due_s = self.due_s if last is not None and last.value.uncertainty is None else 0.0
+        known, may_keep = self._metadata.server_settings, self.is_session_unchanged
+        return await known.get_or_ask(None, self._ask_settings, due_s, may_keep=may_keep)
 
-    def _expiring(self, said: T, *, is_answered: bool) -> Expiring[T]:
-        """An answer about settings with its time of expiry: a busy server may soon have recovered."""
+    async def _ask_settings(self) -> tuple[ServerSettings, float]:
+        settings = read_settings(await self.ask(settings_query(self._settings)))
+        is_answered = settings.uncertainty is not SkipReason.SETTINGS_UNKNOWN
+        return settings, self._counts_s(is_answered=is_answered)
+
+    def _counts_s(self, *, is_answered: bool) -> float:
+        """The seconds for which an answer about settings counts: a busy server may soon have recovered."""
         counts_s = self._settings.facts_ttl_s
-        return Expiring(said, self._shared.clock() + (counts_s if is_answered else min(counts_s, UNANSWERED_S)))
+        return counts_s if is_answered else min(counts_s, UNANSWERED_S)
 
     async def plan(
         self, statement: Statement, limits: RewriteLimits, partitions: PartitionIndexes | None = None
@@ -338,9 +337,9 @@ class SessionCatalog:
         return late
 
     @property
-    def settings_at_hand(self) -> Expiring[ServerSettings] | None:
+    def settings_at_hand(self) -> Answer[ServerSettings] | None:
         """The server's settings as they were last asked for, expired or not."""
-        return self._metadata.server_settings
+        return self._metadata.server_settings.known(None)
 
     async def are_settings(self, then: ServerSettings) -> bool:
         """True if the server's settings are as they were; they are asked for again where they have expired."""

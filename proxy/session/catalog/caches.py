@@ -6,12 +6,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
-from math import inf
-from threading import Lock, RLock
+from threading import RLock
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
-# Of the sessions of one state. Dashboards have some dozens of key queries, and these read some dozens of tables.
-QUERIES_MAX: Final = 1_000
+from proxy.session.catalog.answers import ANSWERS_MAX, Answers
 
 _DIGEST_BYTES: Final = 16
 
@@ -93,36 +91,26 @@ class RecentFailure(NamedTuple):
 
 
 class NegativeCache:
-    """Negative cache: queries that failed recently are not repeated until a deadline. Used by several threads."""
+    """Negative cache: queries that failed recently are not repeated until a deadline. Any thread may use it."""
 
-    def __init__(self, clock: Callable[[], float], believed_s: float, *, queries_max: int = QUERIES_MAX) -> None:
+    def __init__(self, clock: Callable[[], float], believed_s: float, *, queries_max: int = ANSWERS_MAX) -> None:
         self._clock = clock
         self._believed_s = believed_s
-        self._queries_max = queries_max
-        self._lock = Lock()
-        # When each failed, and Spark's error.
-        self._failed: OrderedDict[bytes, tuple[float, str]] = OrderedDict()
+        # Spark's error, by the digest of the query.
+        self._failed = Answers[bytes, str](clock, queries_max)
 
     def add(self, sql: str, error: str = "") -> None:
         """Remember that a query has just failed."""
-        with self._lock:
-            digest = _digest(sql)
-            self._failed[digest] = self._clock(), error
-            self._failed.move_to_end(digest)
-            if len(self._failed) > self._queries_max:
-                _ = self._failed.popitem(last=False)
+        self._failed.keep(_digest(sql), error, self._believed_s)
 
     def clear(self) -> None:
         """Forget all queries."""
-        with self._lock:
-            self._failed.clear()
+        self._failed.forget()
 
     def recent_failure(self, sql: str) -> RecentFailure | None:
         """The recent failure of a query; None where it may be asked."""
-        with self._lock:
-            failed_at, error = self._failed.get(_digest(sql), (-inf, ""))
-            age_s = self._clock() - failed_at
-        return RecentFailure(error, age_s, self._believed_s - age_s) if age_s < self._believed_s else None
+        found, now = self._failed.get(_digest(sql)), self._clock()
+        return None if found is None else RecentFailure(found.value, now - found.came_at, found.until - now)
 
     def holds(self, sql: str) -> bool:
         """Whether a query failed recently."""

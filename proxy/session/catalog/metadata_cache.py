@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
 from threading import Lock
-from typing import Final, Generic, TypeVar
+from typing import Final
 from uuid import uuid4
 
 from proxy.config.rewriting import CatalogSection
 from proxy.operations.session_port import KnownState
+from proxy.session.catalog.answers import Answers
 from proxy.session.catalog.caches import NegativeCache
 from proxy.session.catalog.facts_cache import FactsCache
 from proxy.session.catalog.file_index import IndexOverview, last_words
@@ -27,8 +28,6 @@ from proxy.session.consistency.write_fence import LocalWriteLog, WriteLog
 from proxy.statements.written_tables import WrittenTables
 from rewriter import TableName
 
-T = TypeVar("T")
-
 # A warehouse has some dozens of users at a time, each with a few tools and databases.
 STATES_MAX: Final = 200
 
@@ -37,14 +36,6 @@ _TABLE_NAMES_MAX: Final = 2_000
 
 # Time until a key query that gave no keys, or a table without a size, is tried again: tables change.
 _LONG_S: Final = 600.0
-
-
-@dataclass(frozen=True)
-class Expiring(Generic[T]):
-    """An answer about settings and its time of expiry, in seconds of the sessions' clock."""
-
-    value: T
-    until: float
 
 
 @dataclass
@@ -60,6 +51,10 @@ class SessionMetadata:
     unanswered: NegativeCache
     # Tables that were not described in time.
     late: LateNames
+    # Whether quotes and backslashes mean what they mean by default.
+    default_quoting: Answers[None, bool]
+    # Settings of the server that decide what names mean, and what a user sees of a table.
+    server_settings: Answers[None, ServerSettings]
     # The packing of files into splits.
     packings: KnownPackings
     # The turn to ask for what decides about splits alone.
@@ -75,10 +70,6 @@ class SessionMetadata:
     # The state of the sessions that use it: it is asked for in the proxy's own session of that state. None where
     # it is that of one session, which is asked itself.
     state: bytes | None = None
-    # Whether quotes and backslashes mean what they mean by default.
-    default_quoting: Expiring[bool] | None = None
-    # Settings of the server that decide what names mean, and what a user sees of a table.
-    server_settings: Expiring[ServerSettings] | None = None
     # Names that were described as tables, in lower case: only a view's text may have a join. One that has become a
     # view meanwhile is not narrowed, and no harm is done.
     table_names: frozenset[str] = frozenset()
@@ -95,8 +86,8 @@ class SessionMetadata:
         """Forget facts and settings: names may mean something else from here on."""
         self.facts.clear()
         self.packings.forget()
-        self.default_quoting = None
-        self.server_settings = None
+        self.default_quoting.forget()
+        self.server_settings.forget()
         self.table_names = frozenset()
         self.without_keys.clear()
         self.ungrouped.clear()
@@ -181,6 +172,8 @@ class MetadataCache:
             unsized=NegativeCache(clock, _LONG_S),
             unanswered=NegativeCache(clock, UNANSWERED_S),
             late=late,
+            default_quoting=Answers(clock),
+            server_settings=Answers(clock),
             packings=KnownPackings(clock),
             learning=Learning(clock),
             ungrouped=NegativeCache(clock, settings.facts_ttl_s),

@@ -8,15 +8,15 @@ Spark.
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from threading import Lock
+from functools import partial
 
 from proxy.config.rewriting import SplitsSection
 from proxy.operations.query import Ask, Query, QueryResult, Rows
 from proxy.session.catalog import late_answers
+from proxy.session.catalog.answers import Answers
 from rewriter import KeyQuery, Keys, Plan, RewriteLimits, Rule, SkipReason, TableName
 from rewriter.files.file_index import FileIndex
 from rewriter.splits.packing import GroupLimits, IcebergPacking, Packing, SplitHints
@@ -67,80 +67,24 @@ class Reads(Enum):
 
 
 class KnownPackings:
-    """Packings as sessions of one state were told, each with its time of expiry. Any thread may use it.
-
-    A missing answer expires likewise: the splits are left to Spark until then.
-    """
+    """Packings as sessions of one state were told. Where an answer is missing, the splits are left to Spark."""
 
     def __init__(self, clock: Callable[[], float], tables_max: int = TABLES_MAX) -> None:
         self._clock = clock
-        self._tables_max = tables_max
-        self._lock = Lock()
-        # None in it leaves the splits to Spark.
-        self._packing: tuple[Packing | None, float] | None = None
-        self._has_fixed_slots: tuple[bool, float] | None = None
-        self._tables: OrderedDict[TableName, tuple[Reads, float]] = OrderedDict()
-        # Counts how often all was forgotten: an answer to a question from before must not be remembered after.
-        self._generation = 0
-
-    @property
-    def generation(self) -> int:
-        """The count to hand over with the answers to questions from now on."""
-        return self._generation
-
-    def packing(self, due_s: float = 0.0) -> tuple[Packing | None] | None:
-        """The packing; None until it was asked. It may have expired that long ago."""
-        with self._lock:
-            known = self._packing
-        return (known[0],) if known is not None and known[1] + due_s > self._clock() else None
-
-    def keep_packing(self, packing: Packing | None, generation: int, believed_s: float) -> None:
-        """Remember the packing."""
-        with self._lock:
-            if generation == self._generation:
-                self._packing = packing, self._clock() + believed_s
-
-    def has_fixed_slots(self, due_s: float = 0.0) -> bool | None:
-        """Whether as many tasks run at once while a statement lasts; None until it was asked."""
-        with self._lock:
-            known = self._has_fixed_slots
-        return known[0] if known is not None and known[1] + due_s > self._clock() else None
-
-    def keep_fixed_slots(self, has_fixed_slots: bool, generation: int, believed_s: float) -> None:  # noqa: FBT001
-        """Remember whether as many tasks run at once."""
-        with self._lock:
-            if generation == self._generation:
-                self._has_fixed_slots = has_fixed_slots, self._clock() + believed_s
-
-    def reads(self, name: TableName, due_s: float = 0.0) -> Reads | None:
-        """The packer of a table's files; None until it was asked. It may have expired that long ago."""
-        with self._lock:
-            known = self._tables.get(name)
-        return known[0] if known is not None and known[1] + due_s > self._clock() else None
+        self.packing = Answers[None, Packing | None](clock)
+        # Whether as many tasks run at once while a statement lasts.
+        self.has_fixed_slots = Answers[None, bool](clock)
+        self.reads = Answers[TableName, Reads](clock, tables_max)
 
     def are_current(self, names: Iterable[TableName]) -> bool:
         """True if none of the answers about these tables has expired: some may never have been asked for."""
-        now = self._clock()
-        with self._lock:
-            known = [self._packing, self._has_fixed_slots, *(self._tables.get(name) for name in names)]
-        return all(one is None or one[1] > now for one in known)
-
-    def keep_reads(self, name: TableName, reads: Reads, generation: int, believed_s: float) -> None:
-        """Remember the packer of a table's files; the oldest answer is dropped past the limit."""
-        with self._lock:
-            if generation != self._generation:
-                return
-            self._tables[name] = reads, self._clock() + believed_s
-            self._tables.move_to_end(name)
-            if len(self._tables) > self._tables_max:
-                _ = self._tables.popitem(last=False)
+        known = (self.packing.known(None), self.has_fixed_slots.known(None), *map(self.reads.known, names))
+        return all(answer is None or answer.until > self._clock() for answer in known)
 
     def forget(self) -> None:
         """Forget all: settings may differ from here on, and tables be cached."""
-        with self._lock:
-            self._packing = self._has_fixed_slots = None
-            self._tables.clear()
-            self._generation += 1
+        for answers in (self.packing, self.has_fixed_slots, self.reads):
+            answers.forget()
 
 
 class SplitPacking:
@@ -217,25 +161,16 @@ async def packings(
     """The packing of those tables whose files the session's Spark packs itself."""
     if not names:
         return {}
-    generation, told = known.generation, known.packing(terms.due_s)
-    if told is None:
-        told = (await _ask_packing(ask, terms.deadline_s),)
-        # Without an answer now, a busy server may give one soon.
-        told_s = terms.believed_s if told[0] is not None else min(terms.believed_s, late_answers.UNANSWERED_S)
-        known.keep_packing(told[0], generation, told_s)
-    packing = told[0]
+    packing = await known.packing.get_or_ask(None, partial(_ask_packing, ask, terms), terms.due_s)
     if packing is None:
         return {}
     if terms.asks_growth:
-        packing = replace(packing, has_fixed_slots=await _find_fixed_slots(ask, known, terms))
+        asking = partial(_ask_fixed_slots, ask, terms)
+        has_fixed_slots = await known.has_fixed_slots.get_or_ask(None, asking, terms.due_s)
+        packing = replace(packing, has_fixed_slots=has_fixed_slots)
     found = {}
     for name in sorted(names, key=str):
-        reads = known.reads(name, terms.due_s)
-        if reads is None:
-            sql = f"EXPLAIN SELECT * FROM {name.sql}"  # noqa: S608 - a quoted name
-            answer = await ask(_query(sql, terms.deadline_s))
-            reads = read_plan(answer)
-            known.keep_reads(name, reads, generation, late_answers.believed_s(answer, terms.believed_s))
+        reads = await known.reads.get_or_ask(name, partial(_ask_reads, ask, name, terms), terms.due_s)
         if reads is not Reads.NOBODY:
             found[name] = packing if reads is Reads.SPARK else _of_iceberg(packing)
     return found
@@ -245,21 +180,30 @@ def _of_iceberg(packing: Packing) -> IcebergPacking:
     return IcebergPacking(packing.slots, has_fixed_slots=packing.has_fixed_slots)
 
 
-async def _find_fixed_slots(ask: Ask, known: KnownPackings, terms: PackingTerms) -> bool:
-    generation, is_fixed = known.generation, known.has_fixed_slots(terms.due_s)
-    if is_fixed is None:
-        is_fixed, believed_s = True, terms.believed_s
-        for sql, expected in _FIXED_SLOTS:
-            answer = await ask(_query(sql, terms.deadline_s))
-            believed_s = late_answers.believed_s(answer, believed_s)
-            is_fixed &= _setting(answer).lower() in expected
-            if not is_fixed:
-                break
-        known.keep_fixed_slots(is_fixed, generation, believed_s)
-    return is_fixed
+async def _ask_reads(ask: Ask, name: TableName, terms: PackingTerms) -> tuple[Reads, float]:
+    answer = await ask(_query(f"EXPLAIN SELECT * FROM {name.sql}", terms.deadline_s))  # noqa: S608 - a quoted name
+    return read_plan(answer), late_answers.believed_s(answer, terms.believed_s)
 
 
-async def _ask_packing(ask: Ask, deadline_s: float) -> Packing | None:
+async def _ask_fixed_slots(ask: Ask, terms: PackingTerms) -> tuple[bool, float]:
+    is_fixed, believed_s = True, terms.believed_s
+    for sql, expected in _FIXED_SLOTS:
+        answer = await ask(_query(sql, terms.deadline_s))
+        believed_s = late_answers.believed_s(answer, believed_s)
+        is_fixed &= _setting(answer).lower() in expected
+        if not is_fixed:
+            break
+    return is_fixed, believed_s
+
+
+async def _ask_packing(ask: Ask, terms: PackingTerms) -> tuple[Packing | None, float]:
+    packing = await _asked_packing(ask, terms.deadline_s)
+    # Without an answer now, a busy server may give one soon.
+    missing_s = min(terms.believed_s, late_answers.UNANSWERED_S)
+    return packing, terms.believed_s if packing is not None else missing_s
+
+
+async def _asked_packing(ask: Ask, deadline_s: float) -> Packing | None:
     slots = read_slots(await ask(_query(_SLOTS_SQL, deadline_s)))
     if slots is None:
         return None

@@ -9,6 +9,7 @@ from functools import cached_property
 
 from proxy.config.rewriting import CatalogSection
 from proxy.operations.query import Ask
+from proxy.session.catalog.answers import Answers
 from proxy.session.catalog.caches import WeightedLru
 from proxy.session.catalog.describe import partitions_query, read_partitions
 from proxy.session.catalog.facts_cache import DescribedTable
@@ -106,8 +107,8 @@ class PartitionLists:
         self._shared = shared
         self._settings = settings
         self._clock = clock
-        # Tables that could not be listed, each with the time until which it is not tried again.
-        self._unlisted: dict[ListKey, float] = {}
+        # Tables that could not be listed, which is not tried again for a while.
+        self._unlisted = Answers[ListKey, None](clock, settings.tables_max)
 
     def ask_ahead(self, tables: Sequence[DescribedTable], known: SessionMetadata) -> None:
         """Begin to look up the lists of several tables that a statement is about to ask for."""
@@ -127,7 +128,7 @@ class PartitionLists:
         index = self._own_list(key) if store is None else store.look_up(key, wait)
         if index is not None and not _is_of(index, table):
             index = None
-        if index is None and self._unlisted.get(key, 0.0) <= self._clock():
+        if index is None and self._unlisted.get(key) is None:
             index = await self._asked(ask, key, table, store)
         return (key, self._shared.counted(key, index)) if index is not None else None
 
@@ -190,9 +191,7 @@ class PartitionLists:
         except NotIndexableError:
             index = None
         if index is None or specs is None:
-            if len(self._unlisted) >= self._settings.tables_max:
-                self._unlisted.clear()
-            self._unlisted[key] = self._clock() + believed_s(answer, self._settings.partitions_ttl_s)
+            self._unlisted.keep(key, None, believed_s(answer, self._settings.partitions_ttl_s))
             return None
         if len(specs) > self._settings.partitions_max:
             return index
