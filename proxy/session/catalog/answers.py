@@ -1,10 +1,32 @@
-"""Answers that the sessions of one state were given, each with the time until which it counts.
+"""Answers of the backend that are kept, and the theory of state: which old ones a statement may use, and why.
 
-Until then an answer is current. For a while after that it is due: it may be used where it is asked for again while
-the statement runs, or beside it for those that follow (`due_s` says for how long). Then it is gone.
+Any answer may be out of date as soon as it is there. So each kind is used only where its age loses no row:
 
-An answer to a question from before all was forgotten is not kept: names and settings may mean something else
-since.
+* Descriptions of tables (`facts_cache`). A predicate compares columns by the names that the statement itself
+  uses, and lets all rows through where a column has another type by now. A write through this proxy that may
+  change columns has the table described again, before and after (`write_fence`). Columns that change past this
+  proxy are noticed after `catalog.facts_ttl_s`.
+* Texts of views (`facts_cache`): the keys are those of the text, so it is one from since the statement came,
+  or is asked for again while the statement runs.
+* Settings that decide what names and quotes mean (`spark_settings`): kept as descriptions are, and forgotten
+  with a statement of the session that may change them, of which the session's state is made (`session_state`).
+* Keys (`key_cache`): those that the same session has asked for, up to `key_staleness_s`, by the user's own
+  choice. Others are asked for again while the statement runs, and no row leaves before every key that there is
+  now was among them (`operations.key_check`). A write through this proxy to what they were read from voids
+  them.
+* Keys at a snapshot: the snapshot holds the same rows for ever. Which snapshot a name reads is asked each
+  time.
+* Lists of partitions: a condition leaves out partitions that certainly miss, and none that it does not name.
+  A partition that is new is read.
+* Lists of files (`file_lists`, `iceberg_files`): a file is left out while its path, size and time are those
+  that were looked at. Iceberg finds files to skip by itself, whatever the list says.
+* Packings, numbers, sizes, lessons, failures: they decide how many tasks a scan has, and whether asking for
+  keys pays. The rows are the same.
+
+Who can write an entry, and who can read it, says docs/decisions/0063. An answer is current until it expires.
+For a while after that it is due: it may be used where it is asked for again while the statement runs, or
+beside it for those that follow (`due_s` says for how long). Then it is gone. One to a question from before all
+was forgotten is not kept: names and settings may mean something else since.
 """
 
 from __future__ import annotations
