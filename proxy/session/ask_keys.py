@@ -27,10 +27,10 @@ async def ask_keys(
     with timings.counting(Purpose.DESCRIPTIONS):
         at_snapshots = await ctx.catalog.pinned(planned, basis.limits)
     planned = at_snapshots.plan
-    unpinned = {**draft.decision.unpinned, **at_snapshots.unpinned}
+    unpinned = {**draft.unpinned, **at_snapshots.unpinned}
     key_queries = ctx.key_queries(planned, basis.fence)
-    draft = draft.with_parts(
-        plan=planned, snapshots=at_snapshots.reads, unpinned=unpinned, key_errors=key_queries.errors
+    draft = replace(
+        draft, plan=planned, snapshots=at_snapshots.reads, unpinned=unpinned, key_errors=key_queries.errors
     )
     asks_later = key_queries.are_at_hand(planned)
     if not asks_later and not await _is_as_planned(ctx, planned):
@@ -41,12 +41,12 @@ async def ask_keys(
     with timings.lookup(clock):
         with_lists = await ctx.catalog.with_lists(planned, answers, basis.limits)
     if with_lists is not planned:
-        planned, draft = with_lists, draft.with_parts(plan=with_lists)
+        planned, draft = with_lists, replace(draft, plan=with_lists)
         with timings.counting(Purpose.KEYS):
             answers = await key_queries.answers(planned, answers)
     if key_queries.to_check:
         check = partial(_check, ctx, planned, key_queries)
-        draft = draft.with_parts(unchecked=UncheckedKeys(key_queries.to_check, check, ctx.start))
+        draft = replace(draft, unchecked=UncheckedKeys(key_queries.to_check, check, ctx.start))
     elif asks_later and not await _is_as_planned(ctx, planned):
         # All were fresh enough by themselves, and nothing is asked later.
         draft = draft.left(SkipReason.TABLES_UNSETTLED)

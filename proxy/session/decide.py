@@ -44,20 +44,22 @@ async def decide(
     with ExitStack() as rooms:
         ctx = DecisionContext.of(shared, catalog, listings, statement, terms, rooms)
         draft = await _draft(ctx)
-        decision = draft.decision
-        if terms.is_explained:
-            decision = await look_up_explained(ctx, decision)
-        elif decision.rewrite is not None:
-            # For the history: the partitions of which a scan keeps some, where that needs no query.
-            narrowed = {scan.scan.reference.name for scan in decision.rewrite.scans if scan.predicate is not None}
-            at_hand = ctx.catalog.partitions_at_hand(narrowed - decision.partitions.keys())
-            decision = replace(decision, partitions={**at_hand, **decision.partitions})
+        decision = await look_up_explained(ctx, draft) if terms.is_explained else _with_lists_at_hand(ctx, draft)
         ctx.timings.total_s = shared.clock() - ctx.start
         return replace(decision, beside=learning(ctx) if draft.lacks_splits else None)
 
 
+def _with_lists_at_hand(ctx: DecisionContext, decision: Decision) -> Decision:
+    """The decision with the partitions of which a scan keeps some, where that needs no query: for the history."""
+    if decision.rewrite is None:
+        return decision
+    narrowed = {scan.scan.reference.name for scan in decision.rewrite.scans if scan.predicate is not None}
+    at_hand = ctx.catalog.partitions_at_hand(narrowed - decision.partitions.keys())
+    return replace(decision, partitions={**at_hand, **decision.partitions})
+
+
 async def _draft(ctx: DecisionContext) -> Draft:
-    draft = Draft(Decision(ctx.statement.text, timings=ctx.timings))
+    draft = Draft(ctx.statement.text, timings=ctx.timings)
     if is_for_splits_alone(ctx):
         return await with_fewer_splits(ctx, draft)
     draft = await _classified(ctx, draft)
@@ -65,7 +67,7 @@ async def _draft(ctx: DecisionContext) -> Draft:
         ctx, draft = await _weighed(ctx, draft, draft.statement)
     if draft.skip is SkipReason.NOT_WORTH_IT:
         draft = await with_fewer_splits(ctx, draft)
-    plan, basis = draft.decision.plan, draft.basis
+    plan, basis = draft.plan, draft.basis
     if plan is None or basis is None or ctx.is_over(draft) or draft.is_changed:
         return draft
     draft = await _narrowed(ctx, draft, plan, basis)
@@ -81,7 +83,7 @@ async def _classified(ctx: DecisionContext, draft: Draft) -> Draft:
             return draft
     statement = await classify(ctx)
     if isinstance(statement, SkipReason):
-        return draft.with_parts(key=None).left(statement)
+        return replace(draft, key=None).left(statement)
     draft = replace(draft, statement=statement)
     return draft if key is not None else gate(ctx, draft, key_of(ctx, statement))
 
@@ -106,7 +108,7 @@ async def _narrowed(ctx: DecisionContext, draft: Draft, plan: Plan, basis: Basis
     costs = ctx.catalog.costs(listed)
     result = apply(plan, answers, basis.limits, costs, known.files, split_hints=known.hints)
     draft = replace(draft, lacks_splits=known.lacks_splits).applied(plan, answers, result, basis.fence)
-    draft = draft.with_parts(partitions=indexes_of(listed))
+    draft = replace(draft, partitions=indexes_of(listed))
     if ctx.terms.settings.cost_gate and has_own_filters_alone(plan) and spares_too_little(result):
         return draft.left(result.skip or SkipReason.FEW_FILES)
     return draft.left(hindrance(plan, answers, result))

@@ -98,10 +98,9 @@ class DecisionContext:
 
 
 @dataclass(frozen=True)
-class Draft:
-    """A decision as far as it has come."""
+class Draft(Decision):
+    """A decision as far as it has come, with all that its stages need of one another."""
 
-    decision: Decision
     # The statement as it was parsed.
     statement: Statement | None = None
     # None until it is planned.
@@ -109,35 +108,26 @@ class Draft:
     # True if something that decides about splits is not known or has expired.
     lacks_splits: bool = False
 
-    @property
-    def skip(self) -> SkipReason | None:
-        """The reason to leave the statement alone, if there is one."""
-        return self.decision.skip
-
-    def with_parts(self, **parts: object) -> Draft:
-        """The draft with these fields of the decision."""
-        return replace(self, decision=replace(self.decision, **parts))  # type: ignore[arg-type]
-
     def left(self, reason: SkipReason | None) -> Draft:
         """The draft that leaves the statement alone for a reason, unless there is an earlier one."""
-        return self if self.skip is not None else self.with_parts(skip=reason)
+        return self if self.skip is not None else replace(self, skip=reason)
 
     def planned(self, plan: Plan | SkipReason) -> Draft:
         """The draft with a plan, or left alone for the reason why there is none."""
         if isinstance(plan, SkipReason):
             # More telling to a user than the verdict of the gate.
-            return self.with_parts(skip=plan)
-        return self.with_parts(plan=plan, unpinned=plan.unpinned)
+            return replace(self, skip=plan)
+        return replace(self, plan=plan, unpinned=plan.unpinned)
 
     @property
     def is_changed(self) -> bool:
         """Whether anything is inserted."""
-        return self.decision.rewrite is not None and self.decision.rewrite.is_changed
+        return self.rewrite is not None and self.rewrite.is_changed
 
     def applied(self, planned: Plan, answers: KeyAnswers, result: Rewrite, fence: Fence) -> Draft:
         """The draft with a rewrite, unless something has changed since the fence was opened."""
-        read_set = ReadSet(fence, _tables_read(answers), frozenset(self.decision.snapshots), planned.names)
-        return self.with_parts(rewrite=result, read_set=read_set).left(read_set.skip())
+        read_set = ReadSet(fence, _tables_read(answers), frozenset(self.snapshots), planned.names)
+        return replace(self, rewrite=result, read_set=read_set).left(read_set.skip())
 
 
 def hindrance(planned: Plan, answers: KeyAnswers, result: Rewrite) -> SkipReason | None:

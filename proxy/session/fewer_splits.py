@@ -53,15 +53,15 @@ async def with_fewer_splits(ctx: DecisionContext, draft: Draft) -> Draft:
     if not ctx.chances().splits:
         return draft
     waits = ctx.terms.waits_for_splits
-    asking = ctx if waits else _at_hand(ctx, is_planned=draft.decision.plan is not None)
-    found = draft.with_parts(skip=None)
+    asking = ctx if waits else _at_hand(ctx, is_planned=draft.plan is not None)
+    found = replace(draft, skip=None)
     try:
         found = await _parsed(asking, found)
         found = await _planned(asking, found)
         found = await _grouped(asking, found)
     except NotAtHandError:
-        found = replace(found.with_parts(skip=SkipReason.SPLITS_UNKNOWN), lacks_splits=True)
-    if found.decision.rewrite is not draft.decision.rewrite and found.is_changed:
+        found = replace(found, skip=SkipReason.SPLITS_UNKNOWN, lacks_splits=True)
+    if found.rewrite is not draft.rewrite and found.is_changed:
         return found
     keeps_splits = not found.lacks_splits and found.skip not in _PASSING
     if keeps_splits and not waits and draft.skip is not SkipReason.FEW_FILES:
@@ -109,21 +109,21 @@ async def _learn_splits(ctx: DecisionContext) -> None:
 async def _parsed(ctx: DecisionContext, draft: Draft) -> Draft:
     statement = draft.statement or await classify(ctx)
     if isinstance(statement, SkipReason):
-        return draft.with_parts(key=None).left(statement)
-    key = draft.decision.key or key_of(ctx, statement)
-    draft = replace(draft.with_parts(key=key), statement=statement)
+        return replace(draft, key=None).left(statement)
+    key = draft.key or key_of(ctx, statement)
+    draft = replace(draft, key=key, statement=statement)
     return draft.left(SkipReason.QUARANTINED) if ctx.shared.quarantine.has_statement(key) else draft
 
 
 async def _planned(ctx: DecisionContext, draft: Draft) -> Draft:
-    if draft.skip is not None or draft.statement is None or draft.decision.plan is not None:
+    if draft.skip is not None or draft.statement is None or draft.plan is not None:
         return draft
     basis = ctx.basis()
     return replace(draft, basis=basis).planned(await make_plan(ctx, draft.statement, basis.limits))
 
 
 async def _grouped(ctx: DecisionContext, draft: Draft) -> Draft:
-    planned, basis = draft.decision.plan, draft.basis
+    planned, basis = draft.plan, draft.basis
     if draft.skip is not None or planned is None or basis is None:
         return draft
     # Before, too: a list that another session asks for may come meanwhile.

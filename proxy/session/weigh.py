@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from proxy.session.decision_context import DecisionContext, Draft
 from proxy.session.feedback.cost_gate import GateReport, StatementKey
@@ -30,13 +31,13 @@ def key_of(ctx: DecisionContext, statement: Statement) -> StatementKey:
 
 def gate(ctx: DecisionContext, draft: Draft, key: StatementKey) -> Draft:
     """Leave a statement alone that is quarantined, or whose runs so far have shown that it is not worth it."""
-    draft = draft.with_parts(key=key)
+    draft = replace(draft, key=key)
     if ctx.shared.quarantine.has_statement(key):
         return draft.left(SkipReason.QUARANTINED)
     if not ctx.terms.settings.cost_gate:
         return draft
     report = _ask_gate(ctx, key)
-    draft = draft.with_parts(gate_report=report)
+    draft = replace(draft, gate_report=report)
     return draft.left(SkipReason.NOT_WORTH_IT) if report.leaves else draft
 
 
@@ -52,16 +53,16 @@ def _ask_gate(ctx: DecisionContext, key: StatementKey) -> GateReport:
 async def weigh(ctx: DecisionContext, draft: Draft, planned: Plan) -> Draft:
     """Leave a planned statement alone whose facts are too small to be worth their keys."""
     costs = ctx.shared.gate
-    key = draft.decision.key if ctx.terms.settings.cost_gate else None
+    key = draft.key if ctx.terms.settings.cost_gate else None
     counted: Mapping[TableName, PartitionIndex] = {}
     if has_own_filters_alone(planned):
-        draft = draft.with_parts(gate_report=None)
+        draft = replace(draft, gate_report=None)
     elif key is not None and costs.lacks_counts(key):
         with ctx.timings.lookup(ctx.shared.clock):
             counted = indexes_of(await ctx.catalog.partitions(narrowable(planned)))
     facts = facts_of(planned, counted, ctx.catalog)
-    draft = draft.with_parts(facts=facts)
+    draft = replace(draft, facts=facts)
     estimate = costs.estimate(key, facts) if key is not None and facts else None
     if draft.skip is None and estimate is not None and estimate.leaves:
-        return draft.with_parts(gate_report=estimate).left(SkipReason.NOT_WORTH_IT)
+        return replace(draft, gate_report=estimate).left(SkipReason.NOT_WORTH_IT)
     return draft
