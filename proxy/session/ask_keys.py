@@ -32,7 +32,7 @@ async def ask_keys(
     draft = replace(
         draft, plan=planned, snapshots=at_snapshots.reads, unpinned=unpinned, key_errors=key_queries.errors
     )
-    asks_later = key_queries.are_at_hand(planned)
+    asks_later = key_queries.are_all_checked_later(planned)
     if not asks_later and not await _is_as_planned(ctx, planned):
         return draft.left(SkipReason.TABLES_UNSETTLED), planned, {}
     with timings.counting(Purpose.KEYS):
@@ -48,17 +48,17 @@ async def ask_keys(
         check = partial(_check, ctx, planned, key_queries)
         draft = replace(draft, unchecked=UncheckedKeys(key_queries.to_check, check, ctx.start))
     elif asks_later and not await _is_as_planned(ctx, planned):
-        # All were fresh enough by themselves, and nothing is asked later.
+        # There are none, or all may be trusted: nothing is asked later.
         draft = draft.left(SkipReason.TABLES_UNSETTLED)
     return draft, planned, answers
 
 
-def uses_due_in_vain(ctx: DecisionContext, planned: Plan, fence: Fence) -> bool:
+def uses_expired_in_vain(ctx: DecisionContext, planned: Plan, fence: Fence) -> bool:
     """True if the plan rests on what has expired although its keys have to be asked for first."""
     # At snapshots other questions are asked, and tables at snapshots are described by what is current.
     asks_these = planned.key_queries and not planned.pinnable
-    is_at_hand = asks_these and ctx.key_queries(planned, fence).are_at_hand(planned)
-    return not is_at_hand and _rests_on_due(ctx, planned)
+    is_at_hand = asks_these and ctx.key_queries(planned, fence).are_all_checked_later(planned)
+    return not is_at_hand and _rests_on_expired(ctx, planned)
 
 
 async def _check(ctx: DecisionContext, planned: Plan, key_queries: KeyQueries) -> CheckVerdict:
@@ -75,14 +75,14 @@ async def _check(ctx: DecisionContext, planned: Plan, key_queries: KeyQueries) -
 async def _is_as_planned(ctx: DecisionContext, planned: Plan) -> bool:
     """True if views, tables and settings are as the plan takes them to be. Nobody asks for them later."""
     with ctx.timings.lookup(ctx.shared.clock):
-        if _rests_on_due(ctx, planned):
+        if _rests_on_expired(ctx, planned):
             return await _is_all_as_planned(ctx, planned)
         return not planned.follows or await ctx.catalog.is_as_planned(planned, _described_since(ctx))
 
 
-def _rests_on_due(ctx: DecisionContext, planned: Plan) -> bool:
+def _rests_on_expired(ctx: DecisionContext, planned: Plan) -> bool:
     """True if the plan rests on descriptions or settings that have expired."""
-    if not ctx.catalog.due_s:
+    if not ctx.catalog.grace_s:
         return False
     is_due = ctx.settings is not None and ctx.settings.until <= ctx.start
     return is_due or not ctx.catalog.is_current(planned)

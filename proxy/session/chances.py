@@ -40,7 +40,7 @@ def chances_of(statement: StatementClass, config: Config, catalog: SessionCatalo
 def _may_filter_files(statement: StatementClass, config: Config, catalog: SessionCatalog) -> bool:
     if not config.files.index or not statement.may_be_rewritten(has_file_index=True):
         return False
-    indexed = catalog.indexed_at_hand()
+    indexed = catalog.current_overview()
     return indexed is None or indexed.is_named_in(statement.text)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import replace
 
-from proxy.session.ask_keys import ask_keys, uses_due_in_vain
+from proxy.session.ask_keys import ask_keys, uses_expired_in_vain
 from proxy.session.classify import classify, make_plan
 from proxy.session.decision import Decision, DecisionTerms
 from proxy.session.decision_context import Basis, DecisionContext, Draft, hindrance
@@ -44,17 +44,17 @@ async def decide(
     with ExitStack() as rooms:
         ctx = DecisionContext.of(shared, catalog, listings, statement, terms, rooms)
         draft = await _draft(ctx)
-        decision = await look_up_explained(ctx, draft) if terms.is_explained else _with_lists_at_hand(ctx, draft)
+        decision = await look_up_explained(ctx, draft) if terms.is_explained else _with_last_lists(ctx, draft)
         ctx.timings.total_s = shared.clock() - ctx.start
         return replace(decision, beside=learning(ctx) if draft.lacks_splits else None)
 
 
-def _with_lists_at_hand(ctx: DecisionContext, decision: Decision) -> Decision:
+def _with_last_lists(ctx: DecisionContext, decision: Decision) -> Decision:
     """The decision with the partitions of which a scan keeps some, where that needs no query: for the history."""
     if decision.rewrite is None:
         return decision
     narrowed = {scan.scan.reference.name for scan in decision.rewrite.scans if scan.predicate is not None}
-    at_hand = ctx.catalog.partitions_at_hand(narrowed - decision.partitions.keys())
+    at_hand = ctx.catalog.last_partitions(narrowed - decision.partitions.keys())
     return replace(decision, partitions={**at_hand, **decision.partitions})
 
 
@@ -92,8 +92,8 @@ async def _weighed(ctx: DecisionContext, draft: Draft, statement: Statement) -> 
     """Plan a statement, by current facts where expired ones are of no use, and weigh it."""
     basis = ctx.basis()
     plan = await make_plan(ctx, statement, basis.limits)
-    if isinstance(plan, Plan) and uses_due_in_vain(ctx, plan, basis.fence):
-        ctx = ctx.without_due()
+    if isinstance(plan, Plan) and uses_expired_in_vain(ctx, plan, basis.fence):
+        ctx = ctx.without_grace()
         plan = await make_plan(ctx, statement, basis.limits)
     draft = replace(draft, basis=basis).planned(plan)
     return ctx, draft if isinstance(plan, SkipReason) else await weigh(ctx, draft, plan)

@@ -15,7 +15,7 @@ from proxy.session.feedback.cost_gate import Fact, GateReport, Run, StatementKey
 from proxy.session.feedback.cost_inputs import has_own_filters_alone
 from proxy.session.feedback.quarantine_list import QuarantineEntry
 from proxy.session.feedback.spark_listings import SessionListings
-from proxy.session.key_queries import RememberedKeys
+from proxy.session.key_queries import UsableKeys
 from proxy.session.layout.iceberg_file_counts import FileCounts
 from proxy.session.session_settings import SessionSettings
 from proxy.session.timings import Timings
@@ -59,18 +59,18 @@ class DecisionTerms:
         return self.is_explained or self.is_compared
 
     @property
-    def due_s(self) -> float:
+    def grace_s(self) -> float:
         """How long ago facts and settings may have expired that are asked for again while the statement runs."""
         may_be_due = self.keys.may_be_checked and self.state is not None and self.settings.consistency == "window"
         return self.settings.keys_remembered_s if may_be_due else 0.0
 
-    def usable_keys(self, *, only_reads: bool) -> RememberedKeys | None:
+    def usable_keys(self, *, only_reads: bool) -> UsableKeys | None:
         """The remembered keys that a statement may use. One that writes cannot be taken back once it is sent."""
         if self.state is None:
             return None
         settings, since = self.settings, self.keys.asked_since
         is_checked = self.keys.may_be_checked and only_reads and settings.consistency == "window"
-        return RememberedKeys(
+        return UsableKeys(
             self.state,
             self.session,
             settings.key_staleness_s,

@@ -63,18 +63,18 @@ class DecisionContext:
         catalog = replace(
             catalog,
             # Facts that have expired may be used where they are asked for again while the statement runs.
-            due_s=terms.due_s,
+            grace_s=terms.grace_s,
             is_session_unchanged=terms.is_session_unchanged,
             believes_ungrouped=not terms.waits_for_splits,
             steps=Steps(),
             ask=timings.timed(catalog.ask, shared.clock),
         )
-        start, settings = shared.clock(), catalog.settings_at_hand
+        start, settings = shared.clock(), catalog.last_settings
         return cls(shared, catalog, listings, statement, terms, timings, start, settings, rooms)
 
-    def without_due(self) -> Self:
+    def without_grace(self) -> Self:
         """The context in which nothing may have expired."""
-        return replace(self, catalog=replace(self.catalog, due_s=0.0))
+        return replace(self, catalog=replace(self.catalog, grace_s=0.0))
 
     def is_over(self, draft: Draft) -> bool:
         """Whether nothing is left to do: the statement is left alone, and nobody asks for an explanation."""

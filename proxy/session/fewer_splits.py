@@ -89,7 +89,7 @@ def learning(ctx: DecisionContext) -> Work[None] | None:
     """The work beside the statement that asks for all that decides about its splits; None where others do it."""
 
     async def learn(catalog: SessionCatalog) -> None:
-        current = replace(catalog, due_s=0.0, steps=Steps())
+        current = replace(catalog, grace_s=0.0, steps=Steps())
         with ExitStack() as rooms:
             await _learn_splits(replace(ctx, catalog=current, timings=Timings(), rooms=rooms))
 

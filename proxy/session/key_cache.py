@@ -58,14 +58,14 @@ class KeyCache:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def get(self, state: bytes, question: KeyQuery, *, asker: str, asked_since: float) -> Keys | None:
+    def trusted(self, state: bytes, question: KeyQuery, *, asker: str, asked_since: float) -> Keys | None:
         """The keys that a session has asked for in that state, if that was since then and they still hold."""
         with self._lock:
             entry = self._current(state, question)
             is_its = entry is not None and entry.asker == asker and entry.asked_at >= asked_since
             return entry.keys if entry is not None and is_its else None
 
-    def likely(self, state: bytes, question: KeyQuery, *, asked_since: float) -> Keys | None:
+    def checked_later(self, state: bytes, question: KeyQuery, *, asked_since: float) -> Keys | None:
         """The keys that any session of that state has asked for, to be checked while they are used.
 
         None where the last answers were each other ones.

@@ -1,8 +1,8 @@
 """The key queries of one statement: what is remembered of their answers, and the asking for the rest.
 
-Keys that were read at a snapshot are those of this snapshot whenever they are used: no write can change them, and
-they are remembered unless the configuration says otherwise. Others may be used as they were some time ago where
-they are asked for again while the statement runs (`proxy.operations.key_check`).
+Trusted keys are used without a question: by default none, since `rewrite.key_staleness_s` and, for keys at a
+snapshot, which no write can change, `rewrite.key_snapshot_s` are 0. Others may be used as they were some time ago
+where they are checked later, while the statement runs (`proxy.operations.key_check`).
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _FAILURES = {
 
 
 @dataclass(frozen=True)
-class RememberedKeys:
+class UsableKeys:
     """The remembered keys that a statement may use: those of a session state, up to an age in seconds."""
 
     state: bytes
-    # The session of the statement: what it asked itself need not be checked.
+    # The session of the statement. Keys that it asked for itself, up to so many seconds ago, need no check.
     asker: str
     staleness_s: float
-    # By the clock: keys that were asked for since then are used as well. Infinite where there are none.
+    # By the clock: those that it asked for since then need none either. Infinite where there are none.
     asked_since: float = inf
     # Keys of this age may be used if they are asked for again while the statement runs; 0 where none may.
     checked_s: float = 0.0
@@ -59,7 +59,7 @@ class KeyQueries:
 
     shared: SharedState
     known: SessionMetadata
-    usable: RememberedKeys | None
+    usable: UsableKeys | None
     fence: Fence
     ask: Ask
     # Keys that came after a change of the session are not remembered.
@@ -69,9 +69,9 @@ class KeyQueries:
     # Failures in the place of answers, in words for explain.
     errors: dict[KeyQuery, str] = field(default_factory=dict)
 
-    def are_at_hand(self, planned: Plan) -> bool:
+    def are_all_checked_later(self, planned: Plan) -> bool:
         """True if the statement's first questions all have remembered answers that are to be checked."""
-        return all(self._likely(question) is not None for question in planned.key_queries)
+        return all(self._checked_later(question) is not None for question in planned.key_queries)
 
     async def answers(self, planned: Plan, known: KeyAnswers | None = None) -> KeyAnswers:
         """The keys of all small sides, or the reasons for none; `known` are answers that are there already.
@@ -87,10 +87,10 @@ class KeyQueries:
     async def _keys(self, question: KeyQuery) -> Keys | SkipReason:
         if not self.fence.holds(question.tables):
             return SkipReason.SMALL_SIDE_WRITTEN
-        remembered = self._remembered(question)
+        remembered = self._trusted(question)
         if remembered is not None:
             return remembered
-        likely = self._likely(question)
+        likely = self._checked_later(question)
         if likely is not None:
             self.to_check[question] = likely
             return likely
@@ -113,19 +113,19 @@ class KeyQueries:
             return allowed_s
         return max(allowed_s, self.shared.config.rewrite.key_snapshot_s)
 
-    def _remembered(self, question: KeyQuery) -> Keys | None:
+    def _trusted(self, question: KeyQuery) -> Keys | None:
         if self.usable is None:
             return None
         age_s, since = self._age_s(question), self.usable.asked_since
         since = min(since, self.shared.clock() - age_s) if age_s else since
         state, asker = self.usable.state, self.usable.asker
-        return self.shared.keys.get(state, question, asker=asker, asked_since=since)
+        return self.shared.keys.trusted(state, question, asker=asker, asked_since=since)
 
-    def _likely(self, question: KeyQuery) -> Keys | None:
+    def _checked_later(self, question: KeyQuery) -> Keys | None:
         if self.usable is None or not self.usable.checked_s:
             return None
         since = self.shared.clock() - self.usable.checked_s
-        return self.shared.keys.likely(self.usable.state, question, asked_since=since)
+        return self.shared.keys.checked_later(self.usable.state, question, asked_since=since)
 
     async def _asked(self, question: KeyQuery) -> Keys | SkipReason:
         asked_at = self.shared.clock()

@@ -160,7 +160,10 @@ class Session:
         return tuple(write for write in self._rewritten_writes if not write.is_over)
 
     async def explain(self, sql: str, *, run_key_queries: bool) -> Decision:
-        """Decide as `rewrite` does, and tell everything; without key queries nothing is inserted."""
+        """Decide as `rewrite` does where no keys are remembered, and tell everything.
+
+        Without key queries nothing is inserted.
+        """
         self._catch_up()
         settings = self._settings
         terms = replace(self._terms(settings), run_key_queries=run_key_queries, is_explained=True)

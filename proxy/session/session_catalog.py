@@ -24,7 +24,7 @@ from proxy.session.catalog.split_packing import SplitPacking
 from proxy.session.catalog.table_sizes import read_size, size_query
 from proxy.session.consistency.asking import ask_nobody, shared
 from proxy.session.consistency.write_fence import Fence
-from proxy.session.key_queries import KeyAnswers, KeyQueries, RememberedKeys
+from proxy.session.key_queries import KeyAnswers, KeyQueries, UsableKeys
 from proxy.session.layout.iceberg_file_counts import FileCounts, file_counts
 from proxy.session.layout.iceberg_files import columns_asked
 from proxy.session.layout.partition_lists import PartitionLists
@@ -179,9 +179,9 @@ class SessionCatalog:
     _own: SessionMetadata
     _metadata: SessionMetadata
     # Facts and settings may have expired so many seconds ago: they are asked for again while the statement runs.
-    due_s: float = 0.0
+    grace_s: float = 0.0
     # So may answers that decide about splits alone.
-    splits_due_s: float = 0.0
+    splits_grace_s: float = 0.0
     # Whether statements whose scans were found to keep their splits are not looked at again.
     believes_ungrouped: bool = True
     # Answers that came after a change of the session are not remembered: they are not those of the state.
@@ -205,8 +205,9 @@ class SessionCatalog:
 
     def at_hand(self, *, is_planned: bool) -> SessionCatalog:
         """The catalog that asks nobody. Answers about splits may have expired lately, and are asked for beside."""
-        due_s = self._shared.config.splits.asked_every_s
-        return replace(self, ask=ask_nobody, due_s=self.due_s if is_planned else due_s, splits_due_s=due_s)
+        splits_s = self._shared.config.splits.asked_every_s
+        grace_s = self.grace_s if is_planned else splits_s
+        return replace(self, ask=ask_nobody, grace_s=grace_s, splits_grace_s=splits_s)
 
     def described(self, name: TableName) -> DescribedTable:
         """The description of a table that a plan names, as far as it is known."""
@@ -220,18 +221,18 @@ class SessionCatalog:
         """The number of a table's partitions, where its list is at hand."""
         return self._lists.count(self.described(name), self._metadata)
 
-    def partitions_at_hand(self, names: Iterable[TableName]) -> dict[TableName, PartitionIndex]:
+    def last_partitions(self, names: Iterable[TableName]) -> dict[TableName, PartitionIndex]:
         """The partition lists of those tables whose lists are at hand, for numbers: some may be of yesterday."""
-        found = {name: self._lists.at_hand(self.described(name), self._metadata) for name in names}
+        found = {name: self._lists.last(self.described(name), self._metadata) for name in names}
         return {name: index for name, index in found.items() if index is not None}
 
-    def indexed_at_hand(self) -> IndexOverview | None:
+    def current_overview(self) -> IndexOverview | None:
         """The tables of the file index, where that needs no query."""
-        return self._shared.files.overview_at_hand(self._metadata)
+        return self._shared.files.current_overview(self._metadata)
 
     async def indexed(self) -> IndexOverview:
         """The tables of the file index, as far as the session may read it."""
-        return await self._shared.files.overview(self.ask, self._metadata, self.splits_due_s)
+        return await self._shared.files.overview(self.ask, self._metadata, self.splits_grace_s)
 
     def indexed_bytes(self, name: TableName) -> int | None:
         """The size of a table's files, where the file index knows them."""
@@ -257,11 +258,11 @@ class SessionCatalog:
 
     async def _server_settings(self) -> ServerSettings:
         """The server's settings, which may change what names mean."""
-        last = self.settings_at_hand
+        last = self.last_settings
         # One for which nothing is rewritten is not used any longer than it counts: nothing would ask again.
-        due_s = self.due_s if last is not None and last.value.uncertainty is None else 0.0
+        grace_s = self.grace_s if last is not None and last.value.uncertainty is None else 0.0
         known, may_keep = self._metadata.server_settings, self.is_session_unchanged
-        return await known.get_or_ask(None, self._ask_settings, due_s, may_keep=may_keep)
+        return await known.get_or_ask(None, self._ask_settings, grace_s, may_keep=may_keep)
 
     async def _ask_settings(self) -> tuple[ServerSettings, float]:
         settings = read_settings(await self.ask(settings_query(self._settings)))
@@ -295,7 +296,7 @@ class SessionCatalog:
         unsized: Plan | None = None
         facts = self._metadata.facts
         for _ in range(_PLANNING_ROUNDS_MAX):
-            known = facts.current(self.due_s)
+            known = facts.current(self.grace_s)
             late -= known.keys()
             planned = plan(statement, {**known, **dict.fromkeys(late)}, limits, partitions or {}, self.steps)
             if planned.skip is not None:
@@ -337,13 +338,13 @@ class SessionCatalog:
         return late
 
     @property
-    def settings_at_hand(self) -> Answer[ServerSettings] | None:
+    def last_settings(self) -> Answer[ServerSettings] | None:
         """The server's settings as they were last asked for, expired or not."""
         return self._metadata.server_settings.known(None)
 
     async def are_settings(self, then: ServerSettings) -> bool:
         """True if the server's settings are as they were; they are asked for again where they have expired."""
-        return await replace(self, due_s=0.0)._server_settings() == then  # noqa: SLF001 - of its own class
+        return await replace(self, grace_s=0.0)._server_settings() == then  # noqa: SLF001 - of its own class
 
     def is_current(self, planned: Plan) -> bool:
         """True if no facts that the plan was made with have expired, or are others by now."""
@@ -428,7 +429,7 @@ class SessionCatalog:
         statement = pin_snapshots(planned.statement, at)
         if statement is None:
             return None
-        known = catalog_at_snapshots(facts.current(self.due_s), at)
+        known = catalog_at_snapshots(facts.current(self.grace_s), at)
         for version in (name.at(snapshot_id) for name, snapshot_id in at.items()):
             if version in known:
                 facts.add(DescribedTable(version, known[version]), asked_at)
@@ -445,7 +446,7 @@ class SessionCatalog:
         again = await self.plan(planned.statement, limits, {**planned.partitions, **lists})
         return again if isinstance(again, Plan) else planned
 
-    def key_queries(self, usable: RememberedKeys | None, fence: Fence) -> KeyQueries:
+    def key_queries(self, usable: UsableKeys | None, fence: Fence) -> KeyQueries:
         """The key queries of one statement; `fence` was opened before the first of them."""
         return KeyQueries(self._shared, self._metadata, usable, fence, self.ask, self.is_session_unchanged)
 
@@ -463,7 +464,7 @@ class SessionCatalog:
         """A table and its partitions, or those that the filter keeps, as far as the session may know them."""
         await self.look_up([name])
         facts = self.facts(name)
-        files = self._shared.files.at_hand(facts, self._metadata) if facts is not None else None
+        files = self._shared.files.last(facts, self._metadata) if facts is not None else None
         scanned = self._lists.scanned(self.described(name), self._metadata, condition)
         if scanned is not None:
             return KnownPartitions(facts, scanned.index, files, scanned.scanned)
@@ -540,14 +541,14 @@ class SessionCatalog:
     def _split_packing(self) -> SplitPacking:
         deadline_s = self._settings.query_deadline_s
         settings, known = self._shared.config.splits, self._metadata.packings
-        return SplitPacking(settings, known, deadline_s, self.splits_due_s)
+        return SplitPacking(settings, known, deadline_s, self.splits_grace_s)
 
     def are_splits_current(self, planned: Plan) -> bool:
         """True if nothing has expired of what decides about the splits of a plan's scans."""
-        settings, packings = self.settings_at_hand, self._metadata.packings
+        settings, packings = self.last_settings, self._metadata.packings
         is_current = settings is not None and settings.until > self._shared.clock() and self.is_current(planned)
         has_index = bool(self._shared.config.files.index)
-        is_current = is_current and (not has_index or self.indexed_at_hand() is not None)
+        is_current = is_current and (not has_index or self.current_overview() is not None)
         names = planned.wants_packings({})
         return is_current and packings.are_current(names) and not any(map(self._is_listing, names))
 
@@ -573,9 +574,9 @@ class SessionCatalog:
         if facts.iceberg is not None:
             columns = columns_asked(planned, name)
             return await self._shared.iceberg_files.files(self.ask, facts, columns, self._metadata)
-        index = await self._shared.files.files(self.ask, facts, self._metadata, self.splits_due_s)
+        index = await self._shared.files.files(self.ask, facts, self._metadata, self.splits_grace_s)
         # By now the columns of the index are known.
-        again = await with_indexed(self.ask, facts, self._metadata, self._shared.files, self.splits_due_s)
+        again = await with_indexed(self.ask, facts, self._metadata, self._shared.files, self.splits_grace_s)
         if again != facts and name in known.current():
             known.add(replace(described, facts=again), asked_at)
         return index

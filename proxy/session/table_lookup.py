@@ -47,12 +47,12 @@ async def describe(
 
 
 async def with_indexed(
-    ask: Ask, facts: TableFacts, known: SessionMetadata, files: FileLists, due_s: float = 0.0
+    ask: Ask, facts: TableFacts, known: SessionMetadata, files: FileLists, grace_s: float = 0.0
 ) -> TableFacts:
     """The facts with the columns of the file index; Iceberg has bounds of its own instead."""
     if facts.iceberg is not None:
         return facts
-    columns = await files.columns(ask, facts, known, due_s)
+    columns = await files.columns(ask, facts, known, grace_s)
     return replace(facts, indexed_columns=columns)
 
 

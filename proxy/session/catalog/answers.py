@@ -1,32 +1,46 @@
 """Answers of the backend that are kept, and the theory of state: which old ones a statement may use, and why.
 
-Any answer may be out of date as soon as it is there. So each kind is used only where its age loses no row:
+Any answer may be out of date as soon as it is there. Each kind is used only where its age loses no row:
 
-* Descriptions of tables (`facts_cache`). A predicate compares columns by the names that the statement itself
-  uses, and lets all rows through where a column has another type by now. A write through this proxy that may
-  change columns has the table described again, before and after (`write_fence`). Columns that change past this
-  proxy are noticed after `catalog.facts_ttl_s`.
-* Texts of views (`facts_cache`): the keys are those of the text, so it is one from since the statement came,
-  or is asked for again while the statement runs.
-* Settings that decide what names and quotes mean (`spark_settings`): kept as descriptions are, and forgotten
-  with a statement of the session that may change them, of which the session's state is made (`session_state`).
-* Keys (`key_cache`): those that the same session has asked for, up to `key_staleness_s`, by the user's own
-  choice. Others are asked for again while the statement runs, and no row leaves before every key that there is
-  now was among them (`operations.key_check`). A write through this proxy to what they were read from voids
-  them.
-* Keys at a snapshot: the snapshot holds the same rows for ever. Which snapshot a name reads is asked each
-  time.
-* Lists of partitions: a condition leaves out partitions that certainly miss, and none that it does not name.
-  A partition that is new is read.
-* Lists of files (`file_lists`, `iceberg_files`): a file is left out while its path, size and time are those
-  that were looked at. Iceberg finds files to skip by itself, whatever the list says.
-* Packings, numbers, sizes, lessons, failures: they decide how many tasks a scan has, and whether asking for
-  keys pays. The rows are the same.
+* Descriptions of tables (`facts_cache`): for 60 s (`catalog.facts_ttl_s`), and in a window statement whose
+  keys are checked later for an hour more (`rewrite.keys_remembered_s`), since the check asks for them again.
+  A predicate compares columns by the names that the statement itself uses, and lets all rows through where a
+  column has another type by now. After a write through this proxy that may change columns they are asked for
+  again. Columns that a table gets past this proxy are noticed after the 60 s alone: the one gap
+  (docs/coverage.md).
+* Texts of views (`facts_cache`): from since the statement came, or checked later, since the keys are those of
+  the text.
+* Names known as tables (`metadata_cache`): while the state lasts. Without a join they are not looked at
+  again; one that has become a view is not narrowed.
+* Settings of the server and of quotes (`spark_settings`): as descriptions. A statement of the session that
+  may change them leads to another state (`session_state`), which has answers of its own.
+* Keys checked later (`key_cache`): for an hour. They are asked for again while the statement runs, and no row
+  leaves before every key that there is now was among them (`operations.key_check`). A write through this
+  proxy to a table that they were read from voids them, by the fence that each entry keeps (`write_fence`).
+* Trusted keys (`key_cache`): by default none. A user may say that a small side can be so many seconds old
+  (`rewrite.key_staleness_s`, and `rewrite.key_snapshot_s` for keys at a snapshot); then keys that the same
+  session has asked for need no check.
+* Snapshots (`iceberg_snapshots`): the one that a name reads is asked each time; that its version reads the
+  same holds for ever.
+* Lists of partitions (`layout.partition_lists`): for 600 s (`catalog.partitions_ttl_s`). By a list a
+  condition becomes wider, or names partitions that certainly miss; one that is new since is read. For the
+  history alone, lists up to a day old are counted.
+* The file index's tables (`layout.file_lists`): for 300 s (`files.tables_ttl_s`); files of a table, also
+  those that Iceberg lists (`layout.iceberg_files`), until the index or the snapshot says other numbers. A
+  file is left out while its path, size and time are those that were looked at. Iceberg finds files to skip by
+  itself, whatever the list says.
+* All that decides about splits alone (`split_packing`, and the above): for 300 s more
+  (`splits.asked_every_s`), and asked for beside the statement. Without keys nothing but a number of tasks is
+  inserted. Types of columns, which decide whether the order of rows shows, are excepted where it may show.
+* Failures and sizes that are missing (`caches`, `late_answers`): for 60 s to 600 s, in which a question is
+  not asked.
+* Lessons of earlier runs (`feedback`): of any age. They decide whether something is narrowed, never by what.
 
-Who can write an entry, and who can read it, says docs/decisions/0063. An answer is current until it expires.
-For a while after that it is due: it may be used where it is asked for again while the statement runs, or
-beside it for those that follow (`due_s` says for how long). Then it is gone. One to a question from before all
-was forgotten is not kept: names and settings may mean something else since.
+EXPLAIN asks for its keys first, and uses nothing that has expired. Who can write an entry, and who can read it,
+says docs/decisions/0063.
+
+An answer is current until it expires. Within a grace (`grace_s`) it is used where it is asked for again, as above.
+One to a question from before all was forgotten is not kept: names and settings may mean something else since.
 """
 
 from __future__ import annotations
@@ -71,10 +85,10 @@ class Answers(Generic[K, V]):
         with self._lock:
             return self._answers.get(question)
 
-    def get(self, question: K, due_s: float = 0.0) -> Answer[V] | None:
+    def get(self, question: K, grace_s: float = 0.0) -> Answer[V] | None:
         """The last answer, if it is current, or has been due for less than that."""
         found = self.known(question)
-        return found if found is not None and found.until + due_s > self._clock() else None
+        return found if found is not None and found.until + grace_s > self._clock() else None
 
     def keep(self, question: K, value: V, counts_s: float, generation: int | None = None) -> None:
         """Keep an answer that counts for so long, to a question from a generation or from now."""
@@ -91,12 +105,12 @@ class Answers(Generic[K, V]):
         self,
         question: K,
         ask: Callable[[], Awaitable[tuple[V, float]]],
-        due_s: float = 0.0,
+        grace_s: float = 0.0,
         *,
         may_keep: Callable[[], bool] = always,
     ) -> V:
         """The answer that `get` has, or else the one that `ask` gives, with the seconds for which it counts."""
-        found = self.get(question, due_s)
+        found = self.get(question, grace_s)
         if found is not None:
             return found.value
         generation = self._generation

@@ -66,7 +66,7 @@ class FactsCache:
         """Another value once everything has been forgotten, and no value of another cache."""
         return self._token, self._generation
 
-    def current(self, due_s: float = 0.0) -> dict[TableName, TableFacts | None]:
+    def current(self, grace_s: float = 0.0) -> dict[TableName, TableFacts | None]:
         """The facts that are not older than the configuration allows, or expired so many seconds ago at most."""
         now = self.clock()
         with self._lock:
@@ -82,7 +82,7 @@ class FactsCache:
             return {
                 name: described.facts
                 for name, (until, described) in self._entries.items()
-                if until + due_s > now and (until > now or described.facts is not None)
+                if until + grace_s > now and (until > now or described.facts is not None)
             }
 
     def described(self, name: TableName) -> DescribedTable:

@@ -91,13 +91,13 @@ class SplitPacking:
     """The one way from the section [splits] to the split hints of a statement. `known` has earlier answers."""
 
     def __init__(
-        self, settings: SplitsSection, known: KnownPackings, deadline_s: float, due_s: float = 0.0
+        self, settings: SplitsSection, known: KnownPackings, deadline_s: float, grace_s: float = 0.0
     ) -> None:
-        """Take answers that have expired up to `due_s` ago."""
+        """Take answers that have expired up to `grace_s` ago."""
         self._settings = settings
         self._known = known
         self._deadline_s = deadline_s
-        self._due_s = due_s
+        self._due_s = grace_s
 
     def is_on(self, limits: RewriteLimits) -> bool:
         """Whether scans may be read in fewer splits at all: the sizes of their files are then worth asking for."""
@@ -150,7 +150,7 @@ class PackingTerms:
     believed_s: float
     deadline_s: float
     # How long ago an answer may have expired.
-    due_s: float = 0.0
+    grace_s: float = 0.0
     # Whether there are always as many slots is asked for scans that nothing narrows.
     asks_growth: bool = False
 
@@ -161,16 +161,16 @@ async def packings(
     """The packing of those tables whose files the session's Spark packs itself."""
     if not names:
         return {}
-    packing = await known.packing.get_or_ask(None, partial(_ask_packing, ask, terms), terms.due_s)
+    packing = await known.packing.get_or_ask(None, partial(_ask_packing, ask, terms), terms.grace_s)
     if packing is None:
         return {}
     if terms.asks_growth:
         asking = partial(_ask_fixed_slots, ask, terms)
-        has_fixed_slots = await known.has_fixed_slots.get_or_ask(None, asking, terms.due_s)
+        has_fixed_slots = await known.has_fixed_slots.get_or_ask(None, asking, terms.grace_s)
         packing = replace(packing, has_fixed_slots=has_fixed_slots)
     found = {}
     for name in sorted(names, key=str):
-        reads = await known.reads.get_or_ask(name, partial(_ask_reads, ask, name, terms), terms.due_s)
+        reads = await known.reads.get_or_ask(name, partial(_ask_reads, ask, name, terms), terms.grace_s)
         if reads is not Reads.NOBODY:
             found[name] = packing if reads is Reads.SPARK else _of_iceberg(packing)
     return found

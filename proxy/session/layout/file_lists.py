@@ -68,9 +68,9 @@ class FileLists:
         self._clock = clock
         self._fetched = WeightedLru[_Key, _Fetched](settings.files_kept_max)
 
-    async def overview(self, ask: Ask, known: SessionMetadata, due_s: float = 0.0) -> IndexOverview:
-        """The tables that the index has, for a session that may read it; as of an answer expired `due_s` ago."""
-        overview = self.overview_at_hand(known, due_s)
+    async def overview(self, ask: Ask, known: SessionMetadata, grace_s: float = 0.0) -> IndexOverview:
+        """The tables that the index has, for a session that may read it; as of an answer expired `grace_s` ago."""
+        overview = self.current_overview(known, grace_s)
         if overview is not None:
             return overview
         stale, settings = known.indexed, self._settings
@@ -90,12 +90,12 @@ class FileLists:
         known.indexed = overview = IndexOverview(settings.index, tables, now, until)
         return overview
 
-    def overview_at_hand(self, known: SessionMetadata, due_s: float = 0.0) -> IndexOverview | None:
+    def current_overview(self, known: SessionMetadata, grace_s: float = 0.0) -> IndexOverview | None:
         """The same where nothing has to be asked."""
         overview = known.indexed
         if overview is None or overview.index != self._settings.index:
             return None
-        return overview if overview.until + due_s > self._clock() else None
+        return overview if overview.until + grace_s > self._clock() else None
 
     def has_small_files(self, facts: TableFacts, known: SessionMetadata, files_min: int) -> bool:
         """Whether a table has more small files than that, as far as the index said when it was asked last."""
@@ -109,7 +109,7 @@ class FileLists:
         """
         if not self._settings.index:
             return False
-        overview = self.overview_at_hand(known)
+        overview = self.current_overview(known)
         return None if overview is None else overview.names_small_files_in(statement, files_min)
 
     def is_named_by(self, words: Collection[str]) -> bool:
@@ -117,10 +117,10 @@ class FileLists:
         return self._settings.index.rpartition(".")[2].lower() in words
 
     async def columns(
-        self, ask: Ask, facts: TableFacts, known: SessionMetadata, due_s: float = 0.0
+        self, ask: Ask, facts: TableFacts, known: SessionMetadata, grace_s: float = 0.0
     ) -> tuple[str, ...]:
         """The columns that the index may tell of. Until a table's files were fetched, that may be any."""
-        found = await self._find(ask, facts, known, due_s)
+        found = await self._find(ask, facts, known, grace_s)
         if found is None:
             return ()
         key, _ = found
@@ -131,11 +131,11 @@ class FileLists:
 
     def size_bytes(self, facts: TableFacts, known: SessionMetadata) -> int | None:
         """The size of a table's files, where the index is at hand."""
-        overview = self.overview_at_hand(known)
+        overview = self.current_overview(known)
         table = overview.tables.get(name_in_index(facts) or "") if overview is not None else None
         return table.size_bytes if table is not None else None
 
-    def at_hand(self, facts: TableFacts, known: SessionMetadata) -> FileIndex | None:
+    def last(self, facts: TableFacts, known: SessionMetadata) -> FileIndex | None:
         """The files of a table, where a session of the same user has fetched them: nothing is asked."""
         overview, name = known.indexed, name_in_index(facts)
         if overview is None or overview.index != self._settings.index or name not in overview.tables:
@@ -150,10 +150,10 @@ class FileLists:
         return name is not None and self._fetched.is_under_way(_Key(known.list_owner, name))
 
     async def files(
-        self, ask: Ask, facts: TableFacts, known: SessionMetadata, due_s: float = 0.0
+        self, ask: Ask, facts: TableFacts, known: SessionMetadata, grace_s: float = 0.0
     ) -> FileIndex | None:
-        """The files of a table, or None where they cannot be had now; for `due_s` see `overview`."""
-        found = await self._find(ask, facts, known, due_s)
+        """The files of a table, or None where they cannot be had now; for `grace_s` see `overview`."""
+        found = await self._find(ask, facts, known, grace_s)
         if found is None:
             return None
         key, overview = found
@@ -180,13 +180,13 @@ class FileLists:
         return answer
 
     async def _find(
-        self, ask: Ask, facts: TableFacts, known: SessionMetadata, due_s: float
+        self, ask: Ask, facts: TableFacts, known: SessionMetadata, grace_s: float
     ) -> tuple[_Key, IndexOverview] | None:
         """The key of a table's files, and the tables of the index; None where the index lacks the table."""
         name = name_in_index(facts)
         if name is None:
             return None
-        overview = await self.overview(ask, known, due_s)
+        overview = await self.overview(ask, known, grace_s)
         if name not in overview.tables:
             return None
         return _Key(known.list_owner, name), overview

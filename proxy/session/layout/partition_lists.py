@@ -153,17 +153,17 @@ class PartitionLists:
 
         Partitions without a place in the order, such as the default partition, are not counted.
         """
-        found = self._at_hand(table, known)
+        found = self._kept(table, known)
         if found is None:
             return None
         return max((costs.totals[-1] for costs in self.costs(*found).values()), default=None)
 
-    def at_hand(self, table: DescribedTable, known: SessionMetadata) -> PartitionIndex | None:
+    def last(self, table: DescribedTable, known: SessionMetadata) -> PartitionIndex | None:
         """The list of a table, where it is at hand, maybe one that has expired: nothing is asked."""
-        found = self._at_hand(table, known, or_old=True)
+        found = self._kept(table, known, or_old=True)
         return None if found is None else self._shared.counted(*found)
 
-    def _at_hand(
+    def _kept(
         self, table: DescribedTable, known: SessionMetadata, *, or_old: bool = False
     ) -> tuple[ListKey, PartitionIndex] | None:
         if not table.identity:

@@ -36,7 +36,7 @@ def put(cache: KeyCache, found: Keys, sql: str = SQL, asked_at: float = 100.0, f
 
 
 def get(cache: KeyCache, *, state: bytes = STATE, sql: str = SQL, since: float = 90.0) -> Keys | None:
-    return cache.get(state, question(sql), asker="one", asked_since=since)
+    return cache.trusted(state, question(sql), asker="one", asked_since=since)
 
 
 def test_keys_are_remembered_for_the_same_question_of_the_same_state() -> None:
@@ -49,7 +49,7 @@ def test_keys_are_remembered_for_the_same_question_of_the_same_state() -> None:
     assert get(cache, state=b"another") is None
     assert get(cache, sql="another") is None
     of_int = KeySetQuery(question().sql, (KeyColumn("int"),), 5_000)
-    assert cache.get(STATE, of_int, asker="one", asked_since=90.0) is None
+    assert cache.trusted(STATE, of_int, asker="one", asked_since=90.0) is None
 
 
 def test_keys_of_another_session_do_not_come_between_the_look_and_the_answer() -> None:
@@ -80,8 +80,8 @@ def test_keys_of_another_session_do_not_come_between_the_look_and_the_answer() -
 def test_another_session_uses_them_only_where_it_asks_again() -> None:
     cache = KeyCache()
     put(cache, keys("a"))
-    assert cache.get(STATE, question(), asker="other", asked_since=90.0) is None
-    assert cache.likely(STATE, question(), asked_since=90.0) == keys("a")
+    assert cache.trusted(STATE, question(), asker="other", asked_since=90.0) is None
+    assert cache.checked_later(STATE, question(), asked_since=90.0) == keys("a")
 
 
 def test_a_write_to_a_table_of_the_question_makes_its_keys_worthless() -> None:

@@ -29,14 +29,14 @@ def answers(clock: Clock) -> Answers[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("age_s", "due_s", "is_used"), [(9.9, 0.0, True), (10.0, 0.0, False), (14.9, 5.0, True), (15.0, 5.0, False)]
+    ("age_s", "grace_s", "is_used"), [(9.9, 0.0, True), (10.0, 0.0, False), (14.9, 5.0, True), (15.0, 5.0, False)]
 )
 def test_an_answer_is_current_then_due_then_gone(
-    clock: Clock, answers: Answers[str, str], age_s: float, due_s: float, *, is_used: bool
+    clock: Clock, answers: Answers[str, str], age_s: float, grace_s: float, *, is_used: bool
 ) -> None:
     answers.keep("q", "old", 10.0)
     clock.now += age_s
-    assert (answers.get("q", due_s) is not None) is is_used
+    assert (answers.get("q", grace_s) is not None) is is_used
     known = answers.known("q")
     assert known is not None
     assert (known.value, known.until - known.came_at) == ("old", 10.0)

@@ -67,7 +67,7 @@ def test_what_has_expired_lately_is_used_where_it_is_asked_for_again_meanwhile(
     assert known.are_current([T])
     clock.now = 500.0
     assert not known.are_current([T])
-    due = PackingTerms(believed_s=300.0, deadline_s=5.0, due_s=300.0)
+    due = PackingTerms(believed_s=300.0, deadline_s=5.0, grace_s=300.0)
     assert played(packings(ask_driver, [T], known, due), []) == {T: Packing(8, 128 * MIB, 4 * MIB)}
     clock.now = 600.0
     assert played(packings(ask_driver, [T], known, due), [*SETTINGS, FILES])

@@ -47,14 +47,14 @@ def on() -> Fetching:
 
 
 def test_files_are_fetched_once_and_at_hand_then_for_the_same_user(on: Fetching) -> None:
-    assert on.lists.at_hand(FACTS, on.known) is None
+    assert on.lists.last(FACTS, on.known) is None
     assert on.paths(FIRST) == ["file:/t/a"]
     assert on.paths([]) == ["file:/t/a"]
-    index = on.lists.at_hand(FACTS, on.known)
+    index = on.lists.last(FACTS, on.known)
     assert index is not None
     assert [facts.path for facts in index.files] == ["file:/t/a"]
-    assert on.lists.at_hand(FACTS, on.a_state()) is None, "it has not heard of the index"
-    assert on.lists.at_hand(TableFacts((Column("x", "string"),), full_name=FACTS.full_name), on.known) is None
+    assert on.lists.last(FACTS, on.a_state()) is None, "it has not heard of the index"
+    assert on.lists.last(TableFacts((Column("x", "string"),), full_name=FACTS.full_name), on.known) is None
 
 
 def test_row_groups_of_very_many_files_are_not_asked_for(on: Fetching) -> None:
