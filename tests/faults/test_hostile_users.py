@@ -140,6 +140,8 @@ def close(session: hive.Connection) -> None:
     give_up_late(session)
     with suppress(Exception):
         session.close()
+    # Where the server has not answered, it is open still.
+    session._transport.close()  # noqa: SLF001 - PyHive does not offer it
 
 
 def give_up_late(session: hive.Connection) -> None:
@@ -169,12 +171,15 @@ def harm(endpoint: Endpoint, name: str, until: float, admin_url: str | None) -> 
 
 def state(endpoint: Endpoint, name: str, chance: Random) -> None:
     """Send some statements that are made to hold others up."""
-    with closing(connect(endpoint, database="hostile", user=name)) as session:
+    session = connect(endpoint, database="hostile", user=name)
+    try:
         give_up_late(session)
         for _ in range(4):
             long = shaped(chance.choice(LONG), chance.choice((2_000, 16_000)))
             with suppress(Exception):
                 run(session, chance.choice((*ODD, *[f"{long} LIMIT 0"] * len(ODD))))
+    finally:
+        close(session)
 
 
 def shaped(shape: Shape, chars: int) -> str:
