@@ -46,7 +46,9 @@ async def decide(
         draft = await _draft(ctx)
         decision = await look_up_explained(ctx, draft) if terms.is_explained else _with_last_lists(ctx, draft)
         ctx.timings.total_s = shared.clock() - ctx.start
-        return replace(decision, beside=learning(ctx) if draft.lacks_splits else None)
+        # Nothing is done beside a statement that is only explained.
+        asks_beside = draft.lacks_splits and not terms.waits_for_splits
+        return replace(decision, beside=learning(ctx) if asks_beside else None)
 
 
 def _with_last_lists(ctx: DecisionContext, decision: Decision) -> Decision:

@@ -115,8 +115,8 @@ class Draft(Decision):
     def planned(self, plan: Plan | SkipReason) -> Draft:
         """The draft with a plan, or left alone for the reason why there is none."""
         if isinstance(plan, SkipReason):
-            # More telling to a user than the verdict of the gate.
-            return replace(self, skip=plan)
+            # More telling to a user than the verdict of the gate, but for a statement that reads tables alone.
+            return self.left(plan) if plan is SkipReason.NO_JOIN_IN_TEXT else replace(self, skip=plan)
         return replace(self, plan=plan, unpinned=plan.unpinned)
 
     @property

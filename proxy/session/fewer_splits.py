@@ -126,6 +126,9 @@ async def _grouped(ctx: DecisionContext, draft: Draft) -> Draft:
     planned, basis = draft.plan, draft.basis
     if draft.skip is not None or planned is None or basis is None:
         return draft
+    if not basis.limits.has_small_files:
+        # The plan was made before anything was known of such files.
+        return replace(draft, lacks_splits=True)
     # Before, too: a list that another session asks for may come meanwhile.
     lacks_splits = draft.lacks_splits or not ctx.catalog.are_splits_current(planned)
     if _would_group_by_expired(ctx, planned):

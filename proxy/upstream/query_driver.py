@@ -73,7 +73,7 @@ async def drive(
         working = pool.submit(steps.advance, result)
         try:
             step = await asyncio.wrap_future(working)
-        except asyncio.CancelledError:
+        except BaseException:
             working.add_done_callback(partial(_give_up, steps, unclaimed))
             raise
         if isinstance(step, _Returned):

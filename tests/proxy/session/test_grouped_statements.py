@@ -385,6 +385,12 @@ def test_a_filter_that_skips_too_few_files_leaves_the_hint_for_splits_alone(one:
     assert sent(one.rewrite(FILTERED), []) == f"SELECT v FROM {GROUPED} WHERE x = 5"
 
 
+def test_who_explains_a_statement_takes_no_turn_to_learn(one: TextSession) -> None:
+    decision = played(one.explain(FILTERED, run_key_queries=True), [*DESCRIBED, *BESIDE])
+    assert GROUPED in decision.text
+    assert decision.beside is None
+
+
 def test_for_a_statement_that_writes_nothing_is_asked_about_splits(learned: TextSession) -> None:
     dispatch = played(learned.rewrite("INSERT INTO w SELECT v FROM t"), [])
     assert dispatch.beside is None

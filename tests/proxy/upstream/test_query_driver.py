@@ -1,14 +1,18 @@
 """Work that is given up gives back all that it holds at once, also where somebody keeps the cancelled task."""
 
 import asyncio
-from collections.abc import Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from threading import Event
+from typing import Any, TypeVar
 
 import pytest
 
-from proxy.operations.query import Query, QueryResult, ask_driver
+from proxy.operations.query import Query, QueryResult, Rows, ask_driver
+from proxy.upstream.fair_threads import ThreadsBusyError
 from proxy.upstream.query_driver import drive
+
+T = TypeVar("T")
 
 ASKED = Query("SELECT 1", rows_max=1, bytes_max=9, deadline_s=1.0)
 PATIENCE_S = 30.0
@@ -55,6 +59,30 @@ async def test_work_that_is_cancelled_gives_back_what_it_holds(pool: Executor, *
         await task
     work.may_go_on.set()
     assert await asyncio.to_thread(work.has_given_back.wait, PATIENCE_S)
+    assert kept.value.__traceback__ is not None
+
+
+async def test_work_for_which_no_thread_is_free_gives_back_what_it_holds() -> None:
+    class Busy(ThreadPoolExecutor):
+        """Has a thread once."""
+
+        def submit(self, call: Callable[..., T], /, *args: Any, **named: Any) -> Future[T]:
+            if not asked.is_set():
+                return super().submit(call, *args, **named)
+            refused: Future[T] = Future()
+            refused.set_exception(ThreadsBusyError())
+            return refused
+
+    work, asked = Work(), Event()
+    work.may_go_on.set()
+
+    async def answer(_: Query) -> QueryResult:
+        asked.set()
+        return Rows((), (), 0.0)
+
+    with Busy(1) as pool, pytest.raises(ThreadsBusyError) as kept:
+        await drive(work.run, answer, pool)
+    assert work.has_given_back.is_set()
     assert kept.value.__traceback__ is not None
 
 
