@@ -36,8 +36,9 @@ LENGTHS_OF_FUNCTIONS = (40, 3_000)
 FUNCTION_TOO_LONG_S = 0.05
 # Of the text that took longest: in steps, so that what is quadratic is found by one that takes seconds.
 LONGER = (32_000, 128_000, 1_000_000)
-# Four times as long a text takes four times as long, and 16 times where it is quadratic.
-GROWTH_MAX = 9.0
+# Twice as long a text takes twice as long, and four times where it is quadratic. From some length on, memory costs a
+# step more: so a text is slow where it grows too fast twice.
+GROWTH_MAX = 3.0
 
 # Modules that are given a client's text, of which each function that takes one text alone is tried.
 OF_TEXTS = (
@@ -108,11 +109,12 @@ def _applied(pattern: re.Pattern[Any], method: str, text: str) -> None:
 
 
 def _time_of(work: Work, chars: int, too_long_s: float) -> tuple[float, bool]:
-    """The time for so many characters, and whether it is out of proportion to that for a quarter of them."""
+    """The time for so many characters, and whether it is out of proportion to that for half and a quarter of them."""
     once = seconds(work(chars))
     if once < too_long_s:
         return once, False
-    return once, seconds(work(chars), 2) > GROWTH_MAX * seconds(work(chars // 4), 3)
+    quarter, half = seconds(work(chars // 4), 3), seconds(work(chars // 2), 3)
+    return once, half > GROWTH_MAX * quarter and seconds(work(chars), 2) > GROWTH_MAX * half
 
 
 def _check(

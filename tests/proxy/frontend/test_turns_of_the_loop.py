@@ -14,9 +14,11 @@ from proxy.config.rewriting import RewriteSection
 from proxy.operations.query import Rows
 from proxy.upstream.fair_threads import FairThreads
 
-# Processor time of the loop's thread, so a busy machine counts for nothing. Measured are 1 to 3 ms, of which this
-# server takes most; and 40 ms or more for the shortest of these works where the loop itself does it.
-TURN_S_MAX = 0.01
+# Processor time of the loop's thread. Measured are 1 to 3 ms, of which this server takes most; and 40 ms or more
+# for the shortest of these works where the loop itself does it. A busy machine adds some to one turn or another:
+# the best of a few tries counts.
+TURN_S_MAX = 0.015
+TRIES = 3
 
 # 200 joins, 64 kB: to parse it takes 90 ms, to plan it 200 ms or more, and to apply the keys as much.
 LONG = " UNION ALL ".join([SQL.replace("f.id", f"f.id AS c{'x' * 250}")] * 200)
@@ -46,22 +48,27 @@ class TimedTurns(selectors.DefaultSelector):
 
 
 @pytest.fixture
-def selector() -> Iterator[TimedTurns]:
+def no_garbage() -> Iterator[None]:
     # Garbage of all tests before is collected in whichever thread happens to fill the measure.
     gc.collect()
     gc.disable()
-    yield TimedTurns()
+    yield
     gc.enable()
 
 
+@pytest.mark.usefixtures("no_garbage")
 @pytest.mark.parametrize(
     ("sql", "answers"),
     [(LONG, dict([KEYS])), (SQL, MANY_KEYS), (SQL, MANY_PARTITIONS)],
     ids=["a long statement", "an answer of 100,000 keys", "a list of 50,000 partitions"],
 )
-def test_the_event_loop_is_never_blocked_for_long(
-    selector: TimedTurns, sql: str, answers: dict[str, Rows]
-) -> None:
+def test_the_event_loop_is_never_blocked_for_long(sql: str, answers: dict[str, Rows]) -> None:
+    assert min(longest_turn_s(sql, answers) for _ in range(TRIES)) < TURN_S_MAX
+
+
+def longest_turn_s(sql: str, answers: dict[str, Rows]) -> float:
+    """The longest turn while a proxy that has just been started decides about the statement."""
+    selector = TimedTurns()
     server = ScriptedServer({**dict([SETTINGS, *DESCRIBE]), **answers})
     rewrite = RewriteSection(
         cost_gate=False, key_rows_max=100_000 if answers is MANY_KEYS else 5_000, key_query_bytes_max=10_000_000
@@ -81,4 +88,4 @@ def test_the_event_loop_is_never_blocked_for_long(
         text = runner.run(decided())
     assert text != sql
     assert set(answers) <= set(server.asked)
-    assert max(selector.turns_s) < TURN_S_MAX
+    return max(selector.turns_s)
