@@ -36,8 +36,8 @@ LENGTHS_OF_FUNCTIONS = (40, 3_000)
 FUNCTION_TOO_LONG_S = 0.05
 # Of the text that took longest: in steps, so that what is quadratic is found by one that takes seconds.
 LONGER = (32_000, 128_000, 1_000_000)
-# Twice as long a text takes twice as long, and four times where it is quadratic. From some length on, memory costs a
-# step more: so a text is slow where it grows too fast twice.
+# Twice as long a text takes twice as long, and four times where it is quadratic. From some length on, memory costs
+# more, which is one step: so a text is slow where its time grows too fast twice.
 GROWTH_MAX = 3.0
 
 # Modules that are given a client's text, of which each function that takes one text alone is tried.
@@ -109,7 +109,7 @@ def _applied(pattern: re.Pattern[Any], method: str, text: str) -> None:
 
 
 def _time_of(work: Work, chars: int, too_long_s: float) -> tuple[float, bool]:
-    """The time for so many characters, and whether it is out of proportion to that for half and a quarter of them."""
+    """The time for so many characters, and whether it grows out of proportion from a quarter, and half, to all."""
     once = seconds(work(chars))
     if once < too_long_s:
         return once, False
