@@ -25,7 +25,7 @@ from demo.hive import connect, run, same_answer
 from demo.java import find_java
 from demo.progress import Progress, shown_progress
 from demo.proxy_process import proxy_process
-from demo.thrift_server import ServerSettings, thrift_server
+from demo.thrift_server import ServerOptions, thrift_server
 
 # The first day of the facts, and the dimensions' days around them.
 _FIRST_DAY = "2000-01-01"
@@ -104,7 +104,7 @@ def running(directory: Path, memory: str, progress: Progress) -> Iterator[Sides]
     """A server, and the proxy in front of it."""
     progress("Starting Spark Thrift Server")
     with ExitStack() as stack:
-        settings = ServerSettings(directory / "server", memory=memory)
+        settings = ServerOptions(directory / "server", memory=memory)
         server = stack.enter_context(thrift_server(settings, find_java(), progress))
         options = ("--set", "rewrite.cost_gate=false")
         proxy = stack.enter_context(proxy_process(server.endpoint, directory / "proxy", options=options))

@@ -28,7 +28,7 @@ from demo.java import find_java
 from proxy.config.rewriting import CatalogSection
 from proxy.hbase.table import HBaseTable
 from proxy.session.layout import hbase_lists
-from proxy.session.layout.lmdb_store import LmdbPartitionStore, StoredList, Times, lmdb_store
+from proxy.session.layout.lmdb_store import ListTimes, LmdbPartitionStore, StoredList, lmdb_store
 from proxy.session.layout.partition_store import ListKey
 from proxy.session.layout.row_filters import row_filter
 from proxy.session.layout.shared_rows import SharedHeader, is_entry
@@ -118,7 +118,7 @@ def measured(partitions: int, own: LmdbPartitionStore, table: HBaseTable) -> Rep
     table.create(hbase_lists.TABLE_TTL_S)
     encode_s, (entries, _) = _timed(lambda: in_order(_KEYS, _specs(partitions)))
     now = time.time()
-    kept = StoredList(_KEYS, entries, (), Times(b"version1", now, now + _TTL_S))
+    kept = StoredList(_KEYS, entries, (), ListTimes(b"version1", now, now + _TTL_S))
     ranges = list(_ranges(entries))
     lmdb = _lmdb(own, kept, ranges)
     in_hbase, header = _hbase(table, kept, ranges)

@@ -13,7 +13,7 @@ from demo.hive import connect
 from demo.java import find_java
 from demo.progress import Progress
 from demo.proxy_process import ProxyProcess, proxy_process
-from demo.thrift_server import ServerSettings, ThriftServer, thrift_server
+from demo.thrift_server import ServerOptions, ThriftServer, thrift_server
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class StarServer:
 @contextmanager
 def star_server(directory: Path, memory: str, tables: DashboardTables, progress: Progress) -> Iterator[StarServer]:
     """Runs a server as long as the context lasts; the tables are made if they are not there yet."""
-    with thrift_server(ServerSettings(directory / "server", memory=memory), find_java(), progress) as server:
+    with thrift_server(ServerOptions(directory / "server", memory=memory), find_java(), progress) as server:
         with closing(connect(server.endpoint)) as session:
             tables.ensure(session, progress)
         yield StarServer(server, directory)

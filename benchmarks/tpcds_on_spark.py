@@ -32,7 +32,7 @@ from demo.hive import Endpoint, connect, run
 from demo.java import find_java
 from demo.progress import Progress, shown_progress
 from demo.proxy_process import proxy_process
-from demo.thrift_server import ServerSettings, thrift_server
+from demo.thrift_server import ServerOptions, thrift_server
 
 # Planning over the 12,000 partitions of scale 1, and joins of its larger tables.
 _MEMORY = "4g"
@@ -132,7 +132,7 @@ def running(
     with ExitStack() as stack:
         if backend is None:
             server = stack.enter_context(
-                thrift_server(ServerSettings(directory / "server", memory=_MEMORY), find_java(), progress)
+                thrift_server(ServerOptions(directory / "server", memory=_MEMORY), find_java(), progress)
             )
             backend = server.endpoint
         direct = stack.enter_context(closing(connect(backend)))

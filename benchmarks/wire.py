@@ -30,7 +30,7 @@ from demo.hive import Endpoint
 from demo.java import find_java
 from demo.progress import Progress, shown_progress
 from demo.proxy_process import ProxyProcess, proxy_process
-from demo.thrift_server import ServerSettings, thrift_server
+from demo.thrift_server import ServerOptions, thrift_server
 
 CLIENTS = ("counting", "PyHive", "hive-jdbc", "beeline")
 # The server's driver collects the results.
@@ -114,7 +114,7 @@ def measured(sizes: Sizes, directory: Path, backend: Endpoint | None, progress: 
     """Everything, on a server that is started unless one is named."""
     with ExitStack() as stack:
         if backend is None:
-            settings = ServerSettings(directory / "server", memory=_MEMORY)
+            settings = ServerOptions(directory / "server", memory=_MEMORY)
             backend = stack.enter_context(thrift_server(settings, find_java(), progress)).endpoint
         proxy = stack.enter_context(proxy_process(backend, directory / "proxy"))
         speeds = list(fetched(backend, proxy.endpoint, sizes, directory, progress))

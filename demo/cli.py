@@ -19,7 +19,7 @@ from demo.progress import Progress, shown_progress
 from demo.proxy_process import ProxyError, ProxyProcess, proxy_process
 from demo.report import as_json, print_how_to_connect
 from demo.sample import DAYS_DEFAULT, Sample, SampleError, clear_unfinished, is_loaded, load_by_parts
-from demo.thrift_server import ServerSettings, ThriftServer, ThriftServerError, only_user, thrift_server
+from demo.thrift_server import ServerOptions, ThriftServer, ThriftServerError, only_user, thrift_server
 from demo.tour import Tour
 
 # Errors that the user can do something about; any other one is a defect of ours and shows its stack.
@@ -109,7 +109,7 @@ def demo(  # noqa: PLR0913 - one parameter per option
 @click.option("--memory", default="1g", show_default=True, help="The Java heap.")
 def sts(directory: Path, port: int | None, conf: tuple[str, ...], memory: str) -> None:
     """Run an embedded Spark Thrift Server until Ctrl-C."""
-    settings = ServerSettings(directory, port, memory=memory, conf=dict(_setting(text) for text in conf))
+    settings = ServerOptions(directory, port, memory=memory, conf=dict(_setting(text) for text in conf))
     with _sentences_for_errors(), ExitStack() as running:
         with shown_progress(Console(stderr=True)) as progress:
             server = running.enter_context(thrift_server(settings, find_java(), progress))
@@ -128,7 +128,7 @@ def _server_with_sample(
     with only_user(directory):
         clear_unfinished(directory, sample)
     try:
-        with thrift_server(ServerSettings(directory), java, progress) as server:
+        with thrift_server(ServerOptions(directory), java, progress) as server:
             if is_loaded(directory, sample):
                 yield server, iter((sample.partitions,))
             else:

@@ -28,7 +28,7 @@ class ThriftServerError(Exception):
 
 
 @dataclass(frozen=True)
-class ServerSettings:
+class ServerOptions:
     """The settings of an embedded server."""
 
     directory: Path
@@ -52,7 +52,7 @@ class ThriftServer:
 
 @contextmanager
 def thrift_server(
-    settings: ServerSettings, java: Java, progress: Progress, *, answers: Callable[[Endpoint], bool] | None = None
+    settings: ServerOptions, java: Java, progress: Progress, *, answers: Callable[[Endpoint], bool] | None = None
 ) -> Iterator[ThriftServer]:
     """Runs a server as long as the context lasts, or as long as this process does; yields once it answers.
 
@@ -76,7 +76,7 @@ def thrift_server(
         yield server
 
 
-def _submit_arguments(settings: ServerSettings, endpoint: Endpoint, ui_port: int) -> list[str]:
+def _submit_arguments(settings: ServerOptions, endpoint: Endpoint, ui_port: int) -> list[str]:
     directory = settings.directory.resolve()
     conf = {
         "spark.sql.catalogImplementation": "hive",

@@ -13,7 +13,7 @@ from rewriter.domains.gap_costs import Costs
 from rewriter.domains.keys import Keys
 from rewriter.domains.keyset import KeySet
 from rewriter.domains.literals import UnreadableKeyError
-from rewriter.files.file_index import FileIndex, Selection
+from rewriter.files.file_index import FileIndex, FileSelection
 from rewriter.files.row_groups import RowGroupCount
 from rewriter.plan import FEW_KEYS, KeyAnswer, Plan, effective_reducers, key_count
 from rewriter.predicates.inserted_total import (
@@ -67,7 +67,7 @@ class ScanOutcome:
     # The reducers whose queries were used, and the keys of each; None if they are not known.
     reducers: tuple[tuple[Reducer, Keys | None], ...] = ()
     # The files that the file index leaves of the partitions that are read; None without an index.
-    files: Selection | None = None
+    files: FileSelection | None = None
     # The row groups that the predicate leaves of these files; None if they are not known.
     row_groups: RowGroupCount | None = None
     # The rules for files, row groups and buckets by which the scan was narrowed.

@@ -30,7 +30,7 @@ from demo.java import Java, find_java
 from demo.metrics import SparkUi
 from demo.proxy_process import ProxyProcess, proxy_process
 from demo.sample import Sample, load
-from demo.thrift_server import ServerSettings, ThriftServer, thrift_server
+from demo.thrift_server import ServerOptions, ThriftServer, thrift_server
 
 # How long an example takes says nothing where a machine is shared, and no test is about time.
 hypothesis.settings.register_profile("quick", deadline=None, max_examples=30)
@@ -71,7 +71,7 @@ def java() -> Java:
 def spark(java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThriftServer]:
     """The server for the whole session, reachable at `spark.endpoint`."""
     # Two cores everywhere, so that a plan does not depend on the machine.
-    settings = ServerSettings(
+    settings = ServerOptions(
         tmp_path_factory.mktemp("spark"),
         cores=2,
         java_options=cheap_spark.shared_java(),

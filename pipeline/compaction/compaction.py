@@ -16,10 +16,10 @@ from pipeline.compaction.plan import Limits, PartitionPlan, batches, statements
 from pipeline.compaction.small_files import SmallFiles, sorted_by
 from pipeline.spark.errors import PipelineError
 from pipeline.spark.session import Progress
-from pipeline.swap.record import Exchange
+from pipeline.swap.record import PartitionExchange
 from pipeline.swap.swap import switch_to_temporary
 from pipeline.swap.workspace import Workspace, at_work
-from pipeline.tables.partitions import Locations
+from pipeline.tables.partitions import CatalogLocations
 from pipeline.tables.storage import Storage
 from pipeline.tables.table import Table, find_table
 
@@ -65,7 +65,7 @@ def plan_compaction(spark: SparkSession, request: Compaction, progress: Progress
     """The partitions that would be compacted now. Raises PipelineError."""
     table = table_to_compact(spark, request.table)
     storage = Storage(spark, table.location)
-    locations = Locations(spark, storage, table)
+    locations = CatalogLocations(spark, storage, table)
     locations.refresh()
     skew = KnownSkew.read(spark, request.index, table)
     order = sorted_by(spark, table, request.sort_by)
@@ -114,7 +114,7 @@ class _Compacting:
         spark, storage, table = self.spark, self.workspace.storage, self.table
         skew = KnownSkew.read(spark, self.request.index, table)
         order = sorted_by(spark, table, self.request.sort_by)
-        locations = Locations(spark, storage, table)
+        locations = CatalogLocations(spark, storage, table)
         locations.refresh()
         plans = SmallFiles(spark, storage, table, locations, skew, self.progress).plans(
             self.request.where, order, self.request.limits
@@ -164,7 +164,7 @@ class _Batches:
     work: _Compacting
     merger: Merger
     skew: KnownSkew
-    locations: Locations
+    locations: CatalogLocations
 
     def run(self, first: int, plans: Sequence[PartitionPlan]) -> Iterator[tuple[PartitionPlan, list[Merged]]]:
         """The partitions that were switched to their temporary locations, each with its new files."""
@@ -216,9 +216,9 @@ class _Batches:
         replaced = tuple(storage.uri(one) for one in group.paths)
         return Merged(name, replaced, self.skew.lacks(group.identities))
 
-    def _exchange(self, plan: PartitionPlan, files: Sequence[Merged], number: int) -> Exchange:
+    def _exchange(self, plan: PartitionPlan, files: Sequence[Merged], number: int) -> PartitionExchange:
         request = self.work.request
-        return Exchange(
+        return PartitionExchange(
             f"{self.work.workspace.id[:12]}-{number}",
             plan.directory,
             plan.merged,

@@ -27,7 +27,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class FileKind:
     """The properties that files must have in common to become one."""
 
     # Spark's bucket and the compression, both from the file's name.
@@ -42,7 +42,7 @@ class Candidate:
     """A file of a partition."""
 
     file: StoredFile
-    kind: Kind
+    kind: FileKind
     # Neighbours in this order become one.
     rank: int = 0
     # The file's identity in the file index.
@@ -93,7 +93,7 @@ class PartitionPlan:
 def plan_partition(directory: str, candidates: Sequence[Candidate], target_bytes: int) -> PartitionPlan:
     """Groups of neighbours of one kind, none larger than the target."""
     small = [candidate for candidate in candidates if candidate.file.size_bytes < target_bytes * SMALL_SHARE]
-    by_kind: dict[Kind, list[Candidate]] = defaultdict(list)
+    by_kind: dict[FileKind, list[Candidate]] = defaultdict(list)
     for candidate in sorted(small, key=lambda candidate: (candidate.rank, candidate.file.name)):
         by_kind[candidate.kind].append(candidate)
     packed = [group for of_kind in by_kind.values() for group in _packed(of_kind, target_bytes)]

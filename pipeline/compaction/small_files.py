@@ -12,11 +12,11 @@ from pyspark.sql import functions as f
 
 from pipeline.compaction.index_update import KnownSkew
 from pipeline.compaction.merge_files import Merger, codec_of
-from pipeline.compaction.plan import SMALL_SHARE, Candidate, Kind, Limits, PartitionPlan, plan_partition
+from pipeline.compaction.plan import SMALL_SHARE, Candidate, FileKind, Limits, PartitionPlan, plan_partition
 from pipeline.spark.errors import PipelineError
 from pipeline.spark.local_rows import local_frame
 from pipeline.spark.session import Progress
-from pipeline.tables.partitions import Locations, partition_values
+from pipeline.tables.partitions import CatalogLocations, partition_values
 from pipeline.tables.storage import Storage, StoredFile
 from pipeline.tables.table import Table
 from rewriter.files.file_facts import file_identity
@@ -49,7 +49,7 @@ class SmallFiles:
     spark: SparkSession
     storage: Storage
     table: Table
-    locations: Locations
+    locations: CatalogLocations
     skew: KnownSkew
     progress: Progress
 
@@ -135,7 +135,7 @@ class SmallFiles:
         uri = self.storage.uri(f"{directory}/{file.name}".removeprefix("/"))
         identity = file_identity(uri, file.size_bytes, file.modified_ms)
         bucket = _BUCKET.match(file.name)
-        kind = Kind(int(bucket[1]) if bucket else None, codec_of(file.name), self.skew.kind(identity))
+        kind = FileKind(int(bucket[1]) if bucket else None, codec_of(file.name), self.skew.kind(identity))
         return Candidate(file, kind, ranks.get(uri, len(ranks)), identity)
 
     def _with_known_columns(self, plans: Sequence[PartitionPlan]) -> list[PartitionPlan]:

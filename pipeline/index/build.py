@@ -18,7 +18,7 @@ from pipeline.index.footers import FooterReader
 from pipeline.index.index_table import create_if_needed, replace_rows
 from pipeline.index.indexed_table import IndexedTable, find_indexed_table
 from pipeline.index.known_files import KnownFiles, known_files
-from pipeline.index.rows import ColumnBounds, IndexedFile, as_frame
+from pipeline.index.rows import FileColumnBounds, IndexedFile, as_frame
 from pipeline.index.scan_bounds import ScanReader
 from pipeline.spark.errors import PipelineError
 from pipeline.spark.session import Progress
@@ -190,7 +190,7 @@ def _is_complete(table: IndexedTable, file: IndexedFile) -> bool:
 
 def _completed(table: IndexedTable, file: IndexedFile) -> IndexedFile:
     """The file with unknown bounds for the columns that nothing certain is known of."""
-    unknown = {name: ColumnBounds(type_name, None, None, None) for name, type_name in table.columns.items()}
+    unknown = {name: FileColumnBounds(type_name, None, None, None) for name, type_name in table.columns.items()}
     return replace(file, columns={**unknown, **file.columns})
 
 

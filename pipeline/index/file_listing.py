@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pyspark.sql import Row, SparkSession
 
 from pipeline.index.indexed_table import IndexedTable
-from pipeline.index.rows import ColumnBounds, IndexedFile, bounds
+from pipeline.index.rows import FileColumnBounds, IndexedFile, bounds
 from rewriter.domains.literals import TIMES, literal
 from rewriter.files.file_facts import value_reader
 from rewriter.files.file_hint import FILE_IDENTITY, FILE_SIZE, FILE_TIME
@@ -64,7 +64,7 @@ def file_profiles(
     return [_profile(columns, row) for row in rows]
 
 
-def certain_bounds(type_name: str, low: str | None, high: str | None, nulls: int | None) -> ColumnBounds:
+def certain_bounds(type_name: str, low: str | None, high: str | None, nulls: int | None) -> FileColumnBounds:
     """Bounds that hold in every session, however it reads the dates and times of old calendars."""
     if type_name == "date" and low is not None and low < _FIRST_CERTAIN_DATE:
         low = high = None

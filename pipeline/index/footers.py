@@ -22,7 +22,7 @@ from pipeline.index.indexed_table import IndexedTable
 from pipeline.index.orc_bounds import OrcFooter
 from pipeline.index.parquet_bounds import ParquetFooter
 from pipeline.index.row_groups import row_group_runs
-from pipeline.index.rows import ColumnBounds, IndexedFile
+from pipeline.index.rows import FileColumnBounds, IndexedFile
 
 # Threads that wait for storage. A call into the JVM holds Python's lock only while it is written and read.
 FOOTERS_AT_ONCE = 8
@@ -63,13 +63,13 @@ class FooterReader:
         return ParquetFooter.open(jvm, conf, path)
 
 
-def _bounds(footer: ParquetFooter | OrcFooter, columns: Mapping[str, str]) -> dict[str, ColumnBounds]:
+def _bounds(footer: ParquetFooter | OrcFooter, columns: Mapping[str, str]) -> dict[str, FileColumnBounds]:
     found = {name: footer.bounds(name, type_name) for name, type_name in columns.items()}
     certain = {name: certain_bounds(columns[name], *known) for name, known in found.items() if known is not None}
     return {name: _with_row_groups(footer, name, known) for name, known in certain.items()}
 
 
-def _with_row_groups(footer: ParquetFooter | OrcFooter, name: str, known: ColumnBounds) -> ColumnBounds:
+def _with_row_groups(footer: ParquetFooter | OrcFooter, name: str, known: FileColumnBounds) -> FileColumnBounds:
     if known.low is None:
         return known
     try:

@@ -12,7 +12,7 @@ from pipeline.index.file_listing import comparable_path, current_paths
 from pipeline.index.index_table import known_rows
 from pipeline.index.indexed_table import IndexedTable
 from pipeline.index.row_groups import RowGroupRun
-from pipeline.index.rows import ColumnBounds, IndexedFile, LacksEntry
+from pipeline.index.rows import FileColumnBounds, IndexedFile, LacksEntry
 from rewriter.files.file_facts import file_identity
 
 
@@ -65,7 +65,9 @@ def indexed_file(row: Row) -> IndexedFile:
     )
 
 
-def _bounds(known: Row) -> ColumnBounds:
+def _bounds(known: Row) -> FileColumnBounds:
     # An index that an earlier version made has no row groups.
     runs = known.asDict().get("row_groups") or ()
-    return ColumnBounds(known.type, known.low, known.high, known.nulls, tuple(RowGroupRun(*run) for run in runs))
+    return FileColumnBounds(
+        known.type, known.low, known.high, known.nulls, tuple(RowGroupRun(*run) for run in runs)
+    )

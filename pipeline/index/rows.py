@@ -27,7 +27,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnBounds:
+class FileColumnBounds:
     """The bounds of one column in one file; `low` and `high` are key texts, both None where they are unknown."""
 
     type_name: str
@@ -54,7 +54,7 @@ class IndexedFile:
     size_bytes: int
     modified_ms: int
     rows: int | None
-    columns: Mapping[str, ColumnBounds]
+    columns: Mapping[str, FileColumnBounds]
     lacks: tuple[LacksEntry, ...] = ()
     indexed_at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
@@ -64,10 +64,10 @@ class IndexedFile:
         return file_identity(self.path, self.size_bytes, self.modified_ms)
 
 
-def bounds(type_name: str, low: str | None, high: str | None, nulls: int | None) -> ColumnBounds:
+def bounds(type_name: str, low: str | None, high: str | None, nulls: int | None) -> FileColumnBounds:
     """The bounds of a column from its minimum and maximum as Spark casts them: both are known or neither."""
     texts = key_text(type_name, low), key_text(type_name, high)
-    return ColumnBounds(type_name, *(texts if None not in texts else (None, None)), nulls)
+    return FileColumnBounds(type_name, *(texts if None not in texts else (None, None)), nulls)
 
 
 def as_frame(spark: SparkSession, files: Iterable[IndexedFile]) -> DataFrame:

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from pipeline.index.file_listing import file_profiles, only_files
 from pipeline.index.indexed_table import IndexedTable
-from pipeline.index.rows import ColumnBounds, IndexedFile
+from pipeline.index.rows import FileColumnBounds, IndexedFile
 from pipeline.spark.errors import PipelineError
 from rewriter.domains.literals import TIMES
 
@@ -56,7 +56,7 @@ class ScanReader:
             if file.identity in found
         ]
 
-    def _certain(self, read: IndexedFile) -> Mapping[str, ColumnBounds]:
+    def _certain(self, read: IndexedFile) -> Mapping[str, FileColumnBounds]:
         return {
             name: known
             for name, known in read.columns.items()

@@ -35,7 +35,7 @@ _TASK = f"{GROUP}_task"
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class NumberedGroups:
     """The groups with their file numbers, and how many rows and files there are."""
 
     groups: DataFrame
@@ -48,7 +48,7 @@ class Layout:
 
 def lay_out(
     rows: DataFrame, partition_columns: Sequence[str], skewed_columns: Sequence[str], rows_per_file: int
-) -> Layout:
+) -> NumberedGroups:
     """Counts the labelled rows of each group and numbers the files that they need."""
     keys = [f.col(quoted(name)) for name in (*partition_columns, *group_columns(skewed_columns))]
     counted = rows.groupBy(*keys).agg(f.count("*").alias("rows")).persist()
@@ -65,10 +65,12 @@ def lay_out(
     before = Window.orderBy(*keys).rowsBetween(Window.unboundedPreceding, -1)
     first = f.coalesce(f.sum(_FILES).over(before), f.lit(0)).cast("int")
     groups = files.withColumn(_FIRST, first).drop("rows")
-    return Layout(groups, tuple(partition_columns), tuple(skewed_columns), total[0], total[1], rows_per_file)
+    return NumberedGroups(
+        groups, tuple(partition_columns), tuple(skewed_columns), total[0], total[1], rows_per_file
+    )
 
 
-def spread(spark: SparkSession, rows: DataFrame, layout: Layout, columns: Sequence[str]) -> DataFrame:
+def spread(spark: SparkSession, rows: DataFrame, layout: NumberedGroups, columns: Sequence[str]) -> DataFrame:
     """The columns of the labelled rows, distributed to tasks that each hold rows of one group."""
     keys = (*layout.partition_columns, *group_columns(layout.skewed_columns))
     groups = layout.groups.select(

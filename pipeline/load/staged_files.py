@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 
-from pipeline.index.rows import ColumnBounds, LacksEntry, bounds
+from pipeline.index.rows import FileColumnBounds, LacksEntry, bounds
 from pipeline.load.skew import IS_SKEWED, labelled
 from pipeline.spark.errors import PipelineError
 from pipeline.spark.local_rows import local_frame
@@ -30,7 +30,7 @@ class StagedFile:
     path: str
     rows: int
     is_skewed: bool
-    columns: Mapping[str, ColumnBounds]
+    columns: Mapping[str, FileColumnBounds]
     lacks: tuple[LacksEntry, ...] = ()
 
     @property

@@ -7,12 +7,12 @@ from dataclasses import replace
 from pipeline.spark.errors import PipelineError
 from pipeline.spark.session import Progress
 from pipeline.swap.locations import Locations, TemporaryRows, foreign_files, temporary_rows
-from pipeline.swap.record import DELETING, SWITCHED_BACK, SWITCHING_BACK, Exchange, write_next_record
+from pipeline.swap.record import DELETING, SWITCHED_BACK, SWITCHING_BACK, PartitionExchange, write_next_record
 from pipeline.swap.swap import install_merged_files, move_late_files_back
 from pipeline.tables.storage import Storage
 
 
-def was_recreated(storage: Storage, locations: Locations, exchange: Exchange) -> bool:
+def was_recreated(storage: Storage, locations: Locations, exchange: PartitionExchange) -> bool:
     """Tells whether the partition was dropped with all of its files, and another one of its name was made.
 
     Raises PipelineError where some of the files are still there: no file tells which rows were dropped.
@@ -35,7 +35,7 @@ def was_recreated(storage: Storage, locations: Locations, exchange: Exchange) ->
     )
 
 
-def give_up(storage: Storage, locations: Locations, exchange: Exchange, progress: Progress) -> None:
+def give_up(storage: Storage, locations: Locations, exchange: PartitionExchange, progress: Progress) -> None:
     """Ends the exchange of a partition that was dropped or got another LOCATION; its files follow that."""
     if _is_read(locations, exchange, progress):
         return
@@ -49,7 +49,9 @@ def give_up(storage: Storage, locations: Locations, exchange: Exchange, progress
     delete_exchange(storage, locations, exchange, progress)
 
 
-def delete_exchange(storage: Storage, locations: Locations, exchange: Exchange, progress: Progress) -> None:
+def delete_exchange(
+    storage: Storage, locations: Locations, exchange: PartitionExchange, progress: Progress
+) -> None:
     """Deletes the temporary location and the record, unless a partition is read from there."""
     if not _is_read(locations, exchange, progress):
         # Recorded first: a directory is not deleted in one step, and half of it looks like replaced rows.
@@ -57,7 +59,7 @@ def delete_exchange(storage: Storage, locations: Locations, exchange: Exchange, 
         storage.delete(exchange.root)
 
 
-def _is_read(locations: Locations, exchange: Exchange, progress: Progress) -> bool:
+def _is_read(locations: Locations, exchange: PartitionExchange, progress: Progress) -> bool:
     """Tells whether a partition is read from the temporary location, as after a rename before the switch back."""
     if readers := locations.partitions_at(exchange.root):
         progress(
@@ -67,7 +69,7 @@ def _is_read(locations: Locations, exchange: Exchange, progress: Progress) -> bo
     return bool(readers)
 
 
-def _delete_ours(storage: Storage, exchange: Exchange) -> None:
+def _delete_ours(storage: Storage, exchange: PartitionExchange) -> None:
     for file in storage.stored(exchange.directory):
         if exchange.is_known_in_directory(file):
             storage.delete(exchange.own_path(file.name))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Protocol
 
-from pipeline.swap.record import Exchange
+from pipeline.swap.record import PartitionExchange
 from pipeline.tables.storage import Storage, StoredFile
 
 # Seconds since 1970.
@@ -48,7 +48,7 @@ class TemporaryRows(Enum):
     UNCLEAR = auto()
 
 
-def temporary_rows(storage: Storage, exchange: Exchange) -> TemporaryRows:
+def temporary_rows(storage: Storage, exchange: PartitionExchange) -> TemporaryRows:
     """The state of the rows that the exchange put at the temporary location, by the names of the files there."""
     names = set(storage.names(exchange.temporary))
     if names >= exchange.placed_names:
@@ -58,7 +58,7 @@ def temporary_rows(storage: Storage, exchange: Exchange) -> TemporaryRows:
     return TemporaryRows.OVERWRITTEN if is_replaced else TemporaryRows.UNCLEAR
 
 
-def is_directory_unchanged(storage: Storage, exchange: Exchange) -> bool:
+def is_directory_unchanged(storage: Storage, exchange: PartitionExchange) -> bool:
     """Tells whether the own directory's rows are still there.
 
     A statement that read the catalog before the switch may have replaced them.
@@ -70,11 +70,11 @@ def is_directory_unchanged(storage: Storage, exchange: Exchange) -> bool:
     return set(there) >= {*exchange.merged, *exchange.kept}
 
 
-def late_files(storage: Storage, exchange: Exchange) -> list[StoredFile]:
+def late_files(storage: Storage, exchange: PartitionExchange) -> list[StoredFile]:
     """Files that others wrote to the own directory since the switch to the temporary location."""
     return [file for file in storage.stored(exchange.directory) if not exchange.is_known_in_directory(file)]
 
 
-def foreign_files(storage: Storage, exchange: Exchange) -> list[StoredFile]:
+def foreign_files(storage: Storage, exchange: PartitionExchange) -> list[StoredFile]:
     """Files that others wrote to the temporary location, and that are not in the own directory yet."""
     return [file for file in storage.stored(exchange.temporary) if not exchange.is_known_in_temporary(file)]

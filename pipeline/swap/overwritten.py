@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from pipeline.spark.errors import PipelineError
 from pipeline.swap.locations import Clock, Locations, foreign_files, late_files
-from pipeline.swap.record import IN_TEMPORARY, SWITCHED_BACK, Exchange, write_next_record
+from pipeline.swap.record import IN_TEMPORARY, SWITCHED_BACK, PartitionExchange, write_next_record
 from pipeline.tables.storage import Storage
 
 
-def keep_temporary(storage: Storage, locations: Locations, exchange: Exchange) -> Exchange:
+def keep_temporary(storage: Storage, locations: Locations, exchange: PartitionExchange) -> PartitionExchange:
     """Keeps the rows by which a statement replaced ours at the temporary location, and drops all older ones.
 
     The statement may have read the catalog before the switch back and have ended after it; then the partition is
@@ -34,7 +34,9 @@ def keep_temporary(storage: Storage, locations: Locations, exchange: Exchange) -
     return given
 
 
-def keep_own_directory(storage: Storage, locations: Locations, exchange: Exchange, now: Clock) -> Exchange:
+def keep_own_directory(
+    storage: Storage, locations: Locations, exchange: PartitionExchange, now: Clock
+) -> PartitionExchange:
     """Keeps the rows of a statement that replaced ours in the own directory, as it read the catalog before."""
     if theirs := foreign_files(storage, exchange):
         raise PipelineError(
@@ -47,12 +49,12 @@ def keep_own_directory(storage: Storage, locations: Locations, exchange: Exchang
     return record_switched_back(storage, exchange, now)
 
 
-def record_switched_back(storage: Storage, exchange: Exchange, now: Clock) -> Exchange:
+def record_switched_back(storage: Storage, exchange: PartitionExchange, now: Clock) -> PartitionExchange:
     """Records that the partition is in its own directory; keeps the temporary location for the usual time."""
     return write_next_record(storage, replace(exchange, stage=SWITCHED_BACK, since_s=now()))
 
 
-def unclear(storage: Storage, exchange: Exchange) -> PipelineError:
+def unclear(storage: Storage, exchange: PartitionExchange) -> PipelineError:
     """The error that a statement replaced some rows at the temporary location, or is about to replace all."""
     gone = min(exchange.placed_names - set(storage.names(exchange.temporary)))
     return PipelineError(
@@ -62,7 +64,7 @@ def unclear(storage: Storage, exchange: Exchange) -> PipelineError:
     )
 
 
-def _by_hand(storage: Storage, exchange: Exchange) -> str:
+def _by_hand(storage: Storage, exchange: PartitionExchange) -> str:
     return (
         f"A program cannot know which rows are meant: make {storage.absolute(exchange.directory)} hold them, set "
         f"the partition's LOCATION to it, delete {storage.absolute(exchange.root)}, and run this again"

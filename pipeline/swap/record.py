@@ -19,7 +19,7 @@ _RECORD = re.compile(r"record-(\d+)\.json")
 
 
 @dataclass(frozen=True)
-class Exchange:
+class PartitionExchange:
     """One partition's exchange; its own `directory` is relative to the table's, '' where it is that itself."""
 
     id: str
@@ -91,7 +91,7 @@ class Exchange:
         return f"late-{self.id}-"
 
 
-def exchanges(storage: Storage) -> list[Exchange]:
+def exchanges(storage: Storage) -> list[PartitionExchange]:
     """All exchanges of a table that are not over."""
     found = (_read(storage, f"{EXCHANGES}/{name}") for name in storage.names(EXCHANGES))
     # A directory without a record was left by a store whose rename copies, or by a statement that cleared the
@@ -99,7 +99,7 @@ def exchanges(storage: Storage) -> list[Exchange]:
     return [exchange for exchange in found if exchange is not None]
 
 
-def write_record(storage: Storage, root: str, exchange: Exchange) -> None:
+def write_record(storage: Storage, root: str, exchange: PartitionExchange) -> None:
     """Writes the record of an exchange as a whole or not at all."""
     path = f"{root}/record-{exchange.number}.json"
     # Renamed when it is whole.
@@ -108,7 +108,7 @@ def write_record(storage: Storage, root: str, exchange: Exchange) -> None:
     storage.move(f"{path}.new", path)
 
 
-def write_next_record(storage: Storage, exchange: Exchange) -> Exchange:
+def write_next_record(storage: Storage, exchange: PartitionExchange) -> PartitionExchange:
     """Writes the next record of an exchange, and deletes the earlier ones."""
     following = replace(exchange, number=exchange.number + 1)
     write_record(storage, exchange.root, following)
@@ -118,7 +118,7 @@ def write_next_record(storage: Storage, exchange: Exchange) -> Exchange:
     return following
 
 
-def _read(storage: Storage, root: str) -> Exchange | None:
+def _read(storage: Storage, root: str) -> PartitionExchange | None:
     numbers = _numbers(storage, root)
     text = storage.read(f"{root}/record-{max(numbers)}.json") if numbers else None
     return None if text is None else _parsed(text)
@@ -128,8 +128,8 @@ def _numbers(storage: Storage, root: str) -> list[int]:
     return [int(match[1]) for name in storage.names(root) if (match := _RECORD.fullmatch(name))]
 
 
-def _parsed(text: str) -> Exchange:
+def _parsed(text: str) -> PartitionExchange:
     fields = json.loads(text)
     for name in ("merged", "kept", "carried"):
         fields[name] = tuple(StoredFile(**file) for file in fields[name])
-    return Exchange(**{**fields, "made": tuple(fields["made"])})
+    return PartitionExchange(**{**fields, "made": tuple(fields["made"])})

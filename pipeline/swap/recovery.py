@@ -19,7 +19,7 @@ from pipeline.swap.record import (
     IN_TEMPORARY,
     SWITCHED_BACK,
     SWITCHING_BACK,
-    Exchange,
+    PartitionExchange,
     exchanges,
     write_next_record,
 )
@@ -59,7 +59,7 @@ class Recovery:
                 self.locations.refresh()
             watched = self._round(watched)
 
-    def advance_all(self) -> list[Exchange]:
+    def advance_all(self) -> list[PartitionExchange]:
         """Makes one round: copies late files, and switches back the partitions whose grace is over.
 
         Returns the exchanges to look at again.
@@ -69,8 +69,8 @@ class Recovery:
             self.locations.refresh()
         return self._round(known)
 
-    def _round(self, known: Sequence[Exchange]) -> list[Exchange]:
-        watched: list[Exchange] = []
+    def _round(self, known: Sequence[PartitionExchange]) -> list[PartitionExchange]:
+        watched: list[PartitionExchange] = []
         failed: list[PipelineError] = []
         for exchange in known:
             try:
@@ -85,7 +85,7 @@ class Recovery:
             raise failed[0]
         return watched
 
-    def _visit(self, exchange: Exchange) -> Exchange | None:
+    def _visit(self, exchange: PartitionExchange) -> PartitionExchange | None:
         """Goes on with one exchange as far as possible now; None if it is over."""
         location = self.locations.location_of(exchange.directory)
         if exchange.stage == DELETING or was_recreated(self.storage, self.locations, exchange):
@@ -101,12 +101,12 @@ class Recovery:
             return self._in_own_directory(exchange)
         return self._wait(exchange)
 
-    def _in_own_directory(self, exchange: Exchange) -> Exchange:
+    def _in_own_directory(self, exchange: PartitionExchange) -> PartitionExchange:
         if exchange.stage == IN_TEMPORARY:
             return record_switched_back(self.storage, exchange, self.now)
         return finish_switch_back(self.storage, self.locations, exchange, self.now)
 
-    def _wait(self, exchange: Exchange) -> Exchange:
+    def _wait(self, exchange: PartitionExchange) -> PartitionExchange:
         if exchange.since_s is None:
             # Another process was killed while it changed the catalog.
             exchange = write_next_record(self.storage, replace(exchange, since_s=self.now()))
@@ -119,7 +119,7 @@ class Recovery:
             return self._clean(found, exchange.directory) or found
         return found
 
-    def _clean(self, exchange: Exchange, location: str | None) -> Exchange | None:
+    def _clean(self, exchange: PartitionExchange, location: str | None) -> PartitionExchange | None:
         """Moves files from the temporary location back, until no statement can know that location any more."""
         theirs = foreign_files(self.storage, exchange)
         is_replaced = bool(theirs) and temporary_rows(self.storage, exchange) is TemporaryRows.OVERWRITTEN
@@ -136,12 +136,12 @@ class Recovery:
             return None
         return exchange
 
-    def _needs_catalog(self, exchange: Exchange) -> bool:
+    def _needs_catalog(self, exchange: PartitionExchange) -> bool:
         if exchange.stage == SWITCHED_BACK:
             return bool(foreign_files(self.storage, exchange))
         return self.now() >= self._due_s(exchange)
 
-    def _due_s(self, exchange: Exchange) -> float:
+    def _due_s(self, exchange: PartitionExchange) -> float:
         if exchange.stage == SWITCHING_BACK:
             # A grace that is over stays over. A later look at the clock would put this off at each look.
             return 0.0

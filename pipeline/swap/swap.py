@@ -30,7 +30,7 @@ from pipeline.swap.record import (
     IN_TEMPORARY,
     SWITCHED_BACK,
     SWITCHING_BACK,
-    Exchange,
+    PartitionExchange,
     write_next_record,
     write_record,
 )
@@ -41,7 +41,7 @@ ARRIVALS_MAX = 5
 
 
 def switch_to_temporary(
-    storage: Storage, locations: Locations, prepared: str, exchange: Exchange, now: Clock
+    storage: Storage, locations: Locations, prepared: str, exchange: PartitionExchange, now: Clock
 ) -> bool:
     """Gives the partition the prepared temporary location; False if that is not allowed.
 
@@ -61,7 +61,9 @@ def switch_to_temporary(
     return True
 
 
-def switch_back(storage: Storage, locations: Locations, exchange: Exchange, now: Clock) -> Exchange:
+def switch_back(
+    storage: Storage, locations: Locations, exchange: PartitionExchange, now: Clock
+) -> PartitionExchange:
     """Moves the new files into the partition's own directory, which no reader looks at, and switches back.
 
     A statement that replaced the rows has the last word, in either directory; the exchange that follows from it is
@@ -90,14 +92,16 @@ def switch_back(storage: Storage, locations: Locations, exchange: Exchange, now:
     return finish_switch_back(storage, locations, exchange, now)
 
 
-def finish_switch_back(storage: Storage, locations: Locations, exchange: Exchange, now: Clock) -> Exchange:
+def finish_switch_back(
+    storage: Storage, locations: Locations, exchange: PartitionExchange, now: Clock
+) -> PartitionExchange:
     """Records that the catalog has the partition in its own directory again, which others may change now."""
     if temporary_rows(storage, exchange) is TemporaryRows.OVERWRITTEN:
         return keep_temporary(storage, locations, exchange)
     return write_next_record(storage, replace(exchange, stage=SWITCHED_BACK, since_s=now()))
 
 
-def install_merged_files(storage: Storage, exchange: Exchange) -> None:
+def install_merged_files(storage: Storage, exchange: PartitionExchange) -> None:
     """Puts the new files in place of the old ones, in the partition's own directory."""
     for file in exchange.merged:
         storage.delete(exchange.own_path(file.name))
@@ -110,7 +114,7 @@ def install_merged_files(storage: Storage, exchange: Exchange) -> None:
             storage.copy(shown, target)
 
 
-def copy_late_files(storage: Storage, exchange: Exchange) -> None:
+def copy_late_files(storage: Storage, exchange: PartitionExchange) -> None:
     """Copies files that were written to the own directory after the switch to where readers look; keeps both.
 
     Does nothing where a statement replaced rows: a copy would double them, or undo the replacement.
@@ -124,13 +128,13 @@ def copy_late_files(storage: Storage, exchange: Exchange) -> None:
             storage.copy(exchange.own_path(file.name), target)
 
 
-def move_late_files_back(storage: Storage, exchange: Exchange) -> None:
+def move_late_files_back(storage: Storage, exchange: PartitionExchange) -> None:
     """Moves files that were written to the temporary location after the switch back into the own directory."""
     for file in foreign_files(storage, exchange):
         storage.complete_move(f"{exchange.temporary}/{file.name}", exchange.own_path(exchange.late(file)))
 
 
-def _with_arrivals(storage: Storage, prepared: str, exchange: Exchange) -> Exchange | None:
+def _with_arrivals(storage: Storage, prepared: str, exchange: PartitionExchange) -> PartitionExchange | None:
     """The exchange with files copied that were appended since it was planned; None if it may not go on."""
     for _ in range(ARRIVALS_MAX):
         known = {*exchange.merged, *exchange.kept}
@@ -145,7 +149,7 @@ def _with_arrivals(storage: Storage, prepared: str, exchange: Exchange) -> Excha
     return None
 
 
-def _copy_home(storage: Storage, exchange: Exchange) -> tuple[StoredFile, ...]:
+def _copy_home(storage: Storage, exchange: PartitionExchange) -> tuple[StoredFile, ...]:
     """Copies files that others wrote to the temporary location; deletes copies of files replaced there since."""
     theirs = tuple(foreign_files(storage, replace(exchange, carried=())))
     names = {exchange.late(file) for file in theirs}

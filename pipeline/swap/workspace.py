@@ -40,7 +40,7 @@ class Workspace:
 
     def recovery(self, progress: Progress) -> Recovery:
         """Exchanges that compaction began: their partitions must be switched back before anything is published."""
-        return Recovery(self.storage, partitions.Locations(self.spark, self.storage, self.table), progress)
+        return Recovery(self.storage, partitions.CatalogLocations(self.spark, self.storage, self.table), progress)
 
     def publish_staged(self, *, replace: bool) -> Publication:
         """Moves the staged files into the table; with `replace`, in place of what their partitions held."""

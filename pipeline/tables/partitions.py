@@ -69,7 +69,7 @@ class _Listed:
         return cls(known, objects)
 
 
-class Locations:
+class CatalogLocations:
     """The locations of a table's partitions in the catalog; a table without partitions is the one named ''."""
 
     def __init__(self, spark: SparkSession, storage: Storage, table: Table) -> None:

@@ -28,7 +28,7 @@ class BackendsAnswer(msgspec.Struct):
 
 
 @dataclass(frozen=True)
-class Route:
+class GetRoute:
     """A GET route with an answer in JSON, for who has signed in."""
 
     path: str
@@ -41,7 +41,7 @@ class Route:
 
 
 @dataclass(frozen=True)
-class _Change:
+class _PostRoute:
     """A POST route without a body, by which an administrator changes the thing that its path names."""
 
     path: str
@@ -57,9 +57,9 @@ _QUARANTINED: Final[Mapping[str, Mapping[str, Any]]] = {
     "name": {"type": "string", "description": "The rule or the fingerprint, as GET /quarantine names it."},
 }
 _CHANGES: Final = (
-    _Change("/quarantine/{kind}/{name}/release", "Release from the quarantine.", _QUARANTINED, ReleasedAnswer),
-    _Change("/backends/{name}/drain", "Let a backend have no new sessions.", _BACKEND, BackendsAnswer),
-    _Change("/backends/{name}/undrain", "Let a drained backend have new sessions.", _BACKEND, BackendsAnswer),
+    _PostRoute("/quarantine/{kind}/{name}/release", "Release from the quarantine.", _QUARANTINED, ReleasedAnswer),
+    _PostRoute("/backends/{name}/drain", "Let a backend have no new sessions.", _BACKEND, BackendsAnswer),
+    _PostRoute("/backends/{name}/undrain", "Let a drained backend have new sessions.", _BACKEND, BackendsAnswer),
 )
 # A port that is called by another name, and one with too many requests.
 _OF_ALL: Final = ("403", "503")
@@ -69,7 +69,7 @@ _OF_LOGINS: Final = (*_OF_ALL, "401", "429", "502")
 _OF_CHANGES: Final = (*_OF_ALL, "404", "409")
 
 
-def description(routes: Sequence[Route]) -> dict[str, Any]:
+def description(routes: Sequence[GetRoute]) -> dict[str, Any]:
     """The description of these routes, and of those for explain, partitions, backends, and changes."""
     own = [ErrorAnswer, ExplainRequest, ExplainView, PartitionPlanView, BackendsAnswer, ReleasedAnswer]
     types = [*own, *(route.answer for route in routes)]
@@ -120,7 +120,7 @@ def description(routes: Sequence[Route]) -> dict[str, Any]:
     }
 
 
-def _operation(route: Route, schema: dict[str, Any], error: dict[str, Any]) -> dict[str, Any]:
+def _operation(route: GetRoute, schema: dict[str, Any], error: dict[str, Any]) -> dict[str, Any]:
     named = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
         for name in ("id",)
@@ -136,7 +136,7 @@ def _operation(route: Route, schema: dict[str, Any], error: dict[str, Any]) -> d
     }
 
 
-def _change(change: _Change, schema: dict[str, Any], error: dict[str, Any]) -> dict[str, Any]:
+def _change(change: _PostRoute, schema: dict[str, Any], error: dict[str, Any]) -> dict[str, Any]:
     names = [{"name": name, "in": "path", "required": True, "schema": form} for name, form in change.names.items()]
     return {
         "summary": f"{change.text} For administrators, where any is named.",

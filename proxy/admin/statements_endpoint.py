@@ -16,7 +16,7 @@ from aiohttp import web
 from msgspec import Meta
 
 from proxy.admin.answers import Handler, error_answer, json_answer
-from proxy.admin.openapi import Route, description
+from proxy.admin.openapi import GetRoute, description
 from proxy.admin.statements_view import (
     REASON_DAYS,
     NowView,
@@ -92,28 +92,28 @@ class WantedDigests(_WantedDays):
 
 
 ROUTES: Final = (
-    Route(
+    GetRoute(
         "/statements",
         "Statements, the newest first; `next` of the answer is `before` of the next page.",
         StatementPage,
         _Wanted,
     ),
-    Route("/statements/{id}", "One statement, with texts, scans and times.", Record, statuses=(404,)),
-    Route("/summary", "The statements since midnight: sums, those that gained most, the slowest.", TodayView),
-    Route(
+    GetRoute("/statements/{id}", "One statement, with texts, scans and times.", Record, statuses=(404,)),
+    GetRoute("/summary", "The statements since midnight: sums, those that gained most, the slowest.", TodayView),
+    GetRoute(
         "/reasons",
         "Reasons for which statements stayed as they were, counted by day, with advice.",
         ReasonsAnswer,
         _WantedDays,
     ),
-    Route(
+    GetRoute(
         "/digests",
         "One line for each fingerprint, those that took most seconds in all first.",
         DigestsAnswer,
         WantedDigests,
     ),
-    Route("/now", "Statements that run, and open sessions.", NowView),
-    Route("/quarantine", "Rules and fingerprints that are quarantined.", QuarantineView),
+    GetRoute("/now", "Statements that run, and open sessions.", NowView),
+    GetRoute("/quarantine", "Rules and fingerprints that are quarantined.", QuarantineView),
 )
 
 

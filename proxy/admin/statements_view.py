@@ -14,7 +14,7 @@ import msgspec
 
 from proxy.admin.tickets import Visitor
 from proxy.history.digests import Digest
-from proxy.history.history import History, ProcessState, SessionState
+from proxy.history.history import History, ProcessState, SessionRow
 from proxy.history.queries import (
     DAY_S,
     PAGE_ROWS,
@@ -58,7 +58,7 @@ class NowView(msgspec.Struct):
     """The statements that run and the open sessions, the newest first (some of them), and both counts."""
 
     running: list[Record]
-    sessions: list[SessionState]
+    sessions: list[SessionRow]
     running_count: int
     session_count: int
 

@@ -55,7 +55,7 @@ _LEFT: Final = frozenset(
 
 
 @dataclass(frozen=True)
-class Restriction:
+class RowFilter:
     """The rows that one join, or the statement's own filters, let through: by columns in lower case."""
 
     columns: tuple[str, ...]
@@ -71,8 +71,8 @@ class NeededRows:
 
     statement: RecordedStatement
     table: TableName
-    today: tuple[Restriction, ...]
-    possible: tuple[Restriction, ...]
+    today: tuple[RowFilter, ...]
+    possible: tuple[RowFilter, ...]
     # The statement's own filters, on partition columns too.
     own: Cover
     # The reason for which it is not narrowed today.
@@ -176,7 +176,7 @@ def needed_rows(
 
 def _restrictions(
     scan: PlannedScan, keys: KeyAnswers
-) -> tuple[tuple[Restriction, ...], tuple[SkipReason, str | None] | None]:
+) -> tuple[tuple[RowFilter, ...], tuple[SkipReason, str | None] | None]:
     """The joins of a scan that have keys, and the reason for which one has none."""
     found, refusal = [], None
     for reducer in effective_reducers(scan, keys):
@@ -191,7 +191,7 @@ def _restrictions(
             refusal = SkipReason.UNREADABLE_KEY, reducer.join
             continue
         count = len(answer.rows) if isinstance(answer, KeySet) else None
-        found.append(Restriction(columns, cover, reducer.join, count))
+        found.append(RowFilter(columns, cover, reducer.join, count))
     return tuple(found), refusal
 
 

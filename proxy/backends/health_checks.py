@@ -12,7 +12,7 @@ from proxy.backends.backend import Backend
 from proxy.backends.health import Health
 from proxy.backends.pool import BackendPool
 from proxy.config.address import Address, why_unreachable
-from proxy.config.endpoints import UPSTREAM, Upstream
+from proxy.config.endpoints import UPSTREAM, UpstreamSection
 from proxy.operations.query import Query, QueryFailed
 from proxy.upstream.client import BackendClient, Login
 from proxy.upstream.dialer import Dialer, UnreachableError
@@ -47,7 +47,7 @@ Probe: TypeAlias = Callable[[Address], Awaitable[str | None]]
 class HealthProbe:
     """The two probes, with their settings."""
 
-    def __init__(self, settings: ProbeSettings, upstream: Upstream = UPSTREAM) -> None:
+    def __init__(self, settings: ProbeSettings, upstream: UpstreamSection = UPSTREAM) -> None:
         self._settings = settings
         self._dialer = Dialer(upstream.for_own_logins(), settings.timeout_s)
 

@@ -10,7 +10,7 @@ import msgspec
 
 from proxy.config.address import address
 from proxy.config.backend_list import BackendEntry, split
-from proxy.config.endpoints import Listener, Upstream
+from proxy.config.endpoints import Listener, UpstreamSection
 from proxy.config.errors import ConfigError
 from proxy.config.kerberos import KerberosSection
 from proxy.config.rewriting import CatalogSection, FilesSection, RewriteSection, ShadowSection, SplitsSection
@@ -72,7 +72,7 @@ class Config(Section, frozen=True):
             raise ConfigError("proxy.listen is empty and there is no [[listener]]: nobody could connect")
         return listeners
 
-    def upstream(self) -> Upstream:
+    def upstream(self) -> UpstreamSection:
         """The transport, TLS and Kerberos of the backends. Raises ConfigError."""
         return self.backend.to_upstream(self.kerberos.backend_kerberos())
 

@@ -66,7 +66,7 @@ class Listener:
 
 
 @dataclass(frozen=True)
-class Upstream:
+class UpstreamSection:
     """The transport and TLS of the backends, whatever their addresses. A change counts after a restart."""
 
     transport: Transport = Transport.SASL
@@ -87,11 +87,11 @@ class Upstream:
         is_protected = self.kerberos is not None and self.kerberos.protection is not Protection.AUTH
         return is_protected and self.transport is Transport.SASL
 
-    def for_own_logins(self) -> Upstream:
+    def for_own_logins(self) -> UpstreamSection:
         """The same for connections of no client: the proxy logs in as itself."""
         kerberos = None if self.kerberos is None else replace(self.kerberos, delegates=False)
         return replace(self, kerberos=kerberos)
 
 
 # The protocol of a server as it is installed.
-UPSTREAM: Final = Upstream()
+UPSTREAM: Final = UpstreamSection()

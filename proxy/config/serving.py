@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from proxy.config.address import address
 from proxy.config.backend_list import MEMBERS_MAX
-from proxy.config.endpoints import HTTP_PATH, Listener, ListenerTls, Transport, Upstream, UpstreamTls
+from proxy.config.endpoints import HTTP_PATH, Listener, ListenerTls, Transport, UpstreamSection, UpstreamTls
 from proxy.config.errors import ConfigError
 from proxy.config.kerberos import BackendKerberos
 from proxy.config.types import (
@@ -154,9 +154,9 @@ class BackendSection(Section, frozen=True):
     # The path of HiveServer2 on a backend that speaks HTTP (hive.server2.thrift.http.path).
     http_path: HttpPath = HTTP_PATH
 
-    def to_upstream(self, kerberos: BackendKerberos | None = None) -> Upstream:
+    def to_upstream(self, kerberos: BackendKerberos | None = None) -> UpstreamSection:
         """The same as the server takes it. Raises ConfigError."""
-        return Upstream(Transport(self.transport), self._tls(), self.http_path, kerberos)
+        return UpstreamSection(Transport(self.transport), self._tls(), self.http_path, kerberos)
 
     def _tls(self) -> UpstreamTls | None:
         _expect_both("backend", self.tls_certificate, self.tls_key)

@@ -37,7 +37,7 @@ class Access:
     lease: Callable[[], Lease | None]
 
 
-class Client(Protocol):
+class OwnClient(Protocol):
     """A session at a backend, on a connection of its own: a `BackendClient`."""
 
     @property
@@ -50,12 +50,12 @@ class Client(Protocol):
         ...
 
 
-Connect: TypeAlias = Callable[[Login], AbstractAsyncContextManager[Client]]
+Connect: TypeAlias = Callable[[Login], AbstractAsyncContextManager[OwnClient]]
 
 
 @dataclass(frozen=True, eq=False)
 class _Session:
-    client: Client
+    client: OwnClient
     lease: Lease
     resources: AsyncExitStack
     opened_at: float
@@ -205,7 +205,7 @@ class StateSessions:
             return _Session(client, lease, resources.pop_all(), opened_at)
 
 
-async def _execute(client: Client, sql: str) -> None:
+async def _execute(client: OwnClient, sql: str) -> None:
     """Execute a statement that changes the session. Raises BackendError."""
     answer = await client.answer(Query(sql, 0, _REPLY_BYTES_MAX, _STATEMENT_S, reads=NO_TABLES))
     if not isinstance(answer, Rows):

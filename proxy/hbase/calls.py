@@ -51,7 +51,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Call:
+class GatewayCall:
     """One call, without its seqid: a connection numbers its calls."""
 
     name: str
@@ -62,50 +62,52 @@ class Call:
         return Writer().header(self.name, MessageType.CALL, seqid).to_bytes() + self.body
 
 
-def create_table(table: str, family: bytes, ttl_s: int) -> Call:
+def create_table(table: str, family: bytes, ttl_s: int) -> GatewayCall:
     """Make a table of one family that keeps one version of each cell, for so long."""
     column = Writer().binary(1, family).i32(2, 1).i32(9, ttl_s).stop().to_bytes()
     families = _sequence(Kind.STRUCT, [column])
-    return Call("createTable", Writer().binary(1, table.encode()).raw(2, Kind.LIST, families).stop().to_bytes())
+    return GatewayCall(
+        "createTable", Writer().binary(1, table.encode()).raw(2, Kind.LIST, families).stop().to_bytes()
+    )
 
 
-def get_rows(table: str, rows: Sequence[bytes]) -> Call:
+def get_rows(table: str, rows: Sequence[bytes]) -> GatewayCall:
     """Read rows by their keys."""
     writer = Writer().binary(1, table.encode()).raw(2, Kind.LIST, _sequence(Kind.STRING, [*map(_text, rows)]))
-    return Call("getRows", writer.raw(3, Kind.MAP, _attributes({})).stop().to_bytes())
+    return GatewayCall("getRows", writer.raw(3, Kind.MAP, _attributes({})).stop().to_bytes())
 
 
-def put_cells(table: str, cells: Sequence[Cell], ttl_s: float) -> Call:
+def put_cells(table: str, cells: Sequence[Cell], ttl_s: float) -> GatewayCall:
     """Write cells, each of which lives for so long. A row's cells come together or not at all, rows do not."""
     batches = [_batch(cell.row, Writer().binary(2, cell.column).binary(3, cell.value)) for cell in cells]
     ttl = {_TTL_ATTRIBUTE: int(ttl_s * 1_000).to_bytes(8)}
     return _mutate_rows(table, batches, ttl)
 
 
-def delete_rows(table: str, rows: Sequence[bytes], column: bytes) -> Call:
+def delete_rows(table: str, rows: Sequence[bytes], column: bytes) -> GatewayCall:
     """Delete one column of rows."""
     return _mutate_rows(
         table, [_batch(row, Writer().boolean(1, value=True).binary(2, column)) for row in rows], {}
     )
 
 
-def open_scan(table: str, start: bytes, stop: bytes, page_rows: int, filter_text: bytes = b"") -> Call:
+def open_scan(table: str, start: bytes, stop: bytes, page_rows: int, filter_text: bytes = b"") -> GatewayCall:
     """Begin a scan of the rows from `start` up to `stop`, which is not one of them. Its answer is an id."""
     scan = Writer().binary(1, start).binary(2, stop).i32(5, page_rows)
     if filter_text:
         scan.binary(6, filter_text)
     writer = Writer().binary(1, table.encode()).raw(2, Kind.STRUCT, scan.stop().to_bytes())
-    return Call("scannerOpenWithScan", writer.raw(3, Kind.MAP, _attributes({})).stop().to_bytes())
+    return GatewayCall("scannerOpenWithScan", writer.raw(3, Kind.MAP, _attributes({})).stop().to_bytes())
 
 
-def next_rows(scanner: int, count: int) -> Call:
+def next_rows(scanner: int, count: int) -> GatewayCall:
     """Read the next rows of a scan: none at its end."""
-    return Call("scannerGetList", Writer().i32(1, scanner).i32(2, count).stop().to_bytes())
+    return GatewayCall("scannerGetList", Writer().i32(1, scanner).i32(2, count).stop().to_bytes())
 
 
-def close_scan(scanner: int) -> Call:
+def close_scan(scanner: int) -> GatewayCall:
     """End a scan."""
-    return Call("scannerClose", Writer().i32(1, scanner).stop().to_bytes())
+    return GatewayCall("scannerClose", Writer().i32(1, scanner).stop().to_bytes())
 
 
 def read_nothing(reply: Message) -> None:
@@ -180,9 +182,9 @@ def _cells(reader: Reader) -> Iterable[tuple[bytes, bytes]]:
         yield column, value
 
 
-def _mutate_rows(table: str, batches: Sequence[bytes], attributes: Mapping[bytes, bytes]) -> Call:
+def _mutate_rows(table: str, batches: Sequence[bytes], attributes: Mapping[bytes, bytes]) -> GatewayCall:
     writer = Writer().binary(1, table.encode()).raw(2, Kind.LIST, _sequence(Kind.STRUCT, batches))
-    return Call("mutateRows", writer.raw(3, Kind.MAP, _attributes(attributes)).stop().to_bytes())
+    return GatewayCall("mutateRows", writer.raw(3, Kind.MAP, _attributes(attributes)).stop().to_bytes())
 
 
 def _batch(row: bytes, mutation: Writer) -> bytes:

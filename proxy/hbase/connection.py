@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Final
 
 from proxy.config.address import Address, why_unreachable
-from proxy.hbase.calls import Call
+from proxy.hbase.calls import GatewayCall
 from proxy.hbase.errors import HBaseError
 from proxy.wire.thrift.errors import RemoteProtocolError
 from proxy.wire.thrift.messages import Message, UnframedMessageReader
@@ -32,7 +32,7 @@ class GatewayConnection:
         self._seqid = 0
         self._is_cut_off = False
 
-    def answer(self, call: Call, within_s: float) -> Message:
+    def answer(self, call: GatewayCall, within_s: float) -> Message:
         """The reply to a call. Raises HBaseError if it has not come in time, and then connects anew."""
         deadline = self._clock() + within_s
         try:
@@ -63,7 +63,7 @@ class GatewayConnection:
             with suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
 
-    def _answer(self, call: Call, deadline: float) -> Message:
+    def _answer(self, call: GatewayCall, deadline: float) -> Message:
         sock = self._connected(deadline)
         self._seqid = (self._seqid + 1) & 0x7FFF_FFFF
         sock.settimeout(self._left_s(deadline))

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Final, Protocol
 
 from proxy.hbase import calls
-from proxy.hbase.calls import Call, Cell, Row
+from proxy.hbase.calls import Cell, GatewayCall, Row
 from proxy.hbase.errors import HBaseError, TableExistsError
 from proxy.wire.thrift.messages import Message
 
@@ -20,10 +20,10 @@ FAMILY: Final = b"l"
 PAGE_ROWS: Final = 1_000
 
 
-class Connection(Protocol):
+class GatewayLink(Protocol):
     """A connection to the gateway (proxy/hbase/connection.py)."""
 
-    def answer(self, call: Call, within_s: float) -> Message:
+    def answer(self, call: GatewayCall, within_s: float) -> Message:
         """The reply to a call. Raises HBaseError."""
 
     def close(self) -> None:
@@ -42,7 +42,7 @@ class HBaseTable:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: GatewayLink,
         name: str,
         call_s: float,
         *,
@@ -128,7 +128,7 @@ class HBaseTable:
         if self._clock() > until:
             raise HBaseError(f"{what} has not ended within {self._pages_s:g} s")
 
-    def _answer(self, call: Call) -> Message:
+    def _answer(self, call: GatewayCall) -> Message:
         reply = self._connection.answer(call, min(self._call_s, self._until - self._clock()))
         self.answered_count += 1
         return reply

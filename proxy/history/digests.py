@@ -62,7 +62,7 @@ ORDER BY total(deciding_s + run_s) DESC LIMIT ?
 """
 
 
-class Times(msgspec.Struct):
+class RunTimes(msgspec.Struct):
     """The runs of one kind that finished, and how long they took, deciding included."""
 
     runs: int
@@ -104,10 +104,10 @@ class Digest(msgspec.Struct, kw_only=True):
     last_seen: float
     last_id: str
     excerpt: str
-    times_rewritten: Times | None = None
-    times_original: Times | None = None
-    times_later: Times | None = None
-    times_earlier: Times | None = None
+    times_rewritten: RunTimes | None = None
+    times_original: RunTimes | None = None
+    times_later: RunTimes | None = None
+    times_earlier: RunTimes | None = None
     # As SavedTime has them; null where too few originals are kept to tell.
     saved_s: float | None = None
     reasons: list[str] = []
@@ -119,7 +119,7 @@ class Digest(msgspec.Struct, kw_only=True):
         return later is not None and earlier is not None and later.median_s > _SLOWER * earlier.median_s
 
 
-class Span(msgspec.Struct, frozen=True):
+class TimeSpan(msgspec.Struct, frozen=True):
     """A time by the ids of its statements: from the first, up to and without the second."""
 
     start: str
@@ -127,7 +127,11 @@ class Span(msgspec.Struct, frozen=True):
 
 
 def digests(
-    connection: sqlite3.Connection, where: str, values: list[object], compared: tuple[Span, Span], rows: int
+    connection: sqlite3.Connection,
+    where: str,
+    values: list[object],
+    compared: tuple[TimeSpan, TimeSpan],
+    rows: int,
 ) -> list[Digest]:
     """The digests of statements that satisfy a condition; the earlier and the later of two times are compared."""
     found = connection.execute(_LINES.format(where=where, chars=_EXCERPT_CHARS), (*values, rows)).fetchall()
@@ -139,7 +143,7 @@ def digests(
         timed = connection.execute(_TIMES.format(kind=kind, where=where), values)
         for fingerprint, is_second, *times in timed:
             if fingerprint in lines:
-                setattr(lines[fingerprint], fields[is_second], Times(*times))
+                setattr(lines[fingerprint], fields[is_second], RunTimes(*times))
     for line in lines.values():
         line.saved_s = _saved(line)
     named = connection.execute(
@@ -166,7 +170,7 @@ def _saved(line: Digest) -> float | None:
     return rewritten.runs * originals.median_s - rewritten.sum_s
 
 
-def _period(earlier: Span, later: Span) -> str:
+def _period(earlier: TimeSpan, later: TimeSpan) -> str:
     """The number of the time that a statement falls into; null for none. Ids are our own."""
     times = enumerate((earlier, later))
     cases = (f"WHEN s.id >= '{one.start}' AND s.id < '{one.end}' THEN {kind}" for kind, one in times)

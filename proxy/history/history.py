@@ -84,7 +84,7 @@ _USE: Final = re.compile(r"\s*+USE\s++(?:(?:DATABASE|SCHEMA|NAMESPACE)\s++)?([\w
 _DAY_S: Final = 86_400.0
 
 
-class SessionState(msgspec.Struct):
+class SessionRow(msgspec.Struct):
     """An open session, as others see it."""
 
     id: str
@@ -100,7 +100,7 @@ class ProcessState(msgspec.Struct):
     """The statements that run in a process, its sessions, and what it has quarantined."""
 
     running: list[Record] = []
-    sessions: list[SessionState] = []
+    sessions: list[SessionRow] = []
     # How many there are of both, which may be more.
     running_count: int = 0
     session_count: int = 0
@@ -147,7 +147,7 @@ class History:
         self._quarantine = quarantine
         self._on_end = on_end
         self._lock = threading.Lock()
-        self._sessions: dict[str, SessionState] = {}
+        self._sessions: dict[str, SessionRow] = {}
         self._running: dict[str, Record] = {}
         # Those that run as they are shown. Each is made once, and lacks no more than a verdict that came early.
         self._shown: dict[str, Record] = {}
@@ -197,7 +197,7 @@ class History:
         """See StatementLog."""
         database = opening.configuration.get("use:database", "default")
         at = now()
-        state = SessionState(
+        state = SessionRow(
             new_id(at), opening.user, opening.client, cut(database, 200), at, backend=opening.backend
         )
         with self._lock:
@@ -397,7 +397,7 @@ class _Writing:
 class SessionHistory:
     """The statements of one session. Whatever goes wrong here, the session goes on."""
 
-    def __init__(self, history: History, state: SessionState) -> None:
+    def __init__(self, history: History, state: SessionRow) -> None:
         self.history = history
         self._state = state
         # Those that have ended. In memory, so that they are there at once, and where nothing is written.

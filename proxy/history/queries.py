@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
-from proxy.history.digests import Digest, SavedTime, Span, digests, saved_times
+from proxy.history.digests import Digest, SavedTime, TimeSpan, digests, saved_times
 from proxy.history.history import LOST_AFTER_S, ProcessState
 from proxy.history.record import TEXT_FINGERPRINT, Record, id_of_time
 from proxy.history.store import connect
@@ -325,11 +325,11 @@ def _days(count: int) -> list[float]:
     return [time.mktime((year, month, day - back, 0, 0, 0, 0, 0, -1)) for back in reversed(range(count))]
 
 
-def _compared(days: tuple[date, date] | None) -> tuple[Span, Span]:
+def _compared(days: tuple[date, date] | None) -> tuple[TimeSpan, TimeSpan]:
     if days is None:
         a_day_ago = id_of_time(time.time() - DAY_S)
-        return Span("", a_day_ago), Span(a_day_ago, _LAST_ID)
-    earlier, later = (Span(*(id_of_time(midnight(one, after)) for after in (0, 1))) for one in days)
+        return TimeSpan("", a_day_ago), TimeSpan(a_day_ago, _LAST_ID)
+    earlier, later = (TimeSpan(*(id_of_time(midnight(one, after)) for after in (0, 1))) for one in days)
     return earlier, later
 
 

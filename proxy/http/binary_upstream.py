@@ -11,7 +11,7 @@ from proxy.http.binary_pool import BinaryPool, PooledConnection
 from proxy.kerberos.delegation import login_of, name_of_owner
 from proxy.operations.internal_call import Call, Reply
 from proxy.upstream.errors import BackendError, OwnLimitError
-from proxy.upstream.http_headers import Caller, Headers
+from proxy.upstream.http_headers import CallerHeaders, Headers
 from proxy.wire.hs2.calls import SessionHandle
 from proxy.wire.sasl import plain_user
 
@@ -31,7 +31,7 @@ class BinaryUpstreams:
 
     def client(self, query: str, headers: list[tuple[str, str]], proven: bytes | None) -> PooledClient:
         """See Upstreams."""
-        return PooledClient(self._links, Caller.from_request(query, headers, proven), self._key)
+        return PooledClient(self._links, CallerHeaders.from_request(query, headers, proven), self._key)
 
     async def start(self) -> None:
         """Nothing is connected before there is a call to make."""
@@ -47,7 +47,7 @@ class PooledClient:
     # These backends give no cookies.
     marks: Final[frozenset[str]] = frozenset()
 
-    def __init__(self, links: BinaryPool, caller: Caller, key: bytes) -> None:
+    def __init__(self, links: BinaryPool, caller: CallerHeaders, key: bytes) -> None:
         self._links = links
         self._caller = caller
         self._key = key
@@ -60,7 +60,7 @@ class PooledClient:
 class BinaryUpstream:
     """One backend, asked in the name of one client."""
 
-    def __init__(self, links: BinaryPool, backend: Backend, caller: Caller, key: bytes) -> None:
+    def __init__(self, links: BinaryPool, backend: Backend, caller: CallerHeaders, key: bytes) -> None:
         self._links = links
         self.backend = backend
         self.credentials = caller.credentials

@@ -22,7 +22,7 @@ from proxy.frontend.rewrite_service import Caller, tell_outcome
 from proxy.http.exchange import CallerRecords, Exchange, Steps
 from proxy.http.exchange_driver import ExchangeDriver, ExchangeReply
 from proxy.http.routing import Routes
-from proxy.http.upstream_protocol import Client, Upstream, Upstreams
+from proxy.http.upstream_protocol import CallClient, Upstream, Upstreams
 from proxy.operations.dispatch import Dispatch
 from proxy.operations.events import Event, SessionClosed, SessionOpened, StatementEnded, StatementPassed
 from proxy.operations.fallback_policy import FallbackPolicy
@@ -88,7 +88,7 @@ class Gateway:
         return len(self._sessions)
 
     async def carry(
-        self, message: Message, client: Client, host: str, on_sending: Callable[[], None]
+        self, message: Message, client: CallClient, host: str, on_sending: Callable[[], None]
     ) -> ExchangeReply:
         """Make a call of a client on this host, on the first backend that can be reached. Raises BackendError.
 

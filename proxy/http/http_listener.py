@@ -21,20 +21,20 @@ from proxy.http.exchange import message_of
 from proxy.http.exchange_driver import ExchangeReply
 from proxy.http.gateway import Gateway
 from proxy.http.http_logins import HttpLogins
-from proxy.http.upstream_protocol import Client
+from proxy.http.upstream_protocol import CallClient
 from proxy.net.newcomers import Newcomers
 from proxy.net.request_guard import RequestGuard
 from proxy.upstream.errors import BackendError, RefusedError, UnsentError
 from proxy.upstream.http_connections import HEADER_BYTES_MAX
 from proxy.upstream.http_cookies import without_marks
-from proxy.upstream.http_headers import Caller, proxy_users_of
+from proxy.upstream.http_headers import CallerHeaders, proxy_users_of
 from proxy.wire.hs2.calls import OPEN_SESSION
 from proxy.wire.thrift.errors import RemoteProtocolError
 
 log = logging.getLogger(__name__)
 
 # Makes the client of a request with this query, these headers, and this login where the proxy has taken it.
-Clients: TypeAlias = Callable[[str, list[tuple[str, str]], bytes | None], Client]
+Clients: TypeAlias = Callable[[str, list[tuple[str, str]], bytes | None], CallClient]
 # Refuses a login that may not act for a user by a sentence; None where it may.
 Refusal: TypeAlias = Callable[[str, str], str | None]
 
@@ -201,7 +201,7 @@ class HttpListener:
             return None
         # With the cookies of all backends: whichever it goes to, it gets no other name than these say.
         said = ((name, without_marks(value) if name.lower() == "cookie" else value) for name, value in headers)
-        login = Caller.from_request(query, said, proven).login
+        login = CallerHeaders.from_request(query, said, proven).login
         for wanted in users:
             refused = self._refusal(login, wanted)
             if refused is not None:

@@ -14,7 +14,7 @@ from proxy.upstream.dialer import Dialer
 from proxy.upstream.errors import BackendError, OwnLoginError, UnsentError
 from proxy.upstream.http_connections import HttpConnections, HttpReply
 from proxy.upstream.http_cookies import cookies_for, mark_of_backend, marks_in
-from proxy.upstream.http_headers import Caller, forwarded_headers, proxy_users_of
+from proxy.upstream.http_headers import CallerHeaders, forwarded_headers, proxy_users_of
 from proxy.upstream.login_cookies import CookieOwner, LoginCookie, SessionCookies
 from proxy.wire.hs2.calls import CLOSE_SESSION, SessionHandle
 from proxy.wire.sasl import plain_user
@@ -65,7 +65,7 @@ class HttpClient:
         is_marked = self._upstreams.backends.has_had_several or self.marks
         mark = mark_of_backend(backend.member.name) if is_marked else None
         headers = self._headers if mark is None else list(_with_cookies_for(mark, self._headers))
-        caller = Caller.from_request(self._query, headers, self._proven)
+        caller = CallerHeaders.from_request(self._query, headers, self._proven)
         return HttpUpstream(self._upstreams, backend, caller, headers)
 
 
@@ -73,7 +73,7 @@ class HttpUpstream:
     """One backend, asked in the name of one client."""
 
     def __init__(
-        self, upstreams: HttpUpstreams, backend: Backend, caller: Caller, headers: list[tuple[str, str]]
+        self, upstreams: HttpUpstreams, backend: Backend, caller: CallerHeaders, headers: list[tuple[str, str]]
     ) -> None:
         self._upstreams = upstreams
         self._headers = headers

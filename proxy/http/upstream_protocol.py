@@ -65,7 +65,7 @@ class Upstream(Sender, Protocol):
         ...
 
 
-class Client(Protocol):
+class CallClient(Protocol):
     """The client of a call. Each call may go to another backend."""
 
     @property
@@ -96,7 +96,7 @@ class Upstreams(Protocol):
         """Whether a session goes on without the connection that opened it, and so counts as load by itself."""
         ...
 
-    def client(self, query: str, headers: list[tuple[str, str]], proven: bytes | None) -> Client:
+    def client(self, query: str, headers: list[tuple[str, str]], proven: bytes | None) -> CallClient:
         """The client of a request with this query, these headers, and this login where the proxy has taken it."""
         ...
 

@@ -12,7 +12,7 @@ from proxy.kerberos.delegation import DelegatedCredentials, tickets_of_login
 from proxy.kerberos.errors import KerberosError
 from proxy.kerberos.name_rules import NameRules
 from proxy.kerberos.principals import Principal, parse_principal
-from proxy.kerberos.protection import Protection, Selection, decode_selection, encode_offer
+from proxy.kerberos.protection import ChosenProtection, Protection, decode_selection, encode_offer
 from proxy.kerberos.security_layer import SecurityLayer
 from proxy.wire.sasl import plain_response
 
@@ -150,7 +150,7 @@ class GssapiLogin:
             credentials = DelegatedCredentials.with_tickets(short_name, tickets)
         return Accepted(credentials, self._layer(context, selection))
 
-    def _layer(self, context: Context, selection: Selection) -> SecurityLayer | None:
+    def _layer(self, context: Context, selection: ChosenProtection) -> SecurityLayer | None:
         if selection.protection is Protection.AUTH:
             return None
         return SecurityLayer(

@@ -51,7 +51,7 @@ class Offer:
 
 
 @dataclass(frozen=True)
-class Selection:
+class ChosenProtection:
     """The client's answer. An empty name asks to be the one who logged in."""
 
     protection: Protection
@@ -78,7 +78,7 @@ def encode_selection(protection: Protection) -> bytes:
     return _MESSAGE.pack(protection.bit << 24 | (0 if protection is Protection.AUTH else TOKEN_BYTES_MAX))
 
 
-def decode_selection(message: bytes, offered: Collection[Protection]) -> Selection:
+def decode_selection(message: bytes, offered: Collection[Protection]) -> ChosenProtection:
     """Decode a client's answer to an offer. Raises KerberosError unless it selects one of the offered."""
     if not _MESSAGE.size <= len(message) <= _MESSAGE.size + _AUTHORIZATION_BYTES_MAX:
         raise KerberosError(f"an answer to the offer of protection has {len(message)} bytes")
@@ -91,4 +91,4 @@ def decode_selection(message: bytes, offered: Collection[Protection]) -> Selecti
         authorization = message[_MESSAGE.size :].decode()
     except UnicodeDecodeError:
         raise KerberosError("the user to act for is no text") from None
-    return Selection(selected[0], word & TOKEN_BYTES_MAX, authorization)
+    return ChosenProtection(selected[0], word & TOKEN_BYTES_MAX, authorization)

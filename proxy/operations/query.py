@@ -51,7 +51,7 @@ class Query:
 
 
 @dataclass(frozen=True)
-class Column:
+class ResultColumn:
     """A result column with its Spark SQL type name in lower case, such as `bigint` or `decimal(10,2)`."""
 
     name: str
@@ -65,7 +65,7 @@ Value: TypeAlias = str | int | bool | float | bytes | None
 class Rows:
     """The whole answer. Dates, timestamps and decimals are the strings that the server wrote."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[ResultColumn, ...]
     rows: tuple[tuple[Value, ...], ...]
     seconds: float
 

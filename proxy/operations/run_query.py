@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator
 from typing import Final, TypeAlias, TypeVar
 
 from proxy.operations.internal_call import CONTROL_REPLY_BYTES_MAX, Call, Reply
-from proxy.operations.query import Column, FailureKind, Query, QueryFailed, QueryResult, Rows, Value
+from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult, ResultColumn, Rows, Value
 from proxy.wire.hs2.calls import (
     CLOSE_OPERATION,
     EXECUTE_STATEMENT,
@@ -96,7 +96,7 @@ class _Run:
 
     def answer(
         self, operation: OperationHandle
-    ) -> Generator[Call, Reply, tuple[tuple[Column, ...], tuple[tuple[Value, ...], ...]]]:
+    ) -> Generator[Call, Reply, tuple[tuple[ResultColumn, ...], tuple[tuple[Value, ...], ...]]]:
         yield from self._wait(operation)
         if not self._query.rows_max:
             # Of a USE, Spark describes one column and sends none.
@@ -124,13 +124,13 @@ class _Run:
                 raise _ending(reply)
             self._check_deadline()
 
-    def _columns(self, operation: OperationHandle) -> Generator[Call, Reply, tuple[Column, ...]]:
+    def _columns(self, operation: OperationHandle) -> Generator[Call, Reply, tuple[ResultColumn, ...]]:
         message = encode_operation_call(GET_RESULT_SET_METADATA, self._next(), operation)
         reply = yield from self._call(
             GET_RESULT_SET_METADATA, message, CONTROL_REPLY_BYTES_MAX, decode_metadata_reply
         )
         _check(reply.status)
-        return tuple(Column(column.name, column.type_name) for column in reply.columns)
+        return tuple(ResultColumn(column.name, column.type_name) for column in reply.columns)
 
     def _rows(
         self, operation: OperationHandle, width: int

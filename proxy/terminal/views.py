@@ -8,7 +8,7 @@ from typing import Final
 from proxy.admin.formats import UNKNOWN, clock, code, count, now, percent, plural, seconds
 from proxy.admin.statements_view import NowView
 from proxy.backends.backend import BackendView
-from proxy.history.digests import Digest, Times
+from proxy.history.digests import Digest, RunTimes
 from proxy.history.record import Record
 from proxy.terminal.tables import table
 
@@ -91,5 +91,5 @@ def _shortened(reasons: Sequence[str]) -> str:
     return f"{code(reasons[0])}{more}"
 
 
-def _median(times: Times | None) -> str:
+def _median(times: RunTimes | None) -> str:
     return seconds(None if times is None else times.median_s)

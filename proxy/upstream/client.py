@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final, Self, TypeVar
 
 from proxy.config.address import Address
-from proxy.config.endpoints import UPSTREAM, Upstream
+from proxy.config.endpoints import UPSTREAM, UpstreamSection
 from proxy.operations.internal_call import CONTROL_REPLY_BYTES_MAX, Call
 from proxy.operations.query import Query, QueryResult, Work
 from proxy.upstream.dialer import Dialer
@@ -75,7 +75,7 @@ class BackendClient:
         password: str,
         database: str | None = None,
         *,
-        upstream: Upstream = UPSTREAM,
+        upstream: UpstreamSection = UPSTREAM,
         connect_timeout_s: float = 10.0,
         reply_timeout_s: float = 60.0,
     ) -> BackendClient:

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from proxy.config.address import Address, why_unreachable
-from proxy.config.endpoints import UPSTREAM, Upstream
+from proxy.config.endpoints import UPSTREAM, UpstreamSection
 from proxy.net.reply_room import UNBOUNDED, ReplyRoom
 from proxy.net.tls import HANDSHAKE_S, SHUTDOWN_S, Certificates, why_no_handshake
 
@@ -26,7 +26,7 @@ class Dialer:
     """Opens connections in one way (transport, TLS, timeout) to any backend address."""
 
     def __init__(
-        self, upstream: Upstream = UPSTREAM, connect_timeout_s: float = 10.0, room: ReplyRoom = UNBOUNDED
+        self, upstream: UpstreamSection = UPSTREAM, connect_timeout_s: float = 10.0, room: ReplyRoom = UNBOUNDED
     ) -> None:
         """`room` is for long replies that come wrapped. Raises ConfigError if its TLS files cannot be used."""
         self.upstream = upstream

@@ -47,7 +47,7 @@ _DIGEST_BYTES: Final = 16
 
 
 @dataclass(frozen=True)
-class Caller:
+class CallerHeaders:
     """The caller of a request, as its query and headers describe it. A secret."""
 
     # The path's query, which may name another user (`doAs`), and the headers that may identify the caller.
@@ -58,7 +58,9 @@ class Caller:
     proven: bytes | None = field(default=None, repr=False)
 
     @classmethod
-    def from_request(cls, query: str, headers: Iterable[tuple[str, str]], proven: bytes | None = None) -> Caller:
+    def from_request(
+        cls, query: str, headers: Iterable[tuple[str, str]], proven: bytes | None = None
+    ) -> CallerHeaders:
         """Return the caller of a request.
 
         Beside a login that the proxy has checked, headers that could name somebody else do not count.

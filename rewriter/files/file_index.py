@@ -19,7 +19,7 @@ from rewriter.files.file_facts import Bounds, FileFacts, Lack, read_files
 from rewriter.files.file_hint import file_hint
 from rewriter.files.row_groups import BYTES_SPARED_MIN, RowGroupCount, count_row_groups, sizes_of_row_groups
 
-__all__ = ["Bounds", "FileFacts", "FileIndex", "Lack", "Selection", "file_hint"]
+__all__ = ["Bounds", "FileFacts", "FileIndex", "FileSelection", "Lack", "file_hint"]
 
 # Files of one index; all others are simply read. With the bounds of five columns these are 150 MB.
 FILES_MAX = 100_000
@@ -42,7 +42,7 @@ def spares_enough(spared_bytes: int, total_bytes: int) -> bool:
 
 
 @dataclass(frozen=True)
-class Selection:
+class FileSelection:
     """The files of a table that need not be read, and the amount that is left."""
 
     misses: tuple[FileFacts, ...]
@@ -97,7 +97,7 @@ class FileIndex:
         runs = sum(len(known.row_groups) for facts in self.files for known in facts.bounds.values())
         return len(self.files) + runs // 10
 
-    def misses(self, cover: Cover, among: Cover = _ALL_ROWS) -> Selection:
+    def misses(self, cover: Cover, among: Cover = _ALL_ROWS) -> FileSelection:
         """The files that certainly hold no row of the cover, of those that may hold a row of `among`."""
         files = self.files
         asked = self._holding(among, range(len(files)))
@@ -106,7 +106,7 @@ class FileIndex:
         sizes = tuple(files[number].size_bytes for number in kept)
         rows = sum(files[number].rows or 0 for number in kept)
         missed_bytes = sum(facts.size_bytes for facts in misses)
-        return Selection(
+        return FileSelection(
             misses,
             kept=len(kept),
             kept_bytes=sum(sizes),

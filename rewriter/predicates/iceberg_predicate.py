@@ -25,7 +25,7 @@ from rewriter.domains.domain import Domain
 from rewriter.domains.keyset import KeySet
 from rewriter.domains.widen import Consumer, column_by_column, widen
 from rewriter.files.bounds import FileCosts
-from rewriter.files.file_index import FileIndex, Selection, spares_enough
+from rewriter.files.file_index import FileIndex, FileSelection, spares_enough
 from rewriter.files.row_groups import RowGroupCount
 from rewriter.predicates.predicate import (
     Predicate,
@@ -118,7 +118,7 @@ def _domains(cover: Cover) -> list[tuple[str, Domain]]:
     return [pair for box in cover.boxes for pair in box.domains]
 
 
-def files_left(cover: Cover, partitioning: Sequence[str], index: FileIndex | None) -> Selection | None:
+def files_left(cover: Cover, partitioning: Sequence[str], index: FileIndex | None) -> FileSelection | None:
     """The files that hold no row of the cover; None if bounds alone do not show them, as with buckets."""
     if index is None:
         return None
@@ -127,7 +127,7 @@ def files_left(cover: Cover, partitioning: Sequence[str], index: FileIndex | Non
     return index.misses(cover) if is_told else None
 
 
-def skips_too_little(found: Selection | None, row_groups: RowGroupCount | None) -> bool:
+def skips_too_little(found: FileSelection | None, row_groups: RowGroupCount | None) -> bool:
     """True if nearly every file may hold a key, and nearly every row group in them, as far as that is known.
 
     The row groups of a file whose rows are in no known order may all hold keys.

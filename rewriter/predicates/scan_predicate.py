@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from rewriter.domains.cover import Box, Cover
 from rewriter.domains.gap_costs import Costs
 from rewriter.domains.partition_matches import PartitionMatches
-from rewriter.files.file_index import FileIndex, Selection, file_hint, spares_enough
+from rewriter.files.file_index import FileIndex, FileSelection, file_hint, spares_enough
 from rewriter.files.row_groups import RowGroupCount
 from rewriter.predicates.data_columns import RowGroupPredicate, bucket_predicate, row_group_predicate
 from rewriter.predicates.iceberg_predicate import files_left, iceberg_predicate, skips_too_little
@@ -49,7 +49,7 @@ class ScanPredicate:
     exact: bool | None
     # The rows that the partition predicate selects.
     cover: Cover | None
-    files: Selection | None = None
+    files: FileSelection | None = None
     # The row groups that it leaves of the files that are read; None if they are not known.
     row_groups: RowGroupCount | None = None
     rules: frozenset[Rule] = frozenset()
@@ -229,7 +229,7 @@ def _file_predicate(
     partitions: Cover | None,
     index: FileIndex,
     chars_max: int,
-) -> tuple[str, Selection]:
+) -> tuple[str, FileSelection]:
     """The hint which files to skip, empty for none, and the files that it leaves of the partitions read."""
     asked = Cover.all()
     for restriction in restrictions:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rewriter.domains.cover import Cover
-from rewriter.files.file_index import FileIndex, Selection
+from rewriter.files.file_index import FileIndex, FileSelection
 from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.planned_scan import PlannedScan
 from rewriter.splits.packing import Grouping, GroupLimits, Packing, SplitHints, grouping, has_outgrown
@@ -30,7 +30,7 @@ def must_keep_splits(statement: Statement, views: Sequence[Statement]) -> bool:
 
 
 def fewer_splits(
-    scans: Sequence[tuple[PlannedScan, Selection | Cover | None]],
+    scans: Sequence[tuple[PlannedScan, FileSelection | Cover | None]],
     indexes: Mapping[TableName, FileIndex],
     hints: SplitHints,
     limits: RewriteLimits,
@@ -52,12 +52,15 @@ def _is_on(limits: RewriteLimits) -> bool:
 
 
 def _grouping(
-    scan: PlannedScan, read: Selection | Cover | None, indexes: Mapping[TableName, FileIndex], hints: SplitHints
+    scan: PlannedScan,
+    read: FileSelection | Cover | None,
+    indexes: Mapping[TableName, FileIndex],
+    hints: SplitHints,
 ) -> Grouping | None:
     packing, index = hints.packings.get(scan.reference.name), indexes.get(scan.reference.name)
     if packing is None or read is None:
         return None
-    if isinstance(read, Selection):
+    if isinstance(read, FileSelection):
         return grouping(read.kept_sizes, packing, hints.limits, read.kept_rows)
     if index is None or scan.facts is None or not packing.has_fixed_slots:
         return None

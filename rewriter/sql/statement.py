@@ -243,12 +243,12 @@ def _format_of_directory(tokens: Sequence[Token]) -> tuple[int, int]:
     if kinds[:2] != [TokenType.STRING, TokenType.USING] or TokenType.L_PAREN in kinds[2:3]:
         return 0, 0
     stop = start + 2
-    while tokens[stop].token_type is TokenType.DOT:
+    types = [token.token_type for token in tokens]
+    while types[stop : stop + 1] == [TokenType.DOT]:
         stop += 2
-    if tokens[stop].text.upper() == "OPTIONS":
-        types = (token.token_type for token in tokens[stop:])
-        stop += next(index for index, kind in enumerate(types, 1) if kind is TokenType.R_PAREN)
-    return start, stop
+    if [token.text.upper() for token in tokens[stop : stop + 1]] != ["OPTIONS"]:
+        return start, stop
+    return (start, types.index(TokenType.R_PAREN, stop) + 1) if TokenType.R_PAREN in types[stop:] else (0, 0)
 
 
 def _holds_unusual_words(tokens: list[Token]) -> bool:
@@ -340,7 +340,8 @@ def _target(tree: exp.Expr) -> exp.Table | exp.Directory | None:
 
 
 def _parts(table: exp.Table) -> list[str]:
-    return [part.name for part in (table.args.get("db"), table.this) if part is not None]
+    # Of `..t`, which is no name to Spark, sqlglot makes a table whose other parts are empty texts.
+    return [part.name for part in (table.args.get("db"), table.this) if isinstance(part, exp.Expr)]
 
 
 def _may_be_one(name: Sequence[str], other: Sequence[str]) -> bool:

@@ -6,7 +6,7 @@ import pytest
 from support.profile import only_deep
 
 from demo.java import Java
-from demo.thrift_server import ServerSettings, ThriftServer, ThriftServerError, only_user, thrift_server
+from demo.thrift_server import ServerOptions, ThriftServer, ThriftServerError, only_user, thrift_server
 
 
 def test_a_directory_serves_one_server_at_a_time(tmp_path: Path) -> None:
@@ -18,7 +18,7 @@ def test_a_directory_serves_one_server_at_a_time(tmp_path: Path) -> None:
 
 @only_deep("starts Java for an error message")
 def test_a_server_that_does_not_start_shows_the_end_of_its_log(java: Java, tmp_path: Path) -> None:
-    settings = ServerSettings(tmp_path, conf={"spark.driver.cores": "many"})
+    settings = ServerOptions(tmp_path, conf={"spark.driver.cores": "many"})
     failing = thrift_server(settings, java, progress=lambda _: None)
     with pytest.raises(ThriftServerError, match=r"(?s)exit code 1.*Driver cores must be"), failing:
         pytest.fail("it started")

@@ -16,7 +16,7 @@ from support.proxies import patient
 from demo.hive import connect, run
 from demo.java import Java
 from demo.proxy_process import ProxyProcess, proxy_process
-from demo.thrift_server import ServerSettings, ThriftServer, thrift_server
+from demo.thrift_server import ServerOptions, ThriftServer, thrift_server
 from rewriter import SkipReason
 
 pytestmark = pytest.mark.usefixtures("sample")
@@ -84,7 +84,7 @@ def test_a_configuration_that_is_read_anew_counts_for_a_session_that_is_open(
 @only_deep("starts a Spark server of its own, and test_session_policies has what follows from its answer")
 def test_a_server_with_one_session_for_all_clients_is_left_alone(java: Java, tmp_path: Path) -> None:
     conf = {"spark.sql.hive.thriftServer.singleSession": "true", "spark.sql.catalogImplementation": "in-memory"}
-    settings = ServerSettings(tmp_path / "spark", java_options=QUICK_JAVA, conf=conf)
+    settings = ServerOptions(tmp_path / "spark", java_options=QUICK_JAVA, conf=conf)
     join = "SELECT f.ds FROM f JOIN d ON f.ds = d.ds WHERE d.g = 1"
     # What the server says of itself is heard on a busy machine too.
     with (

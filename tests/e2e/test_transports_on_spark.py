@@ -22,7 +22,7 @@ from thrift.transport import TSocket, TTransport
 from demo.hive import Endpoint, run
 from demo.java import Java
 from demo.proxy_process import ProxyProcess, proxy_process
-from demo.thrift_server import ServerSettings, ThriftServer, thrift_server
+from demo.thrift_server import ServerOptions, ThriftServer, thrift_server
 
 ROWS = 50_000
 BIG = f"SELECT id, cast(id AS string) AS s, repeat('x', 200) AS r FROM range({ROWS})"
@@ -151,7 +151,7 @@ def other_server(
         else:
             conf, transport = _server_tls(java, folder), "sasl"
             section = f'[backend]\ntls = true\ntls_ca = "{folder}/spark.pem"\ntls_server_name = "localhost"\n'
-        settings = ServerSettings(tmp_path_factory.mktemp("spark"), cores=2, java_options=QUICK_JAVA, conf=conf)
+        settings = ServerOptions(tmp_path_factory.mktemp("spark"), cores=2, java_options=QUICK_JAVA, conf=conf)
         server = stack.enter_context(thrift_server(settings, java, lambda _: None, answers=Endpoint.listens))
         yield stack.enter_context(listening(server.endpoint, folder, section, transport))
 

@@ -29,7 +29,7 @@ from support.proxies import patient
 from demo.hive import connect, run
 from demo.java import Java
 from demo.proxy_process import ProxyProcess, proxy_process
-from demo.thrift_server import ServerSettings, ThriftServer, thrift_server
+from demo.thrift_server import ServerOptions, ThriftServer, thrift_server
 
 # The first of those that were chosen, for it is one long run.
 SEED = seeds(quick=1, deep=1)[0]
@@ -173,7 +173,7 @@ def sides(
     if not DEEP:
         yield request.getfixturevalue("spark"), request.getfixturevalue("proxy")
         return
-    settings = ServerSettings(tmp_path / "spark", memory="3g", conf=SERVER)
+    settings = ServerOptions(tmp_path / "spark", memory="3g", conf=SERVER)
     with (
         thrift_server(settings, java, progress=lambda _: None) as spark,
         proxy_process(spark.endpoint, tmp_path / "proxy", options=patient()) as proxy,

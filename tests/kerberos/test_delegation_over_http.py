@@ -40,7 +40,7 @@ from support.relay_dialogue import (
 from support.scripted_session import HOST
 
 from proxy.config.address import Address
-from proxy.config.endpoints import Transport, Upstream
+from proxy.config.endpoints import Transport, UpstreamSection
 from proxy.config.kerberos import KerberosSection
 from proxy.operations.internal_call import Call
 from proxy.upstream.dialer import Dialer
@@ -400,7 +400,7 @@ async def backend() -> Any:
 
 async def test_further_connections_are_opened_by_the_clients_own_tickets(realm: Realm, backend: Any) -> None:
     played, address = backend
-    config = server_config((), kerberos=delegating(realm), upstream=Upstream(Transport.HTTP))
+    config = server_config((), kerberos=delegating(realm), upstream=UpstreamSection(Transport.HTTP))
     logins = config.kerberos.client_logins("localhost", 1024)
     assert logins is not None
     links = []
@@ -428,7 +428,7 @@ async def test_further_connections_are_opened_by_the_clients_own_tickets(realm: 
 
 async def test_without_tickets_of_the_client_nothing_is_asked(realm: Realm, backend: Any) -> None:
     _, address = backend
-    config = server_config((), kerberos=delegating(realm), upstream=Upstream(Transport.HTTP))
+    config = server_config((), kerberos=delegating(realm), upstream=UpstreamSection(Transport.HTTP))
     link = HttpLink(address, Dialer(config.upstream()), 30.0)
     with pytest.raises(OwnLoginError, match="there are no tickets of the client"):
         await link.open(plain_response("anna", "anonymous"), "a client")

@@ -13,7 +13,7 @@ from proxy.kerberos.errors import KerberosError
 from proxy.kerberos.name_rules import NameRules
 from proxy.kerberos.principals import parse_principal
 from proxy.kerberos.protection import Protection, encode_offer
-from proxy.upstream.http_headers import Caller
+from proxy.upstream.http_headers import CallerHeaders
 from proxy.wire.sasl import plain_response, plain_user
 
 ACTING = parse_principal("starpruner/localhost@REALM")
@@ -89,7 +89,9 @@ def test_requests_are_owned_by_the_principal_and_by_no_header() -> None:
     )
     basic = ("Authorization", "Basic YW5uYTphbm5h")
     cookie = ("Cookie", "hive.server2.auth=cu=anna&rn=1&s=x=")
-    callers = [Caller.from_request("", headers, bobs) for headers in ([], [basic], [cookie], [basic, cookie])]
+    callers = [
+        CallerHeaders.from_request("", headers, bobs) for headers in ([], [basic], [cookie], [basic, cookie])
+    ]
     owner = callers[0].owner_digest(b"key")
     for caller in callers:
         assert caller.login == "shared"
@@ -97,9 +99,9 @@ def test_requests_are_owned_by_the_principal_and_by_no_header() -> None:
         assert caller.credentials is bobs
         assert caller.owner_digest(b"key") == caller.owner_digest_without_cookie(b"key") == owner
         assert "bob" not in repr(caller)
-    assert Caller.from_request("", [], annas).owner_digest(b"key") != owner
+    assert CallerHeaders.from_request("", [], annas).owner_digest(b"key") != owner
     # A word of a header is not a login.
-    assert Caller.from_request("", [("", bobs.decode())]).owner_digest(b"key") != owner
+    assert CallerHeaders.from_request("", [("", bobs.decode())]).owner_digest(b"key") != owner
 
 
 def test_two_principals_of_one_short_name_share_nothing() -> None:

@@ -19,7 +19,7 @@ from support.text_session import TextSession
 from demo.hive import connect, run
 from proxy.config.config import Config
 from proxy.config.rewriting import FilesSection, RewriteSection
-from proxy.operations.query import Column, QueryResult, Rows
+from proxy.operations.query import QueryResult, ResultColumn, Rows
 from proxy.session.shared_state import SharedState
 from rewriter.files.file_facts import FileFacts
 
@@ -82,7 +82,7 @@ def answered(connection: hive.Connection, sql: str) -> QueryResult:
     with connection.cursor() as cursor:
         cursor.execute(sql)
         types = [(name, kind.lower().removesuffix("_type")) for name, kind, *_ in cursor.description]
-        return Rows(tuple(Column(*described) for described in types), tuple(cursor.fetchall()), 0.0)
+        return Rows(tuple(ResultColumn(*described) for described in types), tuple(cursor.fetchall()), 0.0)
 
 
 def write_again(connection: hive.Connection, table: str, rows: str, *, at_the_same_time: bool) -> None:

@@ -20,7 +20,7 @@ from demo.hive import Row, connect, run, same_answer
 from demo.java import Java
 from demo.metrics import ScanMetrics, SparkUi
 from demo.proxy_process import proxy_process
-from demo.thrift_server import ServerSettings, ThriftServer, thrift_server
+from demo.thrift_server import ServerOptions, ThriftServer, thrift_server
 
 # The server in Derby is every test's, which the tests' fixtures do not show by their names.
 pytestmark = pytest.mark.xdist_group("spark")
@@ -66,7 +66,7 @@ def server(
         except PostgresqlMissingError as error:
             pytest.skip(str(error))
         directory = tmp_path_factory.mktemp("postgresql")
-        settings = ServerSettings(directory, cores=2, java_options=QUICK_JAVA, conf=database.spark_conf)
+        settings = ServerOptions(directory, cores=2, java_options=QUICK_JAVA, conf=database.spark_conf)
         yield running.enter_context(thrift_server(settings, java, progress=lambda _: None))
 
 

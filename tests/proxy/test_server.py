@@ -24,7 +24,7 @@ from support.scripted_session import PATIENCE_S, Peer, Rewriter, eventually, sta
 
 from proxy.frontend import graceful_close
 from proxy.operations.dispatch import Dispatch, OutcomeKind
-from proxy.operations.query import Column, FailureKind, Query, QueryFailed, Rows
+from proxy.operations.query import FailureKind, Query, QueryFailed, ResultColumn, Rows
 from proxy.operations.session_port import SessionOpening
 from proxy.statements.statement_class import StatementClass
 from proxy.wire.hs2.calls import CONFIGURATION_ENTRIES_MAX, OperationState, encode_open_session
@@ -251,7 +251,7 @@ async def test_queries_run_in_the_clients_session_while_its_statement_is_held() 
     first, second = rewriter.results
     assert isinstance(first, Rows)
     assert isinstance(second, Rows)
-    assert first.columns == (Column("one", "int"),)
+    assert first.columns == (ResultColumn("one", "int"),)
     assert (first.rows, second.rows) == (((1,), (2,), (3,)), ())
     assert QUERY.sql.encode() in ours
     # The timeout that the server is asked to keep, rounded up: the last field before two ends of structs.

@@ -8,7 +8,7 @@ from reach_corpus import DATABASE, DIRECT, FOLDER, PROXIED, statements
 from support import golden_cases
 
 from demo.hive import run
-from proxy.operations.query import Column, Rows
+from proxy.operations.query import ResultColumn, Rows
 from proxy.session.catalog.describe import read_description, read_view_text
 from proxy.session.catalog.table_sizes import read_size
 from rewriter import Catalog, TableFacts, TableKind, TableName
@@ -57,4 +57,4 @@ def _described(session: hive.Connection, name: str) -> TableFacts | None:
 
 
 def _answer(session: hive.Connection, sql: str) -> Rows:
-    return Rows((Column("col_name", "string"),), tuple(tuple(row) for row in run(session, sql)), 0.0)
+    return Rows((ResultColumn("col_name", "string"),), tuple(tuple(row) for row in run(session, sql)), 0.0)

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
-from pipeline.swap.record import Exchange
+from pipeline.swap.record import PartitionExchange
 from pipeline.swap.recovery import Recovery
 from pipeline.swap.swap import switch_to_temporary
 from pipeline.tables.reserved_paths import EXCHANGES
@@ -138,7 +138,7 @@ class World:
         self.catalog = Catalog(self.disk)
         self.time_s = 0.0
         self.said: list[str] = []
-        self.exchange = Exchange(
+        self.exchange = PartitionExchange(
             "x-0",
             HOME,
             tuple(file for file in self.disk.stored(HOME) if file.name in SMALL),

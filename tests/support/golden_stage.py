@@ -19,7 +19,7 @@ from pyhive import hive
 
 from demo.hive import Endpoint, connect, run
 from demo.proxy_process import ProxyProcess, proxy_process
-from proxy.operations.query import Column, Rows
+from proxy.operations.query import ResultColumn, Rows
 from proxy.session.catalog.describe import read_description, read_view_text
 from rewriter import KeyQuery, KeySet, Rewrite, TableFacts, TableKind
 from rewriter.predicates.strict_check import KEYS_CHANGED
@@ -170,7 +170,7 @@ class Stage:
         return facts
 
     def _rows(self, sql: str) -> Rows:
-        return Rows((Column("col_name", "string"),), tuple(tuple(row) for row in run(self.direct, sql)), 0.0)
+        return Rows((ResultColumn("col_name", "string"),), tuple(tuple(row) for row in run(self.direct, sql)), 0.0)
 
     @cached_property
     def index(self) -> Index | None:

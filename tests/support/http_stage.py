@@ -13,7 +13,7 @@ import aiohttp
 from yarl import URL
 
 from proxy.config.address import Address
-from proxy.config.endpoints import Listener, ListenerTls, Transport, Upstream, UpstreamTls
+from proxy.config.endpoints import Listener, ListenerTls, Transport, UpstreamSection, UpstreamTls
 from proxy.config.memory_shares import AMPLE, MemoryShares
 from proxy.operations.session_port import SessionOpening, SessionPort
 from proxy.server import Proxy
@@ -197,7 +197,10 @@ async def stage(
     accept = played.accept if backend is Transport.HTTP else accept_link
     server = await asyncio.start_server(accept, HOST, 0, limit=1024 * 1024, ssl=secured.backend)
     port = server.sockets[0].getsockname()[1]
-    listener, upstream = Listener(Address(HOST, 0), client, secured.listener), Upstream(backend, secured.upstream)
+    listener, upstream = (
+        Listener(Address(HOST, 0), client, secured.listener),
+        UpstreamSection(backend, secured.upstream),
+    )
     config = server_config((listener,), f"{HOST}:{port}", upstream, **keys)
     proxy = Proxy(config, open_port or (lambda _opened: rewriter or Rewriter()), memory=memory)
     await proxy.start()

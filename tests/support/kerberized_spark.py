@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape
 
 from demo.hive import Endpoint, free_port
 from demo.java import Java, beeline_command, spark_home
-from demo.thrift_server import ServerSettings, ThriftServer, thrift_server
+from demo.thrift_server import ServerOptions, ThriftServer, thrift_server
 from support import cheap_spark
 from support.cheap_spark import QUICK_COMPILER, QUICK_JAVA
 from support.kdc import Kdc
@@ -58,7 +58,7 @@ def kerberized_spark(
         else {}
     )
     hadoop_conf(directory / "conf", {"hadoop.security.authentication": "kerberos", **core_site})
-    settings = ServerSettings(
+    settings = ServerOptions(
         directory,
         port=port,
         cores=2,

@@ -7,7 +7,7 @@ import pytest
 
 from proxy.config.config import Config
 from proxy.operations.dispatch import Dispatch
-from proxy.operations.query import Column, FailureKind, Query, QueryFailed, QueryResult, Rows, Value
+from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult, ResultColumn, Rows, Value
 from proxy.session.shared_state import SharedState
 from support.text_session import TextSession
 
@@ -24,7 +24,7 @@ NARROWED = (
 
 
 def rows(*values: tuple[Value, ...]) -> Rows:
-    return Rows(tuple(Column(f"c{i}", "string") for i in range(3)), values, 0.25)
+    return Rows(tuple(ResultColumn(f"c{i}", "string") for i in range(3)), values, 0.25)
 
 
 def failed(kind: FailureKind) -> QueryFailed:

@@ -11,7 +11,7 @@ from typing import Any
 from proxy.backends.pool import BackendPool, PoolSettings
 from proxy.config.address import Address
 from proxy.config.backend_list import PoolMember
-from proxy.config.endpoints import Listener, Transport, Upstream
+from proxy.config.endpoints import Listener, Transport, UpstreamSection
 from proxy.http.exchange import message_of
 from proxy.operations.session_port import SessionOpening
 from proxy.server import Proxy
@@ -248,7 +248,7 @@ async def servers(
             stack.push_async_callback(server.die)
         backends = BackendPool([server.member for server in all_servers], Clock(), limits)
         listener = Listener(Address(HOST, 0), to)
-        config = server_config((listener,), upstream=Upstream(speaking, secured.upstream), **keys)
+        config = server_config((listener,), upstream=UpstreamSection(speaking, secured.upstream), **keys)
 
         def open_port(opened: SessionOpening) -> Rewriter:
             on.opened.append(opened)

@@ -10,7 +10,7 @@ import uvloop
 
 from demo.hive import Endpoint
 from proxy.config.address import Address
-from proxy.config.endpoints import Listener, Transport, Upstream
+from proxy.config.endpoints import Listener, Transport, UpstreamSection
 from proxy.operations.dispatch import Dispatch, Outcome, WriteUnderWay
 from proxy.operations.key_check import ASK_FIRST, KeyTerms
 from proxy.operations.query import Query, QueryResult, ask_driver
@@ -62,7 +62,7 @@ def scripted_proxy(backend: Endpoint, script: Script, transport: Transport = Tra
     Clients and backend speak the same transport.
     """
     listener = Listener(Address("127.0.0.1", 0), transport)
-    proxy = Proxy(server_config((listener,), str(backend), Upstream(transport)), lambda _opened: script)
+    proxy = Proxy(server_config((listener,), str(backend), UpstreamSection(transport)), lambda _opened: script)
     started, stop = threading.Event(), asyncio.Event()
     loop = uvloop.new_event_loop()
 

@@ -6,7 +6,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from proxy.config.config import Config
-from proxy.config.endpoints import UPSTREAM, Listener, Upstream
+from proxy.config.endpoints import UPSTREAM, Listener, UpstreamSection
 from proxy.config.kerberos import KerberosSection
 from proxy.config.serving import BackendSection, ListenerSection
 
@@ -15,7 +15,10 @@ _SECTIONS = ("proxy", "http", "rewrite", "shadow")
 
 
 def server_config(
-    listeners: tuple[Listener, ...], backend: str = "127.0.0.1:1", upstream: Upstream = UPSTREAM, **keys: Any
+    listeners: tuple[Listener, ...],
+    backend: str = "127.0.0.1:1",
+    upstream: UpstreamSection = UPSTREAM,
+    **keys: Any,
 ) -> Config:
     """Where clients connect, where the backend is and how it is spoken to; the defaults but for these keys."""
     config = Config(
@@ -40,7 +43,7 @@ def _listener(listener: Listener) -> ListenerSection:
     return replace(section, **_texts(files))
 
 
-def _backend(upstream: Upstream) -> BackendSection:
+def _backend(upstream: UpstreamSection) -> BackendSection:
     section = BackendSection(transport=upstream.transport.value, http_path=upstream.path)
     if (tls := upstream.tls) is None:
         return section

@@ -15,7 +15,7 @@ from proxy.hbase.connection import GatewayConnection
 from proxy.hbase.table import HBaseTable
 from proxy.session.layout import hbase_lists, shared_rows
 from proxy.session.layout.hbase_store import HBasePartitionStore
-from proxy.session.layout.lmdb_store import StoredList, Times
+from proxy.session.layout.lmdb_store import ListTimes, StoredList
 from proxy.session.layout.open_store import open_store
 from proxy.session.layout.partition_store import ListKey, StoreWait
 from proxy.session.layout.row_filters import row_filter
@@ -142,7 +142,7 @@ class SharedLists:
         """Writes a list as a replica does, and reads its header."""
         memory, now = PartitionIndex.of(COLUMNS, TYPES, specs), self.clock()
         kept = StoredList(
-            memory.keys, tuple(entries_of(specs)), memory.unreadable, Times(version, now, now + 600.0)
+            memory.keys, tuple(entries_of(specs)), memory.unreadable, ListTimes(version, now, now + 600.0)
         )
         assert hbase_lists.publish(table, ANN, kept, now, lambda: False) == version
         header = hbase_lists.read_header(table, ANN, 10_000).header

@@ -14,7 +14,7 @@ from thrift.transport.THttpClient import THttpClient
 from demo.hive import Endpoint, free_port
 from demo.java import Java
 from demo.proxy_process import ProxyProcess, proxy_process
-from demo.thrift_server import ServerSettings, ThriftServer, thrift_server
+from demo.thrift_server import ServerOptions, ThriftServer, thrift_server
 from support import cheap_spark
 from support.cheap_spark import QUICK_JAVA
 
@@ -63,7 +63,7 @@ def spark_over_http(directory: Path, java: Java) -> Iterator[ThriftServer]:
     port = free_port()
     over_http = {"transport.mode": "http", "thrift.http.port": str(port)}
     conf = cheap_spark.conf() | {f"spark.hadoop.hive.server2.{name}": value for name, value in over_http.items()}
-    settings = ServerSettings(directory, port=port, cores=2, java_options=QUICK_JAVA, conf=conf)
+    settings = ServerOptions(directory, port=port, cores=2, java_options=QUICK_JAVA, conf=conf)
     with thrift_server(settings, java, progress=lambda _: None, answers=_answers) as server:
         yield server
 

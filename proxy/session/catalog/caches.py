@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
-from threading import RLock
+from threading import Lock
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from proxy.session.catalog.answers import ANSWERS_MAX, Answers
@@ -32,8 +32,7 @@ class WeightedLru(Generic[K, W]):
 
     def __init__(self, weight_max: int) -> None:
         self._weight_max = weight_max
-        # Abandoned work leaves `alone` as it is collected, which may be while this thread holds the lock.
-        self._lock = RLock()
+        self._lock = Lock()
         self._values: OrderedDict[K, W] = OrderedDict()
         self._weight = 0
         # Keys that some session is fetching at this moment: others go on without the value.

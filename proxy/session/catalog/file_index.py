@@ -26,7 +26,7 @@ _TABLE_BYTES_MAX = 1_000
 
 
 @dataclass(frozen=True)
-class IndexedTable:
+class TableFigures:
     """Figures of a table in the file index. They differ once the table's rows in the index have changed."""
 
     files: int
@@ -44,7 +44,7 @@ class IndexOverview:
     """The tables of a file index that a session may read, by their full names in lower case."""
 
     index: str
-    tables: Mapping[str, IndexedTable]
+    tables: Mapping[str, TableFigures]
     # When it was answered, and when it expires.
     at: float
     until: float
@@ -100,7 +100,7 @@ def tables_query(settings: FilesSection) -> Query:
     return Query(sql, settings.tables_max, bytes_max, settings.query_deadline_s, needs_slot=True)
 
 
-def read_tables(result: QueryResult, files_max: int) -> dict[str, IndexedTable]:
+def read_tables(result: QueryResult, files_max: int) -> dict[str, TableFigures]:
     """The tables in an answer but for those with too many files; none where the session may not read the index."""
     if not isinstance(result, Rows):
         return {}
@@ -112,10 +112,10 @@ def read_tables(result: QueryResult, files_max: int) -> dict[str, IndexedTable]:
     return found
 
 
-def _read_table(row: tuple[Value, ...]) -> tuple[str, IndexedTable] | None:
+def _read_table(row: tuple[Value, ...]) -> tuple[str, TableFigures] | None:
     match row:
         case (str(name), int(files), int(size_bytes), int(indexed_at)):
-            return name, IndexedTable(files, size_bytes, indexed_at)
+            return name, TableFigures(files, size_bytes, indexed_at)
     return None
 
 

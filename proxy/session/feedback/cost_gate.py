@@ -20,7 +20,7 @@ from threading import Lock
 from typing import NamedTuple, Protocol, TypeVar
 
 from proxy.operations.dispatch import Outcome, OutcomeKind
-from proxy.session.feedback.cost_model import GateVerdict, Moment, Record
+from proxy.session.feedback.cost_model import GateVerdict, Moment, RunRecord
 from proxy.session.feedback.spark_listings import Listing, SessionListings
 
 K = TypeVar("K", bound=Hashable)
@@ -116,7 +116,7 @@ class GateReport:
 
     verdict: GateVerdict
     why: str
-    record: Record = field(default=Record(), repr=False)
+    record: RunRecord = field(default=RunRecord(), repr=False)
     is_trial: bool = False
 
     @property
@@ -180,20 +180,20 @@ class CostGate:
     def __init__(self, clock: Callable[[], float], retry_s: float = 600.0) -> None:
         self._clock = clock
         self.retry_s = retry_s
-        self._records: OrderedDict[StatementKey, Record] = OrderedDict()
+        self._records: OrderedDict[StatementKey, RunRecord] = OrderedDict()
         self._written_at: OrderedDict[str, float] = OrderedDict()
         # The usual time of asking, by user: nobody's slow keys make those of others look slow.
         self._asking_s: OrderedDict[str, float] = OrderedDict()
         # Records of other replicas, by name; and statements of whose runs the others were not told, None where
         # nobody has asked for them so far: a proxy that shares nothing keeps none.
-        self._learned: dict[str, Record] = {}
+        self._learned: dict[str, RunRecord] = {}
         self._untold: OrderedDict[StatementKey, None] | None = None
         # Threads of several sessions keep records at once.
         self._keeping = Lock()
 
-    def changed(self) -> dict[str, Record]:
+    def changed(self) -> dict[str, RunRecord]:
         """The records that have changed since the last call, by name, of statements that others may run too."""
-        told: dict[str, Record] = {}
+        told: dict[str, RunRecord] = {}
         with self._keeping:
             untold = self._records if self._untold is None else self._untold
             subjects, self._untold = list(untold), OrderedDict()
@@ -203,7 +203,7 @@ class CostGate:
                 told[subject.name] = record
         return told
 
-    def learn(self, records: dict[str, Record]) -> None:
+    def learn(self, records: dict[str, RunRecord]) -> None:
         """Use the records of other replicas where there are none of this one."""
         self._learned = records
         # From now on writes of their facts are noticed.
@@ -280,10 +280,10 @@ class CostGate:
         run.listings.tables_listed(record.facts)
         self._keep(run.subject, record.after_original(run_s, listing))
 
-    def _listing(self, record: Record, listings: SessionListings) -> Listing:
+    def _listing(self, record: RunRecord, listings: SessionListings) -> Listing:
         return listings.listing(record.facts, self._written_at)
 
-    def _record(self, subject: StatementKey) -> Record:
+    def _record(self, subject: StatementKey) -> RunRecord:
         own = self._records.get(subject, _UNSEEN)
         # Statements that have run both ways need nothing of others.
         if not self._learned or own.has_both_ways:
@@ -291,7 +291,7 @@ class CostGate:
         learned = self._learned.get(subject.name)
         return own if learned is None else own.completed_by(learned)
 
-    def _about(self, run: Run) -> Record:
+    def _about(self, run: Run) -> RunRecord:
         """The record of a statement and its facts, once it has run."""
         record = self._record(run.subject)
         if run.facts:
@@ -302,7 +302,7 @@ class CostGate:
             _ = self._written_at.popitem(last=False)
         return record
 
-    def _keep(self, subject: StatementKey, record: Record) -> None:
+    def _keep(self, subject: StatementKey, record: RunRecord) -> None:
         with self._keeping:
             _keep_newest(self._records, subject, record)
             if self._untold is not None:
@@ -317,12 +317,12 @@ def _keep_newest(kept: OrderedDict[K, T], key: K, value: T) -> None:
         _ = kept.popitem(last=False)
 
 
-_UNSEEN = Record()
+_UNSEEN = RunRecord()
 # Ends of a rewritten statement whose client has the original's answer.
 _IN_VAIN = frozenset({OutcomeKind.RECOVERED, OutcomeKind.OVERTAKEN})
 
 
-def _about(record: Record, facts: tuple[Fact, ...]) -> Record:
+def _about(record: RunRecord, facts: tuple[Fact, ...]) -> RunRecord:
     """The record with what is known of the facts now."""
     names = frozenset(fact.name.lower() for fact in facts)
     is_counted = all(fact.partitions is not None for fact in facts)

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from proxy.session.feedback.cost_gate import Fact
 from rewriter import Plan, PlannedScan, Rewrite, TableFacts, TableName
-from rewriter.files.file_index import Selection
+from rewriter.files.file_index import FileSelection
 from rewriter.partitions.index import PartitionIndex
 
 # By a filter of the statement's own Spark looks into each file's footer, and skips the row groups that it need not
@@ -50,7 +50,7 @@ def spares_too_little(result: Rewrite) -> bool:
     return not makes_up([scan.files for scan in result.scans if scan.files is not None])
 
 
-def makes_up(selections: Sequence[Selection]) -> bool:
+def makes_up(selections: Sequence[FileSelection]) -> bool:
     """Whether skipping these files is likely to save more than it takes to narrow a statement."""
     misses = [facts for selection in selections for facts in selection.misses]
     saved_s = len(misses) * _OPENING_S + sum(facts.size_bytes for facts in misses) * _FOOTERS_S_PER_BYTE

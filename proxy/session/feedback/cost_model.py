@@ -67,7 +67,7 @@ class Moment(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Record:
+class RunRecord:
     """The runs of the statements of one fingerprint. A record never changes: each run makes another one."""
 
     # The facts' names; the time to list their files where Spark does not have them, and to read them whole.
@@ -186,11 +186,11 @@ class Record:
         """The time until a statement that is left alone is planned once more."""
         return self.planned_at + moment.retry_s - moment.now
 
-    def trying(self, now: float) -> Record:
+    def trying(self, now: float) -> RunRecord:
         """The record once a trial was begun: until another is due, no other statement makes one."""
         return replace(self, since_s=0.0, risked_s=0.0, planned_at=now)
 
-    def after_rewritten(self, overhead_s: float, run_s: float, now: float) -> Record:
+    def after_rewritten(self, overhead_s: float, run_s: float, now: float) -> RunRecord:
         """The record after a run for which keys were asked. `run_s` is infinite where they were of no use."""
         known_s = overhead_s if isinf(run_s) else overhead_s + run_s
         return replace(
@@ -203,7 +203,7 @@ class Record:
             planned_at=now,
         ).compared()
 
-    def after_original(self, run_s: float, listing: Listing) -> Record:
+    def after_original(self, run_s: float, listing: Listing) -> RunRecord:
         """The record after an original."""
         found = replace(self, original_count=self.original_count + 1, since_s=self.since_s + run_s)
         is_slow = bool(self.rewritten) and run_s > _SURPRISE * self.rewritten_s
@@ -224,7 +224,7 @@ class Record:
         """True if runs of both ways were seen."""
         return bool(self.rewritten) and self.is_measured
 
-    def completed_by(self, other: Record) -> Record:
+    def completed_by(self, other: RunRecord) -> RunRecord:
         """The record with the runs that another replica saw, of each way that was not seen here.
 
         The time since the last trial, by which the next one is paid, stays that of this replica: several of them
@@ -255,7 +255,7 @@ class Record:
         # Times that are even by now were not when the other decided.
         return replace(found, is_left=other.is_left if self.is_left is None else self.is_left).compared()
 
-    def compared(self) -> Record:
+    def compared(self) -> RunRecord:
         """The record with the better way on listed files, once both were seen."""
         if not (self.rewritten and self.originals):
             return self

@@ -17,8 +17,8 @@ from proxy.operations.query import Ask, FailureKind, QueryFailed, QueryResult, R
 from proxy.session.catalog.caches import WeightedLru
 from proxy.session.catalog.file_index import (
     FILES_WITH_ROW_GROUPS_MAX,
-    IndexedTable,
     IndexOverview,
+    TableFigures,
     files_query,
     name_in_index,
     read_tables,
@@ -42,7 +42,7 @@ class _Fetched:
     """A table's files, fetched after the index had said this of it; None where they could not be had."""
 
     index: FileIndex | None
-    table: IndexedTable
+    table: TableFigures
     type_names: Mapping[str, str]
     # When they were asked for, and until when that is not tried again if they could not be had.
     at: float

@@ -29,7 +29,7 @@ from proxy.session.layout import hbase_lists
 from proxy.session.layout.dropped_tables import DroppedTables
 from proxy.session.layout.hbase_lists import ReadHeader
 from proxy.session.layout.hbase_scans import HBaseScans
-from proxy.session.layout.lmdb_store import FoundList, LmdbPartitionStore, StoredList, Times
+from proxy.session.layout.lmdb_store import FoundList, ListTimes, LmdbPartitionStore, StoredList
 from proxy.session.layout.partition_store import ListKey, PartitionStore, ScannedPartitions, StoreWait
 from proxy.session.layout.shared_rows import SharedHeader, is_named, new_version
 from rewriter.partitions.index import PartitionIndex
@@ -352,14 +352,14 @@ class HBasePartitionStore:
         if self._dropped.moment(key.name) == drop and self._own.keep(key, loaded):
             self._count(SharedListResult.LOADED)
 
-    def _times(self, header: SharedHeader) -> Times:
+    def _times(self, header: SharedHeader) -> ListTimes:
         """The times of a list that another replica asked for, by this replica's clock and settings."""
         filled_at = min(header.filled_at, self._clock())
-        return Times(
+        return ListTimes(
             header.version, filled_at, min(header.expires_at, filled_at + self._settings.partitions_ttl_s)
         )
 
-    def _publish(self, table: HBaseTable, key: ListKey, times: Times) -> None:
+    def _publish(self, table: HBaseTable, key: ListKey, times: ListTimes) -> None:
         """Publish the list that the own store has of this version."""
         found = self._own.found(key)
         if found is None or found.times.version != times.version or self._dropped.is_waiting(key.name):
@@ -373,7 +373,7 @@ class HBasePartitionStore:
         if version is None:
             self._count(SharedListResult.UNPUBLISHED)
             return
-        self._own.mark_shared(key, times.version, Times(version, times.filled_at, times.expires_at))
+        self._own.mark_shared(key, times.version, ListTimes(version, times.filled_at, times.expires_at))
         with self._lock:
             _ = self._headers.pop(key, None)
         self._count(SharedListResult.PUBLISHED)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from proxy.config.rewriting import FilesSection
 from proxy.operations.query import Ask, FailureKind, Query, QueryFailed, QueryResult, Rows
 from proxy.session.catalog.caches import WeightedLru
-from proxy.session.catalog.file_index import IndexedTable
+from proxy.session.catalog.file_index import TableFigures
 from proxy.session.catalog.late_answers import believed_s
 from proxy.session.catalog.metadata_cache import SessionMetadata
 from rewriter import Plan, TableFacts, TableName
@@ -53,14 +53,14 @@ class _Listed:
 
 
 @dataclass(frozen=True)
-class SmallFiles:
+class SmallFileIndex:
     """The files of a table that has many small ones; None for any other table, or if that is not known now."""
 
     index: FileIndex | None
     is_known: bool
 
 
-_UNKNOWN = SmallFiles(None, is_known=False)
+_UNKNOWN = SmallFileIndex(None, is_known=False)
 
 
 class IcebergFiles:
@@ -92,7 +92,9 @@ class IcebergFiles:
             self._kept.put(key, _Listed(index, snapshot_id, until))
             return index
 
-    async def small_files(self, ask: Ask, facts: TableFacts, known: SessionMetadata, files_min: int) -> SmallFiles:
+    async def small_files(
+        self, ask: Ask, facts: TableFacts, known: SessionMetadata, files_min: int
+    ) -> SmallFileIndex:
         """The files without bounds, of a table of more small files than that, as of the snapshot in the facts.
 
         A snapshot's summary tells which it is, so that large tables are not listed for it. Many rows may have come
@@ -105,7 +107,7 @@ class IcebergFiles:
         listed = self._kept.get(key)
         is_of_snapshot = listed is not None and (listed.index is None or listed.snapshot_id == snapshot_id)
         if listed is not None and is_of_snapshot and self._is_current(listed, snapshot_id):
-            return SmallFiles(listed.index, listed.is_known)
+            return SmallFileIndex(listed.index, listed.is_known)
         with self._kept.alone(key) as is_alone:
             if not is_alone:
                 return _UNKNOWN
@@ -118,7 +120,7 @@ class IcebergFiles:
                 isinstance(answer, Rows),
             )
             self._kept.put(key, _Listed(index, snapshot_id, until, is_known))
-            return SmallFiles(index, is_known)
+            return SmallFileIndex(index, is_known)
 
     def is_under_way(self, facts: TableFacts, known: SessionMetadata) -> bool:
         """Whether some session of the same user is asking for the small files of a table at this moment."""
@@ -181,7 +183,7 @@ def summary_query(table: TableName, snapshot_id: int, settings: FilesSection) ->
 def _has_small_files(answer: QueryResult, files_min: int, files_max: int) -> bool:
     match answer.rows[0] if isinstance(answer, Rows) and answer.rows else ():
         case (int(files), int(size_bytes)):
-            return files <= files_max and IndexedTable(files, size_bytes, 0).has_small_files(files_min)
+            return files <= files_max and TableFigures(files, size_bytes, 0).has_small_files(files_min)
     return False
 
 

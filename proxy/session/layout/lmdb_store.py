@@ -96,7 +96,7 @@ class _Snapshot:
 
 
 @dataclass(frozen=True)
-class Times:
+class ListTimes:
     """The version of a list among replicas, and when it is believed."""
 
     version: bytes
@@ -111,7 +111,7 @@ class StoredList:
     keys: PartitionKeys
     entries: Sequence[bytes]
     unreadable: Sequence[str]
-    times: Times
+    times: ListTimes
     # Whether other replicas can find it.
     is_shared: bool = False
 
@@ -121,7 +121,7 @@ class FoundList:
     """A list that was found, and its place among the versions of other replicas."""
 
     index: PartitionIndex
-    times: Times
+    times: ListTimes
     is_shared: bool
 
 
@@ -157,7 +157,7 @@ class LmdbPartitionStore:
             return None
         entries, unreadable = in_order(keys, specs, entry_bytes_max=self.entry_bytes_max)
         now = self._clock()
-        times = Times(b"", now, now + self._settings.partitions_ttl_s)
+        times = ListTimes(b"", now, now + self._settings.partitions_ttl_s)
         return StoredList(keys, entries, unreadable, times)
 
     def keep(self, key: ListKey, kept: StoredList) -> bool:
@@ -168,7 +168,7 @@ class LmdbPartitionStore:
             _log.warning("a list of %d partitions is not kept: %s", len(kept.entries), error)
             return False
 
-    def mark_shared(self, key: ListKey, version: bytes, shared: Times) -> None:
+    def mark_shared(self, key: ListKey, version: bytes, shared: ListTimes) -> None:
         """Other replicas can find the list of a version by now, under a version of theirs, and for so long."""
         with suppress(lmdb.Error), self._environment.begin(write=True, db=self._lists) as transaction:
             header = _header(transaction.get(key.digest))
@@ -214,7 +214,7 @@ class LmdbPartitionStore:
             return None
         snapshot = _Snapshot(transaction, self._entries, header.generation)
         index = PartitionIndex(PartitionKeys(header.columns, header.type_names), snapshot, header.unreadable)
-        times = Times(header.version, header.filled_at, header.expires_at)
+        times = ListTimes(header.version, header.filled_at, header.expires_at)
         return FoundList(index, times, header.is_shared)
 
     def forget(self, names: AbstractSet[str]) -> None:

@@ -17,7 +17,7 @@ from typing import Final, Protocol
 from proxy.hbase.calls import Cell, Row
 from proxy.hbase.table import PAGE_ROWS, HBaseTable
 from proxy.session.feedback.cost_gate import RECORDS_MAX
-from proxy.session.feedback.cost_model import Record
+from proxy.session.feedback.cost_model import RunRecord
 from proxy.session.feedback.quarantine import Quarantine
 from proxy.session.feedback.quarantine_list import KEPT_MAX, QuarantineKind, SharedEntry
 from proxy.session.sharing import lesson_rows
@@ -50,11 +50,11 @@ class LessonResult(Enum):
 class RunRecords(Protocol):
     """The records of a cost gate."""
 
-    def changed(self) -> dict[str, Record]:
+    def changed(self) -> dict[str, RunRecord]:
         """The records that have changed since the last call, by name."""
         ...
 
-    def learn(self, records: dict[str, Record]) -> None:
+    def learn(self, records: dict[str, RunRecord]) -> None:
         """Use the records of other replicas where there are none of this one."""
         ...
 
@@ -76,7 +76,7 @@ class LessonExchange:
         self._clock = clock
         self._next_at = self._records_at = steady_clock()
         # Records that others have not been told of.
-        self._untold: dict[str, Record] = {}
+        self._untold: dict[str, RunRecord] = {}
         self._results = Counter[LessonResult]()
 
     def results(self) -> Iterable[tuple[str, float]]:
@@ -151,10 +151,10 @@ class LessonExchange:
         self._results[LessonResult.TOLD] += len(self._untold)
         self._untold.clear()
 
-    def _completed(self, table: HBaseTable) -> dict[str, Record]:
+    def _completed(self, table: HBaseTable) -> dict[str, RunRecord]:
         """Those of the untold records that lack a way, with what others have told of it: it is not overwritten."""
         lacking = [name for name, record in self._untold.items() if not record.has_both_ways]
-        found: dict[str, Record] = {}
+        found: dict[str, RunRecord] = {}
         for start in range(0, len(lacking), PAGE_ROWS):
             page = [lesson_rows.record_row(name) for name in lacking[start : start + PAGE_ROWS]]
             found |= self._read(table.rows(page).values())
@@ -163,7 +163,7 @@ class LessonExchange:
     def _learn_records(self, table: HBaseTable) -> None:
         self._records.learn(self._read(_rows(table, lesson_rows.ALL_RECORDS, RECORDS_MAX)))
 
-    def _read(self, rows: Iterable[Row]) -> dict[str, Record]:
+    def _read(self, rows: Iterable[Row]) -> dict[str, RunRecord]:
         offset_s, now = self._clock() - self._steady_clock(), self._steady_clock()
         values = ((row.key, row.cells.get(lesson_rows.RECORD_COLUMN, b"")) for row in rows)
         read = [lesson_rows.read_record(key, value, now, offset_s) for key, value in values]

@@ -18,7 +18,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from proxy.session.feedback.cost_model import RUNS_KEPT_MAX, Record
+from proxy.session.feedback.cost_model import RUNS_KEPT_MAX, RunRecord
 from proxy.session.feedback.quarantine_list import LEASE_S, Blamed, Cause, QuarantineKind, SharedEntry
 from rewriter import Rule
 from rewriter.partitions.byte_ranges import ByteRange
@@ -160,7 +160,7 @@ def record_row(name: str) -> bytes:
     return _RECORDS + name.encode()
 
 
-def record_value(name: str, record: Record, offset_s: float) -> bytes:
+def record_value(name: str, record: RunRecord, offset_s: float) -> bytes:
     """The value of the runs of a fingerprint."""
     return _encoded(
         _Runs(
@@ -182,12 +182,12 @@ def record_value(name: str, record: Record, offset_s: float) -> bytes:
     )
 
 
-def read_record(row: bytes, value: bytes, now: float, offset_s: float) -> tuple[str, Record] | None:
+def read_record(row: bytes, value: bytes, now: float, offset_s: float) -> tuple[str, RunRecord] | None:
     """The name and the runs in a cell, or None where they are not those that a replica writes."""
     runs = _decoded(value, _Runs)
     if runs is None or not runs.is_sound or record_row(runs.name) != row or math.isnan(runs.planned_at):
         return None
-    return runs.name, Record(
+    return runs.name, RunRecord(
         facts=frozenset(runs.facts),
         listing_s=runs.listing_s,
         reading_s=runs.reading_s,

@@ -1,21 +1,21 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.compaction.plan import SMALL_SHARE, Candidate, Kind, Limits, PartitionPlan, plan_partition
+from pipeline.compaction.plan import SMALL_SHARE, Candidate, FileKind, Limits, PartitionPlan, plan_partition
 from pipeline.tables.storage import StoredFile
 
 TARGET = 100
 
 
-def candidates(*sizes: int, kind: Kind | None = None) -> list[Candidate]:
+def candidates(*sizes: int, kind: FileKind | None = None) -> list[Candidate]:
     return [
-        Candidate(StoredFile(f"f{number:03d}", size, number), kind or Kind(), number)
+        Candidate(StoredFile(f"f{number:03d}", size, number), kind or FileKind(), number)
         for number, size in enumerate(sizes)
     ]
 
 
 KINDS = st.builds(
-    Kind, st.sampled_from([None, 1, 2]), st.sampled_from(["zstd", None]), st.sampled_from(["v", None])
+    FileKind, st.sampled_from([None, 1, 2]), st.sampled_from(["zstd", None]), st.sampled_from(["v", None])
 )
 FILES = st.lists(st.tuples(st.integers(0, 150), KINDS, st.integers(0, 5)), max_size=40).map(
     lambda drawn: [

@@ -16,7 +16,7 @@ from support.profile import DEEP
 from pipeline.compaction.compaction import Compaction, compact
 from pipeline.compaction.plan import Limits
 from pipeline.spark.errors import PipelineError
-from pipeline.tables.partitions import Locations
+from pipeline.tables.partitions import CatalogLocations
 from pipeline.tables.reserved_paths import EXCHANGES
 from pipeline.tables.storage import Storage
 
@@ -48,7 +48,10 @@ def killed(monkeypatch: pytest.MonkeyPatch, change: int) -> Iterator[None]:
         return called
 
     with monkeypatch.context() as patch:
-        for owner, names in ((Storage, ("move", "copy", "delete", "create")), (Locations, ("set_location",))):
+        for owner, names in (
+            (Storage, ("move", "copy", "delete", "create")),
+            (CatalogLocations, ("set_location",)),
+        ):
             for name in names:
                 patch.setattr(owner, name, counted(getattr(owner, name)))
         yield

@@ -17,7 +17,7 @@ from pipeline.index.indexed_table import IndexedTable, find_indexed_table
 from pipeline.index.orc_bounds import OrcFooter
 from pipeline.index.parquet_bounds import ABSENT, ParquetFooter
 from pipeline.index.row_groups import RUNS_MAX, row_group_runs
-from pipeline.index.rows import ColumnBounds, IndexedFile
+from pipeline.index.rows import FileColumnBounds, IndexedFile
 from pipeline.index.scan_bounds import ScanReader
 
 Footer: TypeAlias = ParquetFooter | OrcFooter
@@ -82,7 +82,7 @@ def test_footers_say_exactly_what_spark_reads(local_spark: SparkSession, of_all_
             assert as_values(said[name]) == as_values(read.columns[name]), f"{name} of {read.path}, seed {SEED}"
 
 
-def as_values(bounds: ColumnBounds) -> tuple[object, ...]:
+def as_values(bounds: FileColumnBounds) -> tuple[object, ...]:
     is_decimal = bounds.type_name.startswith("decimal")
     low, high = (Decimal(text) if is_decimal and text is not None else text for text in (bounds.low, bounds.high))
     return bounds.type_name, low, high, bounds.nulls

@@ -13,7 +13,7 @@ import pipeline.index.build
 from pipeline.index.build import IndexReport, index_files
 from pipeline.index.file_listing import comparable_path
 from pipeline.index.index_table import known_rows, replace_rows
-from pipeline.index.rows import ColumnBounds, IndexedFile, LacksEntry, as_frame
+from pipeline.index.rows import FileColumnBounds, IndexedFile, LacksEntry, as_frame
 from pipeline.spark.errors import PipelineError
 
 NUMBERS = count()
@@ -182,7 +182,7 @@ def test_what_a_load_said_stays_as_more_columns_are_indexed(
     local_spark.sql(f"CREATE TABLE {table} USING parquet AS SELECT 50 AS x, 'b' AS y")
     refreshed(local_spark, table, index, "X")
     [row] = known_rows(local_spark, index, f"spark_catalog.{table}").collect()
-    columns = {"x": ColumnBounds("int", "50", "50", 0), "z": ColumnBounds("int", "1", "1", 0)}
+    columns = {"x": FileColumnBounds("int", "50", "50", 0), "z": FileColumnBounds("int", "1", "1", 0)}
     lacks = (LacksEntry(("x",), (("10",), ("20",))),)
     loaded = IndexedFile(row.path, row.size_bytes, row.modified_ms, 1, columns, lacks)
     replace_rows(local_spark, index, f"spark_catalog.{table}", [], as_frame(local_spark, [loaded]))

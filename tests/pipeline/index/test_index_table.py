@@ -7,14 +7,14 @@ from pyspark.sql import SparkSession
 from pipeline.index.index_table import create_if_needed, known_rows, replace_rows
 from pipeline.index.known_files import indexed_file
 from pipeline.index.row_groups import RowGroupRun
-from pipeline.index.rows import INDEX_COLUMNS, ColumnBounds, IndexedFile, LacksEntry, as_frame, bounds
+from pipeline.index.rows import INDEX_COLUMNS, FileColumnBounds, IndexedFile, LacksEntry, as_frame, bounds
 from pipeline.index.texts import key_text
 
 TABLE = "spark_catalog.default.sales"
 
 
 def indexed(path: str, size_bytes: int = 10) -> IndexedFile:
-    columns = {"x": ColumnBounds("int", "1", "9", 0), "s": ColumnBounds("string", None, None, 3)}
+    columns = {"x": FileColumnBounds("int", "1", "9", 0), "s": FileColumnBounds("string", None, None, 3)}
     lacks = (LacksEntry(("x", "s"), (("10", "a"), ("20", "c"))),)
     return IndexedFile(path, size_bytes, 1_700_000_000_000, 7, columns, lacks, datetime(2026, 1, 1, tzinfo=UTC))
 
@@ -54,7 +54,7 @@ def test_a_row_says_in_sql_what_was_put_in(local_spark: SparkSession, index: str
 
 
 def test_row_groups_are_a_part_of_a_columns_bounds(local_spark: SparkSession, index: str) -> None:
-    bounds_of_x = ColumnBounds("int", "1", "9", 0, (RowGroupRun("1", "4", 2, 2), RowGroupRun("5", "9", 2, 1)))
+    bounds_of_x = FileColumnBounds("int", "1", "9", 0, (RowGroupRun("1", "4", 2, 2), RowGroupRun("5", "9", 2, 1)))
     file = replace(indexed("file:/a"), columns={"x": bounds_of_x})
     replace_rows(local_spark, index, TABLE, [], as_frame(local_spark, [file]))
     [row] = known_rows(local_spark, index, TABLE).collect()
@@ -74,12 +74,12 @@ def test_an_index_of_an_earlier_version_goes_on_without_row_groups(local_spark: 
     )
     create_if_needed(local_spark, "old_index")
     file = replace(
-        indexed("file:/a"), columns={"x": ColumnBounds("int", "1", "9", 0, (RowGroupRun("1", "4", 2, 2),))}
+        indexed("file:/a"), columns={"x": FileColumnBounds("int", "1", "9", 0, (RowGroupRun("1", "4", 2, 2),))}
     )
     for added in (file, replace(file, path="file:/b")):
         replace_rows(local_spark, "old_index", TABLE, [], as_frame(local_spark, [added]))
     rows = known_rows(local_spark, "old_index", TABLE).collect()
-    assert [indexed_file(row).columns["x"] for row in rows] == [ColumnBounds("int", "1", "9", 0)] * 2
+    assert [indexed_file(row).columns["x"] for row in rows] == [FileColumnBounds("int", "1", "9", 0)] * 2
     local_spark.sql("DROP TABLE old_index")
 
 
@@ -108,4 +108,4 @@ def test_a_value_that_the_proxy_could_misread_is_no_bound(type_name: str, text: 
 
 
 def test_a_column_has_both_bounds_or_none() -> None:
-    assert bounds("string", "a", "z" * 300, 1) == ColumnBounds("string", None, None, 1)
+    assert bounds("string", "a", "z" * 300, 1) == FileColumnBounds("string", None, None, 1)

@@ -8,7 +8,7 @@ import pytest
 from pipeline.index.footers import _with_row_groups
 from pipeline.index.parquet_bounds import ParquetFooter
 from pipeline.index.row_groups import RUNS_MAX, RowGroupRun, row_group_runs
-from pipeline.index.rows import ColumnBounds, IndexedFile, _columns, _row
+from pipeline.index.rows import FileColumnBounds, IndexedFile, _columns, _row
 
 
 def pages(count: int, rows: int = 100) -> list[tuple[str, str]]:
@@ -81,14 +81,14 @@ def test_row_groups_that_cannot_be_read_leave_the_bounds_alone(error: Exception)
         def row_groups(self, _name: str, _type_name: str) -> list[tuple[str, str]]:
             raise error
 
-    known = ColumnBounds("int", "1", "9", 0)
+    known = FileColumnBounds("int", "1", "9", 0)
     assert _with_row_groups(cast("ParquetFooter", OddFooter()), "x", known) == known
 
 
 @pytest.mark.parametrize(("columns", "are_kept"), [(100, True), (300, False)])
 def test_a_row_that_is_too_large_with_runs_is_written_without(columns: int, *, are_kept: bool) -> None:
     low, high = "a" * 256, "z" * 256
-    known = ColumnBounds("string", low, high, 0, (RowGroupRun(low, high, 9, 9),) * RUNS_MAX)
+    known = FileColumnBounds("string", low, high, 0, (RowGroupRun(low, high, 9, 9),) * RUNS_MAX)
     file = IndexedFile("/f", 1, 1, 1, {f"c{number}": known for number in range(columns)})
     bounds_alone = {name: {**column, "row_groups": None} for name, column in _columns(file).items()}
     assert _row(file)["columns"] == (_columns(file) if are_kept else bounds_alone)

@@ -7,7 +7,7 @@ import pytest
 from proxy.advice.commands import commands, notes, shown_name
 from proxy.advice.forecast import TableForecasts, table_forecasts
 from proxy.advice.layouts import Layout, LayoutKind
-from proxy.advice.needed_rows import NeededRows, Restriction
+from proxy.advice.needed_rows import NeededRows, RowFilter
 from proxy.advice.recorded import RecordedStatement
 from proxy.advice.table_sample import TableSample
 from rewriter import Column, KeySet, SkipReason, TableFacts, TableName
@@ -53,7 +53,7 @@ def _file(names: Sequence[str], rows: Sequence[tuple[int | None, ...]], number: 
 def needing(*keys: int, today: bool = False) -> NeededRows:
     """A scan that is joined on x with a small side of these keys."""
     found = KeySet.of(("int",), [(key,) for key in keys])
-    joined = Restriction(("x",), found.cover(["x"]), "c.x = d.x", len(keys))
+    joined = RowFilter(("x",), found.cover(["x"]), "c.x = d.x", len(keys))
     skip = None if today else SkipReason.NOT_A_PARTITION_COLUMN
     table = TableName(("spark_catalog", "shop", "clicks"))
     return NeededRows(STATEMENT, table, (joined,) if today else (), (joined,), Cover.all(), skip)

@@ -16,7 +16,7 @@ from proxy.backends.maintenance import Maintenance
 from proxy.backends.pool import BackendPool, PoolSettings
 from proxy.config.address import Address
 from proxy.config.backend_list import BackendEntry, PoolMember
-from proxy.config.endpoints import Transport, Upstream
+from proxy.config.endpoints import Transport, UpstreamSection
 from proxy.upstream.errors import OwnLoginError
 
 HEALTH_USER = ProbeSettings("health", "secret word", timeout_s=PATIENCE_S, query_timeout_s=PATIENCE_S)
@@ -119,7 +119,7 @@ async def test_probes_take_a_backend_out_and_bring_it_back(caplog: pytest.LogCap
 async def test_over_http_probes_log_in_too() -> None:
     server = HttpServer()
     await server.listen()
-    name, upstream = server.member.name, Upstream(Transport.HTTP)
+    name, upstream = server.member.name, UpstreamSection(Transport.HTTP)
     assert (
         await HealthProbe(ProbeSettings("health", "secret"), upstream).check_login(server.member.address) is None
     )

@@ -9,7 +9,7 @@ from proxy.cli import main
 from proxy.config.address import Address, address
 from proxy.config.backend_list import BackendEntry
 from proxy.config.config import Config, load
-from proxy.config.endpoints import Listener, ListenerTls, Transport, Upstream, UpstreamTls
+from proxy.config.endpoints import Listener, ListenerTls, Transport, UpstreamSection, UpstreamTls
 from proxy.config.errors import ConfigError
 
 
@@ -169,7 +169,7 @@ def test_the_backend_speaks_what_its_section_says() -> None:
     upstream = load(
         None, ("backend.tls=true", "backend.transport=nosasl", "backend.tls_ca=ca")
     ).backend.to_upstream()
-    assert upstream == Upstream(Transport.NOSASL, UpstreamTls(Path("ca")))
+    assert upstream == UpstreamSection(Transport.NOSASL, UpstreamTls(Path("ca")))
 
 
 def test_whom_a_login_may_act_for_is_a_list_of_names() -> None:

@@ -14,7 +14,7 @@ from proxy.config.backend_list import PoolMember
 from proxy.frontend import own_sessions
 from proxy.frontend.own_session import AGE_MAX_S, AT_ONCE_MAX, Access
 from proxy.frontend.own_sessions import IDLE_S, REFUSED_S, OwnSessions
-from proxy.operations.query import Column, FailureKind, Query, QueryFailed, QueryResult, Rows, Sharing
+from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult, ResultColumn, Rows, Sharing
 from proxy.operations.session_port import KnownState, SessionOpening
 from proxy.upstream.client import Login
 from proxy.upstream.dialer import Dialer
@@ -27,7 +27,7 @@ OTHER = KnownState(b"other", OPENED)
 
 
 def rows(value: str) -> Rows:
-    return Rows((Column("key", "string"), Column("value", "string")), (("..", value),), 0.1)
+    return Rows((ResultColumn("key", "string"), ResultColumn("value", "string")), (("..", value),), 0.1)
 
 
 class Server:

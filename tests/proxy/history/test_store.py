@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from support.histories import left_alone, record, scan
 
-from proxy.history.digests import Times
+from proxy.history.digests import RunTimes
 from proxy.history.queries import Filter, HistoryError, HistoryReader, midnight, today
 from proxy.history.record import Record, ShadowRecord
 from proxy.history.store import FILE_NAME, SCHEMA_VERSION, Store, StoreError
@@ -157,8 +157,8 @@ def test_a_digest_has_times_of_both_kinds_of_runs_that_were_made(store: Store, t
     first, second = reader(tmp_path).digests(Filter())
     assert (first.fingerprint, first.runs, first.reasons) == ("f2", 1, ["NO_EQUALITY"])
     assert (second.runs, second.rewritten, second.failures, second.reasons) == (24, 20, 1, [])
-    assert second.times_rewritten == Times(20, 10.0, 19.0, 210.0)
-    assert second.times_original == Times(3, 50.0, 50.0, 150.0)
+    assert second.times_rewritten == RunTimes(20, 10.0, 19.0, 210.0)
+    assert second.times_original == RunTimes(3, 50.0, 50.0, 150.0)
     assert (second.times_later, second.times_earlier) == (second.times_rewritten, second.times_original)
     assert second.saved_s == 20 * 50.0 - 210.0
     assert (first.saved_s, first.is_slower) == (None, False)

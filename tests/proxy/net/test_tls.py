@@ -35,7 +35,7 @@ from support.scripted_session import HOST, PATIENCE_S, Peer, Rewriter, eventuall
 from demo.hive import Endpoint
 from demo.proxy_process import proxy_process
 from proxy.config.address import Address
-from proxy.config.endpoints import Listener, ListenerTls, Transport, Upstream, UpstreamTls
+from proxy.config.endpoints import Listener, ListenerTls, Transport, UpstreamSection, UpstreamTls
 from proxy.config.errors import ConfigError
 from proxy.net import tls_listener
 from proxy.net.tls import CHECK_EVERY_S, Certificates
@@ -123,7 +123,7 @@ def test_a_slow_reader_over_tls_holds_a_backend_without_frames_back(
 
     async def play() -> None:
         listeners = (listener(certificate, Transport.NOSASL),)
-        upstream = Upstream(Transport.NOSASL)
+        upstream = UpstreamSection(Transport.NOSASL)
         async with stage(listeners=listeners, upstream=upstream, write_buffer_bytes_max=64 * 1024) as on:
             client = await connect(on.proxy.port, client_tls)
             client.send(fetch()[4:])
@@ -168,7 +168,7 @@ async def test_each_listener_speaks_its_own(
 ) -> None:
     caplog.set_level(logging.INFO)
     listeners = tuple(listener(tls, transport) for tls in (None, certificate))
-    async with stage(listeners=listeners, upstream=Upstream(transport)) as on:
+    async with stage(listeners=listeners, upstream=UpstreamSection(transport)) as on:
         for port, tls in zip(on.proxy.ports, (None, client_tls), strict=True):
             client = Peer(*await asyncio.open_connection(HOST, port, ssl=tls))
             on.clients.append(client)
@@ -433,7 +433,7 @@ def server_tls(authority: trustme.CA, *names: str) -> ssl.SSLContext:
     return context
 
 
-async def logged_in(port: int, peers: "asyncio.Queue[Peer]", upstream: Upstream) -> None:
+async def logged_in(port: int, peers: "asyncio.Queue[Peer]", upstream: UpstreamSection) -> None:
     """Log in there and leave again."""
     link = BinaryLink(Address(HOST, port), Dialer(upstream, PATIENCE_S), PATIENCE_S)
 
@@ -450,7 +450,7 @@ async def logged_in(port: int, peers: "asyncio.Queue[Peer]", upstream: Upstream)
 
 async def test_a_backend_is_spoken_to_over_tls(authority: trustme.CA, trusted: Path) -> None:
     async with tls_backend(server_tls(authority)) as (port, peers):
-        upstream = Upstream(tls=UpstreamTls(ca=trusted))
+        upstream = UpstreamSection(tls=UpstreamTls(ca=trusted))
         async with stage(backend_port=port, upstream=upstream) as on:
             client = await on.connect()
             client.send(LOGIN)
@@ -477,7 +477,7 @@ async def test_a_backend_that_is_not_known_to_be_itself_is_not_spoken_to(
 ) -> None:
     path = tmp_path / "trusted.pem"
     (authority if trusts else trustme.CA()).cert_pem.write_to_path(path)
-    upstream = Upstream(tls=UpstreamTls(ca=path))
+    upstream = UpstreamSection(tls=UpstreamTls(ca=path))
     async with (
         tls_backend(server_tls(authority, *names)) as (port, _),
         stage(backend_port=port, upstream=upstream) as on,
@@ -496,7 +496,7 @@ async def test_a_backends_certificate_may_be_for_the_name_that_the_configuration
     authority: trustme.CA, trusted: Path
 ) -> None:
     async with tls_backend(server_tls(authority, "spark.example.org")) as (port, peers):
-        upstream = Upstream(tls=UpstreamTls(ca=trusted, server_name="spark.example.org"))
+        upstream = UpstreamSection(tls=UpstreamTls(ca=trusted, server_name="spark.example.org"))
         await logged_in(port, peers, upstream)
 
 
@@ -508,14 +508,14 @@ async def test_a_backend_is_shown_our_own_certificate(
     tls.verify_mode = ssl.CERT_REQUIRED
     async with tls_backend(tls) as (port, peers):
         own = UpstreamTls(trusted, None, certificate.certificate, certificate.key)
-        await logged_in(port, peers, Upstream(tls=own))
+        await logged_in(port, peers, UpstreamSection(tls=own))
 
 
 async def test_a_backend_without_tls_is_named_as_such(trusted: Path) -> None:
     async with stage() as on:
         port = on.backend_port
         link = BinaryLink(
-            Address(HOST, port), Dialer(Upstream(tls=UpstreamTls(ca=trusted)), PATIENCE_S), PATIENCE_S
+            Address(HOST, port), Dialer(UpstreamSection(tls=UpstreamTls(ca=trusted)), PATIENCE_S), PATIENCE_S
         )
 
         async def answer() -> None:
@@ -531,7 +531,7 @@ async def test_a_query_of_ours_is_ended_over_tls_before_the_connection_is(
     authority: trustme.CA, trusted: Path
 ) -> None:
     async with tls_backend(server_tls(authority)) as (port, peers):
-        upstream = Upstream(tls=UpstreamTls(ca=trusted))
+        upstream = UpstreamSection(tls=UpstreamTls(ca=trusted))
         async with stage(Rewriter(queries=(QUERY,)), backend_port=port, upstream=upstream) as on:
             client = await on.connect()
             client.send(LOGIN + open_session())

@@ -34,7 +34,7 @@ from rewriter import (
     parse,
     plan,
 )
-from rewriter.files.file_index import Selection
+from rewriter.files.file_index import FileSelection
 
 Samples = dict[tuple[str, frozenset[str]], float]
 K = Column("k", "int")
@@ -109,7 +109,7 @@ def test_scans_of_a_text_that_was_not_proven_were_not_narrowed(metrics: Metrics,
 
 def test_what_hints_skip_counts_in_files_and_bytes(metrics: Metrics, value: Value) -> None:
     narrowed = rewrite(NARROWED)
-    files = Selection((), kept=1, kept_bytes=10, total=4, total_bytes=100)
+    files = FileSelection((), kept=1, kept_bytes=10, total=4, total_bytes=100)
     hinted = replace(narrowed, scans=tuple(replace(scan, files=files) for scan in narrowed.scans[:1]))
     metrics.decided(hinted, None, 0.2)
     metrics.decided(hinted, SkipReason.NOT_VERIFIED, 0.2)

@@ -9,7 +9,7 @@ from support.relay_dialogue import ACCEPTED, LOGIN, operation_call, reply
 from support.scripted_session import HOST, PATIENCE_S, Peer
 
 from proxy.config.address import Address
-from proxy.config.endpoints import Transport, Upstream
+from proxy.config.endpoints import Transport, UpstreamSection
 from proxy.operations.internal_call import Call
 from proxy.upstream.binary_link import BinaryLink
 from proxy.upstream.dialer import Dialer
@@ -30,7 +30,7 @@ async def linked(transport: Transport) -> AsyncIterator[tuple[BinaryLink, Peer]]
     peers: asyncio.Queue[Peer] = asyncio.Queue()
     server = await asyncio.start_server(lambda reader, writer: peers.put_nowait(Peer(reader, writer)), HOST, 0)
     address = Address(HOST, server.sockets[0].getsockname()[1])
-    link = BinaryLink(address, Dialer(Upstream(transport)), PATIENCE_S)
+    link = BinaryLink(address, Dialer(UpstreamSection(transport)), PATIENCE_S)
     opening = asyncio.create_task(link.open(RESPONSE, "a client"))
     peer = await peers.get()
     if transport is SASL:

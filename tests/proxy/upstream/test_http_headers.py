@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from proxy.http.exchange import message_of
 from proxy.upstream.http_headers import (
-    Caller,
+    CallerHeaders,
     basic_authorization,
     forwarded_headers,
     plain_response,
@@ -53,42 +53,42 @@ def test_what_plain_cannot_say_is_not_said(said: str | bytes) -> None:
 
 
 def test_a_session_belongs_to_all_that_was_said_of_its_client() -> None:
-    plain = Caller.from_request("", [AUTHORIZATION, ("User-Agent", "one"), ("Content-Length", "1")])
-    assert plain.owner_digest(KEY) == Caller.from_request("", [("User-Agent", "two"), AUTHORIZATION]).owner_digest(
-        KEY
-    )
+    plain = CallerHeaders.from_request("", [AUTHORIZATION, ("User-Agent", "one"), ("Content-Length", "1")])
+    assert plain.owner_digest(KEY) == CallerHeaders.from_request(
+        "", [("User-Agent", "two"), AUTHORIZATION]
+    ).owner_digest(KEY)
     others = [
-        Caller.from_request("doAs=admin", [AUTHORIZATION]),
-        Caller.from_request("", [AUTHORIZATION, COOKIE]),
-        Caller.from_request("", [AUTHORIZATION, ("X-Remote-User", "admin")]),
-        Caller.from_request("", [("Authorization", "Basic dXNlcjpvdGhlcg==")]),
-        Caller.from_request("", [COOKIE]),
-        Caller.from_request("", []),
+        CallerHeaders.from_request("doAs=admin", [AUTHORIZATION]),
+        CallerHeaders.from_request("", [AUTHORIZATION, COOKIE]),
+        CallerHeaders.from_request("", [AUTHORIZATION, ("X-Remote-User", "admin")]),
+        CallerHeaders.from_request("", [("Authorization", "Basic dXNlcjpvdGhlcg==")]),
+        CallerHeaders.from_request("", [COOKIE]),
+        CallerHeaders.from_request("", []),
     ]
     assert len({caller.owner_digest(KEY) for caller in (plain, *others)}) == 1 + len(others)
     assert plain.owner_digest(KEY) != plain.owner_digest(b"another key")
 
 
 def test_a_client_that_sends_its_cookie_now_and_then_is_the_same() -> None:
-    assert Caller.from_request("", [AUTHORIZATION]).owner_digest_without_cookie(KEY) == Caller.from_request(
-        "", [AUTHORIZATION, COOKIE]
-    ).owner_digest_without_cookie(KEY)
-    assert Caller.from_request("", [COOKIE]).owner_digest_without_cookie(KEY) != Caller.from_request(
+    assert CallerHeaders.from_request("", [AUTHORIZATION]).owner_digest_without_cookie(
+        KEY
+    ) == CallerHeaders.from_request("", [AUTHORIZATION, COOKIE]).owner_digest_without_cookie(KEY)
+    assert CallerHeaders.from_request("", [COOKIE]).owner_digest_without_cookie(KEY) != CallerHeaders.from_request(
         "", [("Cookie", "another")]
     ).owner_digest_without_cookie(KEY)
 
 
 def test_no_caller_shows_its_secrets() -> None:
-    shown = repr(Caller.from_request("doAs=admin", [AUTHORIZATION, COOKIE]))
+    shown = repr(CallerHeaders.from_request("doAs=admin", [AUTHORIZATION, COOKIE]))
     assert not any(secret in shown for secret in ("dXNl", "admin", "hive.server2.auth"))
 
 
 def test_nothing_is_asked_in_a_name_that_was_proven_once_or_said_twice() -> None:
-    assert Caller.from_request("", [AUTHORIZATION]).can_be_reused
-    assert Caller.from_request("", [COOKIE]).can_be_reused
-    assert not Caller.from_request("", [("Authorization", "Negotiate YII")]).can_be_reused
-    assert not Caller.from_request("", [("Authorization", "Bearer token"), COOKIE]).can_be_reused
-    assert not Caller.from_request("", [AUTHORIZATION, AUTHORIZATION]).can_be_reused
+    assert CallerHeaders.from_request("", [AUTHORIZATION]).can_be_reused
+    assert CallerHeaders.from_request("", [COOKIE]).can_be_reused
+    assert not CallerHeaders.from_request("", [("Authorization", "Negotiate YII")]).can_be_reused
+    assert not CallerHeaders.from_request("", [("Authorization", "Bearer token"), COOKIE]).can_be_reused
+    assert not CallerHeaders.from_request("", [AUTHORIZATION, AUTHORIZATION]).can_be_reused
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_nothing_is_asked_in_a_name_that_was_proven_once_or_said_twice() -> None
     ],
 )
 def test_a_login_is_who_the_server_takes_the_client_for(headers: list[tuple[str, str]], login: str) -> None:
-    assert Caller.from_request("", headers).login == login
+    assert CallerHeaders.from_request("", headers).login == login
 
 
 def test_headers_of_a_connection_stay_on_it() -> None:

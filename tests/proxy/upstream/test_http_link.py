@@ -9,7 +9,7 @@ from support.http_stage import HttpBackend, basic, message, ok, response
 from support.relay_dialogue import reply, session_opened
 from support.scripted_session import HOST, eventually
 
-from proxy.config.endpoints import Transport, Upstream
+from proxy.config.endpoints import Transport, UpstreamSection
 from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult, ask_driver
 from proxy.upstream.client import BackendClient
 from proxy.upstream.errors import BackendError
@@ -21,7 +21,7 @@ async def backend() -> AsyncIterator[tuple[HttpBackend, BackendClient]]:
     played = HttpBackend()
     server = await asyncio.start_server(played.accept, HOST, 0)
     port = server.sockets[0].getsockname()[1]
-    yield played, BackendClient.connect(HOST, port, "user", "password", upstream=Upstream(Transport.HTTP))
+    yield played, BackendClient.connect(HOST, port, "user", "password", upstream=UpstreamSection(Transport.HTTP))
     server.close()
     for peer in played.peers:
         await peer.closed()

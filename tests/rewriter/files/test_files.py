@@ -14,7 +14,7 @@ from rewriter.domains.cover import Box, Cover
 from rewriter.domains.domain import Domain
 from rewriter.domains.instants import CERTAIN_MIN
 from rewriter.domains.literals import Key
-from rewriter.files.file_index import FileFacts, FileIndex, Selection, file_hint
+from rewriter.files.file_index import FileFacts, FileIndex, FileSelection, file_hint
 from rewriter.vocabulary.identifiers import Column
 
 A, B = Column("a", "int"), Column("b", "string")
@@ -172,7 +172,7 @@ def test_only_files_that_the_partition_predicate_lets_through_are_counted() -> N
     index = spans((1, 2), (3, 4), (5, 6))
     selection = index.misses(keys(3, 5), among=Cover.of_domain("a", Domain.between("int", 2, 4)))
     assert [facts.path for facts in selection.misses] == ["1-2"]
-    assert selection == Selection(selection.misses, 1, 10, total=2, total_bytes=20, kept_sizes=(10,))
+    assert selection == FileSelection(selection.misses, 1, 10, total=2, total_bytes=20, kept_sizes=(10,))
 
 
 @pytest.mark.parametrize("held", ["bigint", "string", "double", "string collate UNICODE"])

@@ -69,6 +69,23 @@ def test_a_statement_longer_than_the_limit_is_left_alone() -> None:
     assert isinstance(parse(JOIN, chars_max=len(JOIN)), Statement)
 
 
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("INSERT INTO ..d SELECT f.id FROM f JOIN d ON f.k = d.k", SkipReason.WRITES_WHAT_IT_READS),
+        ("INSERT INTO .d SELECT f.id FROM f JOIN d ON f.k = d.k", SkipReason.WRITES_WHAT_IT_READS),
+        ("INSERT OVERWRITE DIRECTORY 'p' USING join", SkipReason.NOT_A_QUERY),
+        ("INSERT OVERWRITE DIRECTORY 'p' USING join.", SkipReason.NOT_A_QUERY),
+        (
+            "INSERT OVERWRITE DIRECTORY 'p' USING a.b OPTIONS ('c' 'd' SELECT f.id FROM f NATURAL JOIN d",
+            SkipReason.DOES_NOT_PARSE,
+        ),
+    ],
+)
+def test_a_text_that_is_broken_off_is_refused(sql: str, expected: SkipReason) -> None:
+    assert parse(sql, chars_max=1_000, has_views=True) is expected
+
+
 @pytest.mark.parametrize("call", ["map(1)", "date_trunc()"])
 def test_a_function_without_the_arguments_that_it_needs_does_not_parse(call: str) -> None:
     assert parse(f"{JOIN} AND {call} = 1", chars_max=1_000) is SkipReason.DOES_NOT_PARSE

@@ -5,20 +5,19 @@ import json
 import pytest
 
 from proxy.config.rewriting import CatalogSection
-from proxy.operations.query import Column, FailureKind, QueryFailed, QueryResult, Rows
+from proxy.operations.query import FailureKind, QueryFailed, QueryResult, ResultColumn, Rows
 from proxy.session.catalog.describe import read_description, read_partitions, read_view_text
 from proxy.session.catalog.facts_cache import DescribedTable, FactsCache
 from proxy.session.consistency.write_fence import LocalWriteLog
 from proxy.statements.written_tables import tables_written
-from rewriter import Column as TableColumn
-from rewriter import TableFacts, TableKind, TableName, ViewText
+from rewriter import Column, TableFacts, TableKind, TableName, ViewText
 
 FAILED = QueryFailed(FailureKind.REJECTED, "no such table", 0.1)
-FACTS = TableFacts((TableColumn("ds", "string"),))
+FACTS = TableFacts((Column("ds", "string"),))
 
 
 def rows(*values: tuple[str, ...]) -> Rows:
-    return Rows(tuple(Column(f"c{i}", "string") for i in range(3)), values, 0.0)
+    return Rows(tuple(ResultColumn(f"c{i}", "string") for i in range(3)), values, 0.0)
 
 
 def test_a_partitioned_table_is_read() -> None:
@@ -35,9 +34,7 @@ def test_a_partitioned_table_is_read() -> None:
             ("Provider", "PARQUET", ""),
         )
     )
-    assert facts == TableFacts(
-        (TableColumn("id", "int"), TableColumn("ds", "string")), ("ds",), "parquet", TableKind.TABLE
-    )
+    assert facts == TableFacts((Column("id", "int"), Column("ds", "string")), ("ds",), "parquet", TableKind.TABLE)
 
 
 def with_details(*details: tuple[str, str]) -> TableFacts:

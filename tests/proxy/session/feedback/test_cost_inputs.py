@@ -4,15 +4,15 @@ import pytest
 
 from proxy.session.feedback.cost_inputs import makes_up
 from rewriter.files.file_facts import FileFacts
-from rewriter.files.file_index import Selection
+from rewriter.files.file_index import FileSelection
 
 MB = 1_000_000
 
 
-def selection(skipped: int, kept: int, size_bytes: int, rows: int) -> Selection:
+def selection(skipped: int, kept: int, size_bytes: int, rows: int) -> FileSelection:
     misses = tuple(FileFacts(f"/f/{number}", size_bytes, 0, rows, {}, ()) for number in range(skipped))
     total = skipped + kept
-    return Selection(misses, kept, kept * size_bytes, total, total * size_bytes, kept_rows=kept * rows)
+    return FileSelection(misses, kept, kept * size_bytes, total, total * size_bytes, kept_rows=kept * rows)
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def selection(skipped: int, kept: int, size_bytes: int, rows: int) -> Selection:
         pytest.param(selection(300, 3, 1 * MB, 10_000), True, id="hundreds of small files"),
     ],
 )
-def test_files_are_skipped_where_that_was_measured_to_save_time(files: Selection, expected: bool) -> None:  # noqa: FBT001
+def test_files_are_skipped_where_that_was_measured_to_save_time(files: FileSelection, expected: bool) -> None:  # noqa: FBT001
     assert makes_up([files]) is expected
 
 

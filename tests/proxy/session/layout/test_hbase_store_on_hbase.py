@@ -17,7 +17,7 @@ from proxy.backends import circuit_breaker
 from proxy.hbase.calls import Cell
 from proxy.hbase.errors import HBaseError
 from proxy.session.layout import hbase_lists, hbase_scans, hbase_store
-from proxy.session.layout.lmdb_store import StoredList, Times
+from proxy.session.layout.lmdb_store import ListTimes, StoredList
 from proxy.session.layout.partition_store import ListKey, StoreWait
 from proxy.session.layout.row_filters import row_filter
 from proxy.session.layout.shared_rows import new_version
@@ -71,7 +71,7 @@ def test_a_replica_without_the_list_answers_any_filter_as_the_list_in_memory_doe
     key = ListKey(("ann",), ("sales", secrets.token_hex(8)))
     now = time.time()
     entries = tuple(memory.entries.scan(b"", END))
-    kept = StoredList(memory.keys, entries, memory.unreadable, Times(new_version(), now, now + 600.0))
+    kept = StoredList(memory.keys, entries, memory.unreadable, ListTimes(new_version(), now, now + 600.0))
     assert hbase_lists.publish(shared.table(), key, kept, now, lambda: False)
     store = shared.replica().store
     trees = data.draw(st.lists(filters(RANDOM_COLUMNS, RANDOM_TYPES), min_size=10, max_size=10))

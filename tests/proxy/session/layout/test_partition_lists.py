@@ -8,19 +8,18 @@ from support.clock import eventually
 from support.hbase_gateway import PATIENT_S, allow_time, gateway_in_memory
 
 from proxy.config.rewriting import CatalogSection
-from proxy.operations.query import Column, Rows, ask_driver
+from proxy.operations.query import ResultColumn, Rows, ask_driver
 from proxy.session.catalog.facts_cache import DescribedTable
 from proxy.session.catalog.metadata_cache import MetadataCache, SessionMetadata
 from proxy.session.layout.open_store import open_store
 from proxy.session.layout.partition_lists import PartitionLists, SharedLists
 from proxy.session.layout.partition_store import ScannedPartitions, StoreWait
-from rewriter import Column as TableColumn
-from rewriter import TableFacts, TableName
+from rewriter import Column, TableFacts, TableName
 from rewriter.partitions.filter_tree import And
 
 SALES = DescribedTable(
     TableName(("sales",)),
-    TableFacts((TableColumn("id", "int"), TableColumn("ds", "string")), ("ds",)),
+    TableFacts((Column("id", "int"), Column("ds", "string")), ("ds",)),
     ("sales", "shop", "spark_catalog", "file:/warehouse/sales", "today"),
 )
 
@@ -45,7 +44,7 @@ def listed(lists: PartitionLists, known: SessionMetadata, *partitions: str) -> N
 
 
 def rows(*values: str) -> Rows:
-    return Rows((Column("value", "string"),), tuple((value,) for value in values), 0.1)
+    return Rows((ResultColumn("value", "string"),), tuple((value,) for value in values), 0.1)
 
 
 def test_the_partitions_of_a_table_are_counted_once_it_was_listed(
@@ -122,7 +121,7 @@ def test_a_store_that_shares_nothing_is_not_scanned(lists: PartitionLists, known
 def test_a_list_of_other_columns_is_not_used(lists: PartitionLists, known: SessionMetadata) -> None:
     listed(lists, known, "ds=2026-01-01")
     assert rest(lists, known) == []
-    facts = TableFacts((TableColumn("id", "int"), TableColumn("ds", "date")), ("ds",))
+    facts = TableFacts((Column("id", "int"), Column("ds", "date")), ("ds",))
     assert len(rest(lists, known, DescribedTable(SALES.name, facts, SALES.identity))) == 1
 
 

@@ -21,7 +21,7 @@ from proxy.hbase.errors import HBaseError
 from proxy.hbase.table import HBaseTable
 from proxy.session.feedback import quarantine_list
 from proxy.session.feedback.cost_gate import PRIVATE_SCOPE, StatementKey, Way, owner_of
-from proxy.session.feedback.cost_model import Record
+from proxy.session.feedback.cost_model import RunRecord
 from proxy.session.feedback.quarantine_list import LEASE_S, Blamed, Cause, QuarantineKind, SharedEntry
 from proxy.session.sharing import lesson_exchange, lesson_rows
 from rewriter import Rule
@@ -412,7 +412,7 @@ def test_a_statement_that_ran_once_and_one_of_a_private_session_are_not_told(sha
 
 
 def test_a_record_that_a_replica_cannot_have_written_is_not_used() -> None:
-    sound = Record(rewritten=(1.0, inf), overheads=(0.1, 0.2), rewritten_count=2, planned_at=7.0)
+    sound = RunRecord(rewritten=(1.0, inf), overheads=(0.1, 0.2), rewritten_count=2, planned_at=7.0)
     row = lesson_rows.record_row("0123")
     read = lesson_rows.read_record(row, lesson_rows.record_value("0123", sound, 100.0), 50.0, 100.0)
     assert read == ("0123", sound)
