@@ -5,7 +5,7 @@
 # make test-fast  all that start no Spark, container, browser, cluster or KDC; some minutes
 # make test-of FILES=".."  those that a change of these files touches most closely; a minute
 # make test-all   every test with many more examples and Spark's own settings, and the fuzzer on the wire; hours
-# make test-servers   what meets a server, with each Spark from 3.3 on as the server; make test-spark-3.5 with one
+# make test-servers   what meets a server, with each Spark from 3.3 on as the server; test-spark-3.5 with one of them
 # make iceberg   the Spark that the tests with Iceberg tables run on, for who runs them without make
 # make bench   what planning costs, per phase on the TPC-DS texts and as statements grow; what covers of keys cost;
 #              some of TPC-DS on little data, and the wire alone, directly and through the proxy: fifteen minutes or so,
@@ -93,8 +93,7 @@ SPARKS := $(CURDIR)/.starpruner/spark-
 $(SPARKS)%: | $(READY)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --target $@ 'pyspark==$*.*'
 
-# Servers that the proxy is tested in front of, beside the newest one, and what is tested there: make test-spark-3.5
-# for one of them.
+# Servers that the proxy is tested in front of, beside the newest one, and what is tested there.
 SERVERS := 3.3 3.4 3.5 4.0 4.1
 SERVER_TESTS := tests/e2e/test_explain.py tests/e2e/test_rewrite.py tests/e2e/test_reruns_on_spark.py \
   tests/e2e/test_bent_sessions_and_typos.py tests/e2e/test_dates_on_spark.py tests/e2e/test_errors_on_spark.py \
