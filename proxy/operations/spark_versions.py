@@ -80,7 +80,7 @@ def older_view_text_sql(name: TableName) -> str | None:
     return f"SHOW TABLE EXTENDED {f'IN {_GLOBAL} ' if databases else ''}LIKE '{view}'"
 
 
-# The answer of 3.x about a temporary view without a comment and properties, which would stand between these lines.
+# The answer of 3.x about a temporary view. It has these lines alone, a comment of the view's maker not among them.
 _NAMESPACE: Final = "\nView Catalog and Namespace: "
 _OLDER_VIEW: Final = re.compile(
     r"(?:(?:Catalog|Database): [^\n]*\n)*Table: (?P<name>\w+)\n"
