@@ -96,8 +96,8 @@ $(SPARKS)%: | $(READY)
 # Servers that the proxy is tested in front of, beside the newest one, and what is tested there.
 SERVERS := 3.3 3.4 3.5 4.0 4.1
 SERVER_TESTS := tests/e2e/test_explain.py tests/e2e/test_rewrite.py tests/e2e/test_reruns_on_spark.py \
-  tests/e2e/test_bent_sessions_and_typos.py tests/e2e/test_dates_on_spark.py tests/e2e/test_errors_on_spark.py \
-  tests/e2e/test_session_settings.py tests/clients/test_odbc_sequences.py tests/clients/test_shared_handles.py \
+  tests/e2e/test_bent_sessions_and_typos.py tests/e2e/test_dates_on_spark.py tests/e2e/test_session_settings.py \
+  tests/clients/test_odbc_sequences.py tests/clients/test_shared_handles.py \
   tests/clients/test_pyhive_cursors.py
 
 test-servers: $(SERVERS:%=test-spark-%)
