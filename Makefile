@@ -5,7 +5,7 @@
 # make test-fast  all that start no Spark, container, browser, cluster or KDC; some minutes
 # make test-of FILES=".."  those that a change of these files touches most closely; a minute
 # make test-all   every test with many more examples and Spark's own settings, and the fuzzer on the wire; hours
-# make test-spark-3.5   what meets a server, with Spark 3.5 as the server
+# make test-servers   what meets a server, with each Spark from 3.3 on as the server; test-spark-3.5 with one of them
 # make iceberg   the Spark that the tests with Iceberg tables run on, for who runs them without make
 # make bench   what planning costs, per phase on the TPC-DS texts and as statements grow; what covers of keys cost;
 #              some of TPC-DS on little data, and the wire alone, directly and through the proxy: fifteen minutes or so,
@@ -37,7 +37,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # One fact and several, a week and years of it, and two that are left alone.
 QUICK_QUERIES := q3 q7 q19 q37 q42 q55 q60 q71 q82 q96 q98 q9
 
-.PHONY: setup demo test test-fast test-of test-all test-spark-3.5 iceberg bench bench-tpcds bench-dashboard bench-short bench-wire bench-sizing bench-kerberos bench-layouts bench-lists bench-shared-lists bench-iceberg bench-small-files wheel-demo check clean
+.PHONY: setup demo test test-fast test-of test-all test-servers iceberg bench bench-tpcds bench-dashboard bench-short bench-wire bench-sizing bench-kerberos bench-layouts bench-lists bench-shared-lists bench-iceberg bench-small-files wheel-demo check clean
 
 setup: $(READY)
 
@@ -87,26 +87,26 @@ test-all: setup iceberg
 	STARPRUNER_DEEP=1 $(BIN)/pytest -s $(if $(GO_ON),--changed-only)
 
 # Beside the environment, which has the newest Spark, and without py4j, which only PySpark's own programs need.
-SPARK_3_5 := $(CURDIR)/.starpruner/spark-3.5
+SPARKS := $(CURDIR)/.starpruner/spark-
 
-$(SPARK_3_5): | $(READY)
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --target $@ 'pyspark>=3.5,<3.6'
+.PRECIOUS: $(SPARKS)%
+$(SPARKS)%: | $(READY)
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --target $@ 'pyspark==$*.*'
 
-# Deselected: Spark 3.5 does not tell the text of a temporary view, which is then left alone.
-test-spark-3.5: setup $(SPARK_3_5)
-	STARPRUNER_SPARK_HOME=$(SPARK_3_5)/pyspark $(BIN)/pytest tests/e2e/test_explain.py tests/e2e/test_rewrite.py \
-	  tests/e2e/test_reruns_on_spark.py tests/e2e/test_bent_sessions_and_typos.py \
-	  tests/clients/test_odbc_sequences.py tests/clients/test_shared_handles.py \
-	  tests/clients/test_pyhive_cursors.py --deselect \
-	  tests/e2e/test_rewrite.py::test_temporary_views_of_fact_and_dimension_list_only_the_partitions_of_the_keys
+# Servers that the proxy is tested in front of, beside the newest one, and what is tested there.
+SERVERS := 3.3 3.4 3.5 4.0 4.1
+SERVER_TESTS := tests/e2e/test_explain.py tests/e2e/test_rewrite.py tests/e2e/test_reruns_on_spark.py \
+  tests/e2e/test_bent_sessions_and_typos.py tests/e2e/test_dates_on_spark.py tests/e2e/test_session_settings.py \
+  tests/clients/test_odbc_sequences.py tests/clients/test_shared_handles.py \
+  tests/clients/test_pyhive_cursors.py
+
+test-servers: $(SERVERS:%=test-spark-%)
+
+test-spark-%: setup $(SPARKS)%
+	STARPRUNER_SPARK_HOME=$(SPARKS)$*/pyspark $(BIN)/pytest --timeout 900 $(SERVER_TESTS)
 
 # The newest Spark that Iceberg has a runtime for. Maven brings the runtime when a test first asks for it.
-SPARK_4_1 := $(CURDIR)/.starpruner/spark-4.1
-
-$(SPARK_4_1): | $(READY)
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --target $@ 'pyspark>=4.1,<4.2'
-
-iceberg: setup $(SPARK_4_1)
+iceberg: setup $(SPARKS)4.1
 
 bench: setup
 	PYTHONPATH=tests:tests/benchmark_queries $(BIN)/python benchmarks/planning.py --json .starpruner/bench/planning.json

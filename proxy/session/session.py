@@ -25,13 +25,13 @@ from proxy.operations.dispatch import (
 )
 from proxy.operations.key_check import ASK_FIRST, KeyCheck, KeyTerms
 from proxy.operations.session_port import KnownState, SessionOpening
+from proxy.operations.spark_versions import is_filter_refused
 from proxy.session.catalog.iceberg_snapshots import SNAPSHOT_GONE
 from proxy.session.consistency.session_state import SessionState
 from proxy.session.consistency.session_writes import SessionWrites
 from proxy.session.decider import Decider
 from proxy.session.decision import Decision, DecisionTerms
 from proxy.session.feedback.cost_gate import PRIVATE_SCOPE, owner_of
-from proxy.session.feedback.metastore_limits import FILTER_REFUSED
 from proxy.session.feedback.own_faults import is_own_fault
 from proxy.session.feedback.quarantine import Suspects, learn
 from proxy.session.feedback.quarantine_list import Cause
@@ -344,7 +344,7 @@ class Session:
             # Failures that say nothing about the rewrite itself: keys had changed, a filter was too long for the
             # metastore, or a snapshot was expired as soon as another one was current.
             is_gone = SNAPSHOT_GONE in outcome.message
-            expected = is_gone or any(words in outcome.message for words in (KEYS_CHANGED, FILTER_REFUSED))
+            expected = is_gone or KEYS_CHANGED in outcome.message or is_filter_refused(outcome.message)
             if suspects is not None and was_rewritten and not is_gone:
                 learn(outcome, suspects, shared.quarantine, shared.metastore, expected=KEYS_CHANGED)
             if run is not None and not expected and not outcome.original_instead:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from proxy.config.rewriting import CatalogSection
 from proxy.operations.dispatch import always
 from proxy.operations.query import NO_TABLES, Ask, Query, Rows, Work, ask_driver
+from proxy.operations.spark_versions import DEFAULT_QUOTING
 from proxy.session.catalog.answers import Answer
 from proxy.session.catalog.facts_cache import DescribedTable, FactsMoment
 from proxy.session.catalog.file_index import IndexOverview, words
@@ -63,7 +64,6 @@ _PLANNING_ROUNDS_MAX = VIEW_NESTING_MAX + 3
 
 # The rules that know files by the names of their columns.
 _OF_FILES = frozenset({Rule.FILE_HINTS, Rule.RANGE_IN})
-_QUOTING_SETTINGS = ("spark.sql.ansi.doubleQuotedIdentifiers", "spark.sql.parser.escapedStringLiterals")
 
 
 @dataclass(frozen=True)
@@ -245,12 +245,13 @@ class SessionCatalog:
         return await known.get_or_ask(None, self._ask_quoting, may_keep=may_keep)
 
     async def _ask_quoting(self) -> tuple[bool, float]:
-        values = []
-        for setting in _QUOTING_SETTINGS:
+        values = {}
+        for setting in DEFAULT_QUOTING:
             deadline_s = self._settings.query_deadline_s
             answer = await self.ask(Query(f"SET {setting}", 1, 65_536, deadline_s, reads=NO_TABLES))
-            values.append(answer.rows[0][1] if isinstance(answer, Rows) and answer.rows else None)
-        return all(value == "false" for value in values), self._counts_s(is_answered=None not in values)
+            values[setting] = answer.rows[0][1] if isinstance(answer, Rows) and answer.rows else None
+        is_default = all(values[setting] in usual for setting, usual in DEFAULT_QUOTING.items())
+        return is_default, self._counts_s(is_answered=None not in values.values())
 
     def may_read_views(self, statement: StatementClass) -> bool:
         """Whether a statement without a join may read a view: not if all its names are known to be tables'."""

@@ -8,10 +8,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from proxy.config.rewriting import CatalogSection
-from proxy.operations.query import Ask
+from proxy.operations.query import Ask, QueryFailed
+from proxy.operations.spark_versions import read_older_view_text
 from proxy.session.catalog.describe import (
     columns_query,
     describe_query,
+    older_view_text_query,
     read_columns,
     read_description,
     read_identity,
@@ -40,10 +42,20 @@ async def describe(
         facts = await with_indexed(ask, as_named(facts, name), known, files)
     if facts.kind is TableKind.TABLE or facts.view is not None:
         return DescribedTable(name, facts, read_identity(answer))
+    return await _with_text(ask, name, facts, settings)
+
+
+async def _with_text(ask: Ask, name: TableName, facts: TableFacts, settings: CatalogSection) -> DescribedTable:
+    """A view with its text, as far as the server tells it."""
     answer = await ask(view_text_query(name, settings))
+    view = read_view_text(answer)
+    older = older_view_text_query(name, settings) if isinstance(answer, QueryFailed) else None
+    if older is not None and not is_late(answer):
+        answer = await ask(older)
+        view = read_older_view_text(answer, name)
     if is_late(answer):
         return DescribedTable(name, None, is_late=True)
-    return DescribedTable(name, replace(facts, view=read_view_text(answer)))
+    return DescribedTable(name, replace(facts, view=view))
 
 
 async def with_indexed(

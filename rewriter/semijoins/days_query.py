@@ -107,8 +107,9 @@ def _start(days: int, *, is_instant: bool) -> str:
     if not is_instant:
         day = f"greatest(least(unix_date(key), {_DAY_NUMBER_MAX}), {_DAY_NUMBER_MIN})"
         return f"({day} + {days}L) * {_DAY_MICROS}L"
-    # TIMESTAMP alone may be a local time, by spark.sql.timestampType.
-    return f"unix_micros(CAST(date_add(key, {days}) AS TIMESTAMP_LTZ))"
+    # TIMESTAMP may be a local time, by spark.sql.timestampType, and Spark 3.3 has no TIMESTAMP_LTZ. This function
+    # takes an instant, to which Spark casts the day.
+    return f"unix_micros(date_trunc('DAY', date_add(key, {days})))"
 
 
 def _range(begins: int, next_begins: int, following_begins: int) -> tuple[Key, Key]:

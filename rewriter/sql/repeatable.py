@@ -153,9 +153,11 @@ def _has_its_arguments(tokens: Sequence[Token], called: int) -> bool:
 def _spells_the_clock(tokens: Sequence[Token]) -> bool:
     """True if a string, or it and the next ones joined, is one that Spark reads as the clock.
 
-    Spark joins `'to' 'day'` and `'to' || 'day'` before it casts them.
+    Spark joins `'to' 'day'` and `'to' || 'day'` before it casts them, and up to 4.0 `'to''day'` as well, in which
+    sqlglot, like later versions, reads a quote.
     """
-    strings = [token.text for token in tokens if token.token_type is TokenType.STRING and token.text]
+    strings = [token.text.translate(_NO_QUOTES) for token in tokens if token.token_type is TokenType.STRING]
+    strings = [text for text in strings if text]
     # Each letter of a word may stand in a string of its own.
     strings_max = max(map(len, CLOCK_WORDS), default=0)
     for start in range(len(strings)):
@@ -165,6 +167,8 @@ def _spells_the_clock(tokens: Sequence[Token]) -> bool:
                 return True
     return False
 
+
+_NO_QUOTES = str.maketrans("", "", "'\"")
 
 # Characters that Java trims.
 _BLANKS = "".join(map(chr, range(ord(" ") + 1)))

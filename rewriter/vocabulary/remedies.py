@@ -55,7 +55,7 @@ REMEDIES: Final[dict[SkipReason, str]] = {
     SkipReason.METADATA_IN_USE: "nothing",
     SkipReason.UNKNOWN_TABLE: "look whether the user may describe the table",
     SkipReason.VIEW_NOT_FOLLOWED: (
-        "on Spark 3.5 make the temporary view a view; no double quotes or backslashes in its text"
+        "on Spark 3 a plain name for a temporary view; no double quotes or backslashes in its text"
     ),
     SkipReason.NOT_PARTITIONED: "nothing, if it is small; else partition it, or a file index",
     SkipReason.HIVE_FORMAT: (

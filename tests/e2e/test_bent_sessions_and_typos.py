@@ -160,7 +160,7 @@ def test_a_directory_of_a_table_that_is_read_comes_to_the_same(
     direct: hive.Connection, proxied: hive.Connection, spark: ThriftServer, inside: str
 ) -> None:
     """Spark reads such a table before or after it deletes the files, as it does without us, or fails."""
-    found = []
+    found: list[str | Counter[Row]] = []
     for session, database in ((direct, f"{DATABASE}_direct"), (proxied, f"{DATABASE}_proxied")):
         for statement in TABLES.replace(DATABASE, database).split(";"):
             run(session, statement)
@@ -171,6 +171,6 @@ def test_a_directory_of_a_table_that_is_read_comes_to_the_same(
         except exc.OperationalError:
             found.append("it fails")
         else:
-            found.append(str(Counter(run(session, f"SELECT id FROM parquet.`{path}`"))))
+            found.append(Counter(run(session, f"SELECT id FROM parquet.`{path}`")))
         run(session, f"USE {DATABASE}")
     assert found[0] == found[1]

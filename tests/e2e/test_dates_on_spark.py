@@ -54,6 +54,8 @@ def tables(spark: ThriftServer) -> None:
     dimension = ", ".join(f"({n}, DATE'{day}', {g})" for g, days in GROUPS.items() for n, day in enumerate(days))
     with closing(connect(spark.endpoint)) as connection:
         for sql in (
+            # Spark 3 writes no days of before 1900 unless it is told in which calendar.
+            "SET spark.sql.parquet.datetimeRebaseModeInWrite=CORRECTED",
             f"CREATE DATABASE {DATABASE}",
             f"USE {DATABASE}",
             "CREATE TABLE f (id INT, k DATE) USING parquet PARTITIONED BY (k)",

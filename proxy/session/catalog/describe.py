@@ -12,11 +12,13 @@ from collections.abc import Iterator, Mapping
 
 from proxy.config.rewriting import CatalogSection
 from proxy.operations.query import Query, QueryResult, Rows
+from proxy.operations.spark_versions import older_view_text_sql, output_columns, with_catalog
 from proxy.session.catalog import describe_iceberg
 from proxy.session.catalog.spark_settings import ORC_BY_POSITION
 from rewriter import Column, TableFacts, TableKind, TableName, ViewText
 
 _BYTES_MAX = 16 * 1024 * 1024  # DESCRIBE of the widest tables, or 200,000 partition names of 80 bytes
+_SAME_NAMES_MAX = 10
 _PARTITIONS_HEADING = "# Partition Information"
 _DETAILS_HEADING = "# Detailed Table Information"
 
@@ -27,11 +29,15 @@ def describe_query(name: TableName, settings: CatalogSection) -> Query:
 
 
 def view_text_query(name: TableName, settings: CatalogSection) -> Query:
-    """The statement whose answer `read_view_text` reads: the only one that shows the text of a temporary view.
-
-    Spark 4 knows it. Before, a temporary view's text cannot be had in SQL.
-    """
+    """The statement whose answer `read_view_text` reads: on Spark 4 it shows a temporary view's text."""
     return _query(f"DESCRIBE TABLE EXTENDED {name.sql} AS JSON", 1, settings, name)
+
+
+def older_view_text_query(name: TableName, settings: CatalogSection) -> Query | None:
+    """The same for Spark 3, and `read_older_view_text`; None for a name that cannot be asked about."""
+    sql = older_view_text_sql(name)
+    # A table of the current database may have the name as well.
+    return None if sql is None else _query(sql, _SAME_NAMES_MAX, settings, name)
 
 
 def columns_query(name: TableName, settings: CatalogSection) -> Query:
@@ -72,7 +78,7 @@ def read_description(result: QueryResult) -> TableFacts | None:
     if not isinstance(result, Rows):
         return None
     sections = _sections((str(row[0] or ""), str(row[1] or "")) for row in result.rows)
-    details = dict(sections.get(_DETAILS_HEADING, ()))
+    details = with_catalog(dict(sections.get(_DETAILS_HEADING, ())))
     columns = tuple(Column(name, type_name.lower()) for name, type_name in sections.get("", ()))
     partition_columns = tuple(name for name, _ in sections.get(_PARTITIONS_HEADING, ()))
     is_iceberg = details.get("Provider", "").lower() == describe_iceberg.PROVIDER
@@ -146,8 +152,7 @@ def _lasting_view(details: Mapping[str, str]) -> ViewText | None:
     text = details.get("View Text")
     if details.get("Type") != "VIEW" or namespace is None or not text or _SEARCH_PATH in details:
         return None
-    listed = details.get("View Query Output Columns", "").removeprefix("[").removesuffix("]")
-    return ViewText(text, namespace, tuple(name.strip("`") for name in listed.split(", ")))
+    return ViewText(text, namespace, output_columns(details.get("View Query Output Columns", "")))
 
 
 def read_view_text(result: QueryResult) -> ViewText | None:
@@ -220,7 +225,7 @@ def read_identity(result: QueryResult) -> tuple[str, ...]:
     if not isinstance(result, Rows):
         return ()
     sections = _sections((str(row[0] or ""), str(row[1] or "")) for row in result.rows)
-    details = dict(sections.get(_DETAILS_HEADING, ()))
+    details = with_catalog(dict(sections.get(_DETAILS_HEADING, ())))
     return tuple(details[name] for name in _IDENTITY) if all(name in details for name in _IDENTITY) else ()
 
 

@@ -37,17 +37,17 @@ _SHOW_STATEMENTS: Final = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 # The columns of SHOW STARPRUNER STATEMENTS, as the fields of LoggedStatement. Seconds since 1970 become a time of
-# the session's zone.
+# the session's zone, whatever `spark.sql.timestampType`.
 _COLUMNS: Final = {
-    "id": "STRING",
-    "started_at": "TIMESTAMP_LTZ",
-    "outcome": "STRING",
-    "seconds": "DOUBLE",
-    "deciding_s": "DOUBLE",
-    "partitions_kept": "BIGINT",
-    "partitions_total": "BIGINT",
-    "reasons": "STRING",
-    "statement": "STRING",
+    "id": "CAST(id AS STRING)",
+    "started_at": "timestamp_seconds(started_at)",
+    "outcome": "CAST(outcome AS STRING)",
+    "seconds": "CAST(seconds AS DOUBLE)",
+    "deciding_s": "CAST(deciding_s AS DOUBLE)",
+    "partitions_kept": "CAST(partitions_kept AS BIGINT)",
+    "partitions_total": "CAST(partitions_total AS BIGINT)",
+    "reasons": "CAST(reasons AS STRING)",
+    "statement": "CAST(statement AS STRING)",
 }
 
 
@@ -128,7 +128,7 @@ def lines_query(lines: list[str], column: str = "rewrite") -> str:
 
 def statements_query(statements: Sequence[LoggedStatement]) -> str:
     """A query that answers the statements, one a row. The types of its columns do not depend on the rows."""
-    casts = ", ".join(f"CAST({name} AS {type_name}) AS {name}" for name, type_name in _COLUMNS.items())
+    casts = ", ".join(f"{expression} AS {name}" for name, expression in _COLUMNS.items())
     rows = [[_value(value) for value in msgspec.structs.astuple(one)] for one in statements]
     limit = "" if rows else " LIMIT 0"
     values = ", ".join(f"({', '.join(row)})" for row in rows or [["NULL"] * len(_COLUMNS)])

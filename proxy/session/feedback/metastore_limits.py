@@ -24,9 +24,6 @@ from rewriter.domains.widen import Consumer
 
 _log = logging.getLogger(__name__)
 
-# Spark's error where the metastore refused the partition filter of a statement (HiveShim.scala).
-FILTER_REFUSED = "INTERNAL_ERROR_HIVE_METASTORE_PARTITION_FILTER"
-
 # A limit that fails each time it comes back is still tried once a day: by then it may have been mended.
 PERIOD_MAX_S: Final = 86_400.0
 

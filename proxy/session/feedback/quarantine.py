@@ -25,8 +25,9 @@ from threading import Lock
 from typing import Final
 
 from proxy.operations.dispatch import Outcome, OutcomeKind
+from proxy.operations.spark_versions import is_filter_refused
 from proxy.session.feedback.cost_gate import StatementKey
-from proxy.session.feedback.metastore_limits import FILTER_REFUSED, MetastoreLimits
+from proxy.session.feedback.metastore_limits import MetastoreLimits
 from proxy.session.feedback.quarantine_list import (
     Blamed,
     Cause,
@@ -287,7 +288,7 @@ def learn(
     if expected and expected in outcome.message:
         return
     if (
-        FILTER_REFUSED in outcome.message
+        is_filter_refused(outcome.message)
         and suspects.sent
         and outcome.kind in {OutcomeKind.RECOVERED, OutcomeKind.FAILED}
     ):

@@ -6,8 +6,11 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-# A class behind Spark's own words. Behind the first quote there may be words of the statement, or of its values.
-_CLASS: Final = re.compile(r"[^'\"`]*?\[(?P<class>[A-Z][A-Z0-9_]{2,99}(?:\.[A-Z][A-Z0-9_]{2,99})*)\]")
+# The server writes a class first. Spark 3 tells raise_error's words behind those of the job that was aborted.
+_CLASS: Final = re.compile(
+    r"(?:org\.apache\.hive\.service\.cli\.HiveSQLException: )?(?:Error running query: )?"
+    r"\[(?P<class>[A-Z_][A-Z0-9_]{2,99}(?:\.[A-Z][A-Z0-9_]{2,99})*)\]"
+)
 # The state as the server told it (`proxy.operations.run_query`), and as Spark writes it behind its words.
 _TOLD: Final = re.compile(r"\(SQLSTATE ([0-9A-Z]{5})\)$")
 _WRITTEN: Final = re.compile(r"SQLSTATE: ([0-9A-Z]{5})\b")

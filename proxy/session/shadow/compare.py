@@ -14,8 +14,8 @@ from enum import Enum
 from typing import Final, TypeAlias
 
 from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult, Rows, ask_driver
+from proxy.operations.spark_versions import is_filter_refused
 from proxy.session.catalog.iceberg_snapshots import SCAN_ROWS_MAX, SnapshotRead, read_scan, scan_sql
-from proxy.session.feedback.metastore_limits import FILTER_REFUSED
 from proxy.session.shadow.checksum import Checksum, Columns
 from proxy.session.shadow.order_dependence import doubts, unbounded
 from rewriter import KeyQuery, Keys, Rewrite, TableName
@@ -159,7 +159,7 @@ class _Comparing:
         """The checksum, or None where the server rejects the statement."""
         answer = await ask_driver(self._query(self._columns.query(rewritten), 1))
         if isinstance(answer, QueryFailed) and answer.kind is FailureKind.REJECTED:
-            if FILTER_REFUSED in answer.message:
+            if is_filter_refused(answer.message):
                 raise _EndedError(ShadowVerdict.REFUSED, "a shorter filter may pass")
             return None
         return self._checksum(answer, "the rewritten text's answer")

@@ -82,12 +82,19 @@ def test_explain_and_the_log_say_what_spark_said_without_a_value(
     assert "secret" not in text(later) + caplog.text
 
 
+# As a status tells an error, and as Spark 3 tells what raise_error says.
+QUERY = "org.apache.hive.service.cli.HiveSQLException: Error running query: "
+ABORTED = f"{QUERY}org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 failed"
+
+
 @pytest.mark.parametrize(
     ("message", "shown"),
     [
         ("[PARSE_SYNTAX_ERROR] Syntax error at or near 'x'. SQLSTATE: 42601 (line 1)", "PARSE_SYNTAX_ERROR"),
+        (f"{QUERY}[DIVIDE_BY_ZERO] org.apache.spark. SQLSTATE: 22012", "DIVIDE_BY_ZERO"),
         ("[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column `c`. SQLSTATE: 42703", "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
         ("java.lang.RuntimeException: no '[SECRET]' here. SQLSTATE: 22000", "an error without a class"),
+        (f"{ABORTED}: java.lang.RuntimeException: [SECRET] SQLSTATE: 22012", "an error without a class"),
         ("", "an error without a class"),
     ],
 )

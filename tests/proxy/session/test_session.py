@@ -24,6 +24,7 @@ from support.played_sessions import (
     rows,
     sent,
 )
+from support.spark_3_views import spark_3_view
 from support.text_session import FINISHED, Stage, TextSession
 
 from proxy.config.config import Config
@@ -31,10 +32,10 @@ from proxy.config.rewriting import CatalogSection, RewriteSection
 from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.operations.query import FailureKind, QueryResult, Rows
 from proxy.operations.session_port import SessionOpening
+from proxy.operations.spark_versions import FILTER_REFUSED
 from proxy.session.decision import Decision
 from proxy.session.explain.text import text
 from proxy.session.explain.view import view
-from proxy.session.feedback.metastore_limits import FILTER_REFUSED
 from proxy.session.layout.open_store import open_store
 from proxy.session.layout.partition_store import ListKey
 from proxy.session.shared_state import SharedState
@@ -103,7 +104,14 @@ REJECTED = failed(FailureKind.REJECTED)
         ([described_as("`days`", D)], NARROWED),
         # It may be another temporary view.
         ([described_as("`days`", REJECTED)], SQL),
-        ([described_as("`days`", rows(("ds", "string", ""))), described_as("`days` AS JSON", REJECTED)], SQL),
+        (
+            [
+                described_as("`days`", rows(("ds", "string", ""))),
+                described_as("`days` AS JSON", REJECTED),
+                ("SHOW TABLE EXTENDED LIKE 'days'", REJECTED),
+            ],
+            SQL,
+        ),
     ],
 )
 def test_a_name_in_a_temporary_view_is_looked_up_in_the_session_too(in_session: Script, narrowed: str) -> None:
@@ -113,10 +121,20 @@ def test_a_name_in_a_temporary_view_is_looked_up_in_the_session_too(in_session: 
     assert sent(session().rewrite(SQL), script) == narrowed
 
 
-def test_a_temporary_view_without_a_text_leaves_the_statement_as_it_is() -> None:
-    script = temporary_view("")
-    script[1] = (script[1][0], REJECTED)
-    assert sent(session().rewrite(SQL), script) == SQL
+@pytest.mark.parametrize(
+    ("is_temporary", "then", "narrowed"),
+    [(True, [described_as("`days`", D)], NARROWED), (False, [], SQL), (None, [], SQL)],
+)
+def test_a_temporary_view_of_spark_3_is_known_by_another_question_or_left_alone(
+    is_temporary: bool | None,  # noqa: FBT001
+    then: Script,
+    narrowed: str,
+) -> None:
+    described, as_json, fact = temporary_view("")
+    shown = REJECTED if is_temporary is None else rows(("", "d", is_temporary, spark_3_view("d", "ds, g")))
+    found = [described_as("`spark_catalog`.`default`.`days`", D), KEYS] if then else []
+    script = [described, (as_json[0], REJECTED), ("SHOW TABLE EXTENDED LIKE 'd'", shown), fact, *then, *found]
+    assert sent(session().rewrite(SQL), script) == narrowed
 
 
 def test_tables_that_are_more_than_a_session_keeps_are_described_once() -> None:
@@ -274,10 +292,13 @@ def test_for_keys_of_another_type_than_the_catalog_named_the_partitions_are_aske
 
 
 @pytest.mark.parametrize("answer", [rows(("..", "false")), rows(("..", "true")), REJECTED, rows()])
-def test_a_text_that_the_sessions_quoting_decides_about_asks_for_it_once(answer: QueryResult) -> None:
+@pytest.mark.parametrize("identifiers", ["false", "<undefined>"], ids=["known", "Spark 3.3"])
+def test_a_text_that_the_sessions_quoting_decides_about_asks_for_it_once(
+    identifiers: str, answer: QueryResult
+) -> None:
     is_usual = answer == rows(("..", "false"))
     quoting = [
-        ("SET spark.sql.ansi.doubleQuotedIdentifiers", rows(("..", "false"))),
+        ("SET spark.sql.ansi.doubleQuotedIdentifiers", rows(("..", identifiers))),
         ("SET spark.sql.parser.escapedStringLiterals", answer),
     ]
     one, sql = session(), SQL + ' AND f.id <> "1"'
@@ -354,7 +375,9 @@ def test_a_metastore_that_refused_filters_of_a_table_is_sent_nothing_of_it(
     dispatch = played(one.rewrite(SQL), [*DESCRIBE, MANY_DAYS])
     assert "array_contains" not in dispatch.text
     for _ in range(4):
-        dispatch.on_outcome(Outcome(end, 1.0, f"[{FILTER_REFUSED}] Failed to get partition metadata by filter"))
+        dispatch.on_outcome(
+            Outcome(end, 1.0, f"[{FILTER_REFUSED[-1]}] Failed to get partition metadata by filter")
+        )
     said_again = sent(one.rewrite(SQL), [MANY_DAYS])
     assert ("array_contains" in said_again) is is_lowered
     assert not (is_lowered and "BETWEEN" in said_again)

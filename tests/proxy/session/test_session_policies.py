@@ -32,13 +32,13 @@ from proxy.config.rewriting import CatalogSection, RewriteSection, ShadowSection
 from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind
 from proxy.operations.query import FailureKind, QueryFailed, QueryResult, Rows
 from proxy.operations.session_port import SessionOpening
+from proxy.operations.spark_versions import FILTER_REFUSED
 from proxy.session import classify
 from proxy.session.analysis_room import BYTES_PER_CHARACTER, AnalysisRoom
 from proxy.session.catalog.late_answers import UNANSWERED_S
 from proxy.session.consistency.write_fence import CLOSING_S
 from proxy.session.explain.text import text
 from proxy.session.explain.view import view
-from proxy.session.feedback.metastore_limits import FILTER_REFUSED
 from rewriter import Plan, Rule, SkipReason, TableName, plan
 
 ONE_SESSION, PATH = "spark.sql.hive.thriftServer.singleSession", "spark.sql.defaultPath"
@@ -314,6 +314,7 @@ def test_what_is_deleted_from_counts_for_any_table_unless_it_is_one(
     script = [("DESCRIBE TABLE EXTENDED `v`", described)]
     if isinstance(described, Rows) and not is_known:
         script.append(("DESCRIBE TABLE EXTENDED `v` AS JSON", failed(FailureKind.REJECTED)))
+        script.append(("SHOW TABLE EXTENDED LIKE 'v'", failed(FailureKind.REJECTED)))
     deleting = played(other.rewrite("DELETE FROM v WHERE a = 1"), script)
     # Nor are tables described that may be changing.
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS] if is_known else []) == (NARROWED if is_known else SQL)
@@ -810,7 +811,7 @@ def test_a_shadow_whose_filter_the_metastore_refuses_makes_filters_shorter_and_p
     dispatch = played(stage.session().rewrite(SQL), [])
     assert dispatch.beside is not None
     columns, checksum = rows(("id", "int", None)), rows((1, "7"))
-    refused = QueryFailed(FailureKind.REJECTED, f"[{FILTER_REFUSED}] of a long filter", 0.1)
+    refused = QueryFailed(FailureKind.REJECTED, f"[{FILTER_REFUSED[-1]}] of a long filter", 0.1)
     told = dict([SETTINGS, *DESCRIBE, KEYS, (f"DESCRIBE QUERY {SQL}", columns)])
     steps: Asking[None] = dispatch.beside()
     query = steps.send(None)

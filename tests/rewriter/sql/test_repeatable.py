@@ -54,6 +54,8 @@ NOT_REPEATABLE = (
     "c.d > 'today+01:00'",
     "c.d > 'tomorrow Europe/Oslo'",
     "c.d > 'to' 'day'",
+    "c.d > 'to''day'",
+    'c.d > "to""day"',
     "c.d > 'to' || 'DAY'",
     "c.d > concat('t', 'oday')",
     "c.d > if(true, 'to', 'x') || 'day'",

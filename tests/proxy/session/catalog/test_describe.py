@@ -6,7 +6,7 @@ import pytest
 
 from proxy.config.rewriting import CatalogSection
 from proxy.operations.query import FailureKind, QueryFailed, QueryResult, ResultColumn, Rows
-from proxy.session.catalog.describe import read_description, read_partitions, read_view_text
+from proxy.session.catalog.describe import read_description, read_identity, read_partitions, read_view_text
 from proxy.session.catalog.facts_cache import DescribedTable, FactsCache
 from proxy.session.consistency.write_fence import LocalWriteLog
 from proxy.statements.written_tables import tables_written
@@ -49,6 +49,13 @@ def test_a_table_is_known_to_all_sessions_by_its_catalog_database_and_name() -> 
     named = ("Catalog", "lake"), ("Database", "shop"), ("Table", "sales")
     assert with_details(*named).full_name == TableName(("lake", "shop", "sales"))
     assert with_details(named[2]).full_name is None, "to its own session alone"
+    assert with_details(*named[1:]).full_name == TableName(("spark_catalog", "shop", "sales")), "by Spark 3.3"
+
+
+def test_a_table_of_spark_3_3_has_the_identity_by_which_its_partitions_are_kept() -> None:
+    details = ("Database", "db"), ("Table", "f"), ("Created Time", "Fri Nov 27"), ("Location", "file:/f")
+    described = rows(("ds", "string", ""), ("# Detailed Table Information", "", ""), *((*d, "") for d in details))
+    assert read_identity(described) == ("f", "db", "spark_catalog", "file:/f", "Fri Nov 27")
 
 
 def test_a_bucketed_table_says_by_which_columns_and_into_how_many_buckets() -> None:

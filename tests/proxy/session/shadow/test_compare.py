@@ -6,8 +6,8 @@ import pytest
 from support.iceberg_answers import DAYS_SNAPSHOT, NEXT_SNAPSHOT, scan
 
 from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult, Rows, Value
+from proxy.operations.spark_versions import FILTER_REFUSED
 from proxy.session.catalog.iceberg_snapshots import SnapshotRead
-from proxy.session.feedback.metastore_limits import FILTER_REFUSED
 from proxy.session.shadow.compare import Comparison, Pair, ShadowLimits, ShadowVerdict, compare
 from proxy.session.shadow.mismatches import MismatchLog, watch
 from rewriter import KeySet, TableName
@@ -29,7 +29,7 @@ def failed(kind: FailureKind = FailureKind.REJECTED) -> QueryFailed:
     return QueryFailed(kind, "a message with 'values' in it", 0.0)
 
 
-REFUSED = QueryFailed(FailureKind.REJECTED, f"[{FILTER_REFUSED}] k IN ('values')", 0.0)
+REFUSED = QueryFailed(FailureKind.REJECTED, f"[{FILTER_REFUSED[-1]}] k IN ('values')", 0.0)
 INTEGER = rows(("a", "int", None))
 FIVE, FOUR, SIX = rows((5, "55")), rows((4, "44")), rows((6, "66"))
 SAME_KEYS = rows((1, "int"))
