@@ -15,6 +15,7 @@ from pipeline.compaction.merge_files import Group, Merger
 from pipeline.compaction.plan import Limits, PartitionPlan, batches, statements
 from pipeline.compaction.small_files import SmallFiles, sorted_by
 from pipeline.spark.errors import PipelineError
+from pipeline.spark.java import forget_listings
 from pipeline.spark.session import Progress
 from pipeline.swap.record import PartitionExchange
 from pipeline.swap.swap import switch_to_temporary
@@ -81,6 +82,7 @@ def compact(spark: SparkSession, request: Compaction, progress: Progress) -> Com
 
 def table_to_compact(spark: SparkSession, name: str) -> Table:
     """The table, if its partitions can be given other locations. Raises PipelineError."""
+    forget_listings(spark)
     table = find_table(spark, name, takes_buckets=True)
     if table is None:
         raise PipelineError(f"{name}: there is no such table")

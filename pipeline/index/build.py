@@ -21,6 +21,7 @@ from pipeline.index.known_files import KnownFiles, known_files
 from pipeline.index.rows import FileColumnBounds, IndexedFile, as_frame
 from pipeline.index.scan_bounds import ScanReader
 from pipeline.spark.errors import PipelineError
+from pipeline.spark.java import forget_listings
 from pipeline.spark.session import Progress
 
 # Files of one table: the proxy takes no more either. Their names make a statement of some 40 MB.
@@ -68,6 +69,7 @@ def index_files(
     spark: SparkSession, name: str, index: str, columns: Sequence[str], progress: Progress
 ) -> IndexReport:
     """Brings the index of one table up to date. Raises PipelineError."""
+    forget_listings(spark)
     table = find_indexed_table(spark, name, columns)
     try:
         create_if_needed(spark, index)

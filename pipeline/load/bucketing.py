@@ -46,12 +46,19 @@ class NumberedGroups:
     rows_per_file: int
 
 
+def count_groups(rows: DataFrame, partition_columns: Sequence[str], skewed_columns: Sequence[str]) -> DataFrame:
+    """The groups of the labelled rows, each with the number of its rows."""
+    return rows.groupBy(*_keys(partition_columns, skewed_columns)).agg(f.count("*").alias("rows"))
+
+
+def _keys(partition_columns: Sequence[str], skewed_columns: Sequence[str]) -> list[Column]:
+    return [f.col(quoted(name)) for name in (*partition_columns, *group_columns(skewed_columns))]
+
+
 def lay_out(
-    rows: DataFrame, partition_columns: Sequence[str], skewed_columns: Sequence[str], rows_per_file: int
+    counted: DataFrame, partition_columns: Sequence[str], skewed_columns: Sequence[str], rows_per_file: int
 ) -> NumberedGroups:
-    """Counts the labelled rows of each group and numbers the files that they need."""
-    keys = [f.col(quoted(name)) for name in (*partition_columns, *group_columns(skewed_columns))]
-    counted = rows.groupBy(*keys).agg(f.count("*").alias("rows")).persist()
+    """Numbers the files that the counted groups need."""
     wanted = f.ceil(f.col("rows") / f.lit(max(1, math.floor(rows_per_file * FILL)))).cast("int")
     files = counted.withColumn(_FILES, wanted)
     total = files.agg(f.coalesce(f.sum("rows"), f.lit(0)), f.coalesce(f.sum(_FILES), f.lit(0))).collect()[0]
@@ -62,7 +69,7 @@ def lay_out(
             f"values, or raise --file-size"
         )
     # The order is total, so the numbers are the same whenever Spark computes them. One task sorts: groups are few.
-    before = Window.orderBy(*keys).rowsBetween(Window.unboundedPreceding, -1)
+    before = Window.orderBy(*_keys(partition_columns, skewed_columns)).rowsBetween(Window.unboundedPreceding, -1)
     first = f.coalesce(f.sum(_FILES).over(before), f.lit(0)).cast("int")
     groups = files.withColumn(_FIRST, first).drop("rows")
     return NumberedGroups(

@@ -19,12 +19,13 @@ from pyspark.sql import functions as f
 from pipeline.index.build import complete_bounds
 from pipeline.index.index_table import create_if_needed, replace_rows
 from pipeline.index.rows import IndexedFile, as_frame
-from pipeline.load.bucketing import lay_out, spread
+from pipeline.load.bucketing import count_groups, lay_out, spread
 from pipeline.load.kept_skew import completed
-from pipeline.load.skew import Skew, check_given, labelled, skewed_values
+from pipeline.load.skew import Skew, check_found, check_given, labelled, skewed_values
 from pipeline.load.source import Source, check_fits, create_table, fitted, read, skewed_columns
 from pipeline.load.staged_files import StagedFile, inspect, rows_of
 from pipeline.spark.errors import PipelineError
+from pipeline.spark.java import forget_listings
 from pipeline.spark.session import Progress
 from pipeline.swap.workspace import Workspace, at_work
 from pipeline.tables.publish import Publication
@@ -63,6 +64,7 @@ class Loaded:
 
 def load(spark: SparkSession, request: Load, progress: Progress) -> Loaded:
     """Loads, publishes and indexes. Raises PipelineError, after which the table is unchanged."""
+    forget_listings(spark)
     progress(f"Reading the source of {request.table}")
     found = find_table(spark, request.table)
     request = replace(request, skew=completed(request.skew, found, request.table))
@@ -123,6 +125,7 @@ class _Loading:
         try:
             # Computed here rather than in a broadcast, which has a time limit.
             skewed.count()
+            check_found(skewed, self.table, self.skew)
             written = self._write(rows, skewed)
             files = self._staged_files(skewed, written)
         finally:
@@ -147,13 +150,17 @@ class _Loading:
         partition_columns = self.table.partition_columns
         grouped = labelled(rows, skewed, partition_columns, self.skew.columns)
         self.progress("Counting the rows of each group")
-        layout = lay_out(grouped, partition_columns, self.skew.columns, self._rows_per_file(rows))
-        if (count := rows.count()) != layout.rows:
-            raise PipelineError(_changed(count, layout.rows))
-        if layout.files:
-            self.progress(f"Writing {layout.rows} rows to {layout.files} files")
-            spread_rows = spread(self.spark, grouped, layout, list(self.table.columns))
-            self._writer(spread_rows, layout.rows_per_file).save(self.workspace.staging)
+        counted = count_groups(grouped, partition_columns, self.skew.columns).persist()
+        try:
+            layout = lay_out(counted, partition_columns, self.skew.columns, self._rows_per_file(rows))
+            if (count := rows.count()) != layout.rows:
+                raise PipelineError(_changed(count, layout.rows))
+            if layout.files:
+                self.progress(f"Writing {layout.rows} rows to {layout.files} files")
+                spread_rows = spread(self.spark, grouped, layout, list(self.table.columns))
+                self._writer(spread_rows, layout.rows_per_file).save(self.workspace.staging)
+        finally:
+            counted.unpersist()
         return layout.rows
 
     def _rows_per_file(self, rows: DataFrame) -> int:

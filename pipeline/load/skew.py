@@ -134,13 +134,15 @@ def _found_values(source: DataFrame, table: Table, skew: Skew) -> DataFrame:
     frequent = shares.where(functools.reduce(Column.__and__, known) & (f.col("share") >= skew.share_min))
     if skew.top is not None:
         frequent = frequent.withColumn("rank", f.row_number().over(ordered)).where(f.col("rank") <= skew.top)
-    found = frequent.select(*_named((*table.partition_columns, *skew.columns))).persist()
-    _check_found(found, table, skew)
-    return found
+    return frequent.select(*_named((*table.partition_columns, *skew.columns)))
 
 
-def _check_found(found: DataFrame, table: Table, skew: Skew) -> None:
-    counts = found.groupBy(*_named(table.partition_columns)).count()
+def check_found(skewed: DataFrame, table: Table, skew: Skew) -> None:
+    """Raises PipelineError if a partition has too many skewed values, besides null."""
+    known = [f.col(quoted(name)).isNotNull() for name in skew.columns]
+    counts = (
+        skewed.where(functools.reduce(Column.__and__, known)).groupBy(*_named(table.partition_columns)).count()
+    )
     most = counts.agg(f.max("count")).first()
     if most is not None and (most[0] or 0) > skew.values_max:
         raise PipelineError(too_many(most[0], "skewed values are found in one partition", skew.values_max))

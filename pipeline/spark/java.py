@@ -23,6 +23,11 @@ def jvm_session(spark: SparkSession) -> Any:
     return spark._jsparkSession  # noqa: SLF001 - the only way to it
 
 
+def forget_listings(spark: SparkSession) -> None:
+    """Forget the files of tables that the session has read: others may have written to these tables since."""
+    jvm_session(spark).sessionState().catalog().invalidateAllCachedTables()
+
+
 def list_of(spark: SparkSession, array: Any) -> Any:
     """The elements of a Java array as a Java list."""
     gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - as above

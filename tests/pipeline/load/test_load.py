@@ -1,6 +1,7 @@
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -123,6 +124,20 @@ def test_the_index_names_each_file_as_spark_names_it(two_days: SparkSession) -> 
     assert {tuple(row) for row in current.collect()} == {
         (row.path, row.size_bytes, row.modified_ms, row.rows) for row in rows
     }
+
+
+@pytest.mark.parametrize("source", [Source(table="of_others"), Source(query="SELECT * FROM of_others")])
+def test_what_others_wrote_since_the_last_load_is_read(local_spark: SparkSession, source: Source) -> None:
+    name = "by_table" if source.table else "by_query"
+    _ = local_spark.sql("DROP TABLE IF EXISTS of_others")
+    local_spark.range(3).withColumn("ds", f.lit("a")).write.partitionBy("ds").saveAsTable("of_others")
+    request = Load(name, source, partition_by=("ds",), skew=replace(FOUND, columns=("id",)))
+    assert load(local_spark, request, quietly).rows == 3
+    # Past the table's name, as another session of Spark.
+    found = find_table(local_spark, "of_others")
+    assert found is not None
+    local_spark.range(4).write.mode("append").parquet(f"{found.location}/ds=a")
+    assert load(local_spark, request, quietly).rows == 7
 
 
 def test_overwriting_replaces_the_partitions_that_have_rows_and_their_index(local_spark: SparkSession) -> None:
