@@ -24,7 +24,7 @@ from rewriter.semijoins.reducer import KeyQuery, Reducer
 from rewriter.semijoins.small_sides import TinySides
 from rewriter.splits.fewer_splits import may_be_grouped, must_keep_splits
 from rewriter.sql.statement import Statement
-from rewriter.sql.task_dependence import word_of_tasks
+from rewriter.sql.task_dependence import called, word_of_tasks
 from rewriter.vocabulary.cited import listed
 from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.rule import Rule
@@ -72,6 +72,11 @@ class Plan:
     def unpinned(self) -> Mapping[TableName, UnpinnedReason]:
         """The Iceberg tables that key queries read and that the statement cannot pin, with the reason."""
         return {name: why for name, why in self.pins.items() if why is not None}
+
+    @property
+    def calls_missing_function(self) -> bool:
+        """True if it is refused for a function that the server is not known to have."""
+        return any(scan.skip is SkipReason.MISSING_FUNCTION for scan in self.scans)
 
     @property
     def follows(self) -> frozenset[TableName]:
@@ -228,7 +233,7 @@ def _planned(
         known = beside_orc(known)
     if known is not catalog:
         scopes = Scopes(statement, known, has_variables=limits.has_variables, steps=steps)
-    refusal = _refusal(statement, followed)
+    refusal = _refusal(statement, followed, limits)
     if refusal is not None:
         return Plan(statement, refused(scopes, refusal))
     if limits.strict and not statement.only_reads:
@@ -254,9 +259,12 @@ def _may_read_a_join(scopes: Scopes, limits: RewriteLimits) -> bool:
     return not is_off and any(str(name).lower() not in limits.table_names for name in scopes.tables)
 
 
-def _refusal(statement: Statement, followed: FollowedViews) -> Refusal | None:
+def _refusal(statement: Statement, followed: FollowedViews, limits: RewriteLimits) -> Refusal | None:
     """The reason to leave all of a statement as it is, by its text and those of its views."""
     for text in (statement, *followed.queries):
+        function = called(text, limits.missing_functions)
+        if function is not None:
+            return SkipReason.MISSING_FUNCTION.because(f"{function}(..)")
         word = word_of_tasks(text)
         if word is not None:
             return SkipReason.NUMBERED_BY_TASK.because(word if text is statement else f"{word} in a view")

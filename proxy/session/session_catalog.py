@@ -20,7 +20,13 @@ from proxy.session.catalog.file_index import IndexOverview, words
 from proxy.session.catalog.iceberg_snapshots import SnapshotRead
 from proxy.session.catalog.late_answers import UNANSWERED_S, is_late
 from proxy.session.catalog.metadata_cache import SessionMetadata
-from proxy.session.catalog.spark_settings import ServerSettings, read_settings, settings_query
+from proxy.session.catalog.spark_settings import (
+    ServerSettings,
+    functions_query,
+    read_functions,
+    read_settings,
+    settings_query,
+)
 from proxy.session.catalog.split_packing import SplitPacking
 from proxy.session.catalog.table_sizes import read_size, size_query
 from proxy.session.consistency.asking import ask_nobody, shared
@@ -55,12 +61,13 @@ from rewriter.files.file_index import FileIndex
 from rewriter.partitions.index import PartitionIndex
 from rewriter.scopes.steps import Steps
 from rewriter.splits.packing import SplitHints
+from rewriter.sql.deterministic_functions import NEWER_FUNCTIONS
 
 T = TypeVar("T")
 
 # A statement's plan names its tables, then those behind its views, then those behind these, then those that lack a
-# size.
-_PLANNING_ROUNDS_MAX = VIEW_NESTING_MAX + 3
+# size; it may call functions that the server is not known to have.
+_PLANNING_ROUNDS_MAX = VIEW_NESTING_MAX + 4
 
 # The rules that know files by the names of their columns.
 _OF_FILES = frozenset({Rule.FILE_HINTS, Rule.RANGE_IN})
@@ -270,6 +277,15 @@ class SessionCatalog:
         is_answered = settings.uncertainty is not SkipReason.SETTINGS_UNKNOWN
         return settings, self._counts_s(is_answered=is_answered)
 
+    async def _missing_functions(self) -> frozenset[str]:
+        """Functions of newer versions that the server does not have; all of them if it does not tell."""
+        known, may_keep = self._metadata.missing_functions, self.is_session_unchanged
+        return await known.get_or_ask(None, self._ask_functions, self.grace_s, may_keep=may_keep)
+
+    async def _ask_functions(self) -> tuple[frozenset[str], float]:
+        names = read_functions(await self.ask(functions_query(self._settings)))
+        return NEWER_FUNCTIONS - names, self._counts_s(is_answered=bool(names))
+
     def _counts_s(self, *, is_answered: bool) -> float:
         """The seconds for which an answer about settings counts: a busy server may soon have recovered."""
         counts_s = self._settings.facts_ttl_s
@@ -285,21 +301,27 @@ class SessionCatalog:
         server = await self._server_settings()
         if server.uncertainty is not None:
             return server.uncertainty
+        found = self._metadata.missing_functions.get(None, self.grace_s)
         limits = replace(
             limits,
             has_unknown_extensions=server.has_unknown_extensions,
             unconverted_formats=server.unconverted_formats,
             rules_off=limits.rules_off | (_OF_FILES if server.reads_by_position else frozenset()),
             table_names=self._metadata.table_names,
+            missing_functions=NEWER_FUNCTIONS if found is None else found.value,
         )
         asked: set[TableName] = set()
         late: set[TableName] = set()
         unsized: Plan | None = None
-        facts = self._metadata.facts
+        facts, knows_functions = self._metadata.facts, found is not None
         for _ in range(_PLANNING_ROUNDS_MAX):
             known = facts.current(self.grace_s)
             late -= known.keys()
             planned = plan(statement, {**known, **dict.fromkeys(late)}, limits, partitions or {}, self.steps)
+            if planned.calls_missing_function and not knows_functions:
+                knows_functions = True
+                limits = replace(limits, missing_functions=await self._missing_functions())
+                continue
             if planned.skip is not None:
                 return planned.skip if unsized is None else _with_late(unsized, frozenset(late))
             if not planned.missing:

@@ -67,5 +67,8 @@ class RewriteLimits:
     # True if Spark has extensions of its plans that are not known: one may show a user other rows of a table than
     # a view over it does.
     has_unknown_extensions: bool = False
+    # Functions of newer versions of Spark (`NEWER_FUNCTIONS`) that the server is not known to have: a user's own
+    # may have the name.
+    missing_functions: frozenset[str] = frozenset()
     # Formats, parquet and orc, whose tables in Hive's format the session does not read by Spark's own reader.
     unconverted_formats: frozenset[str] = frozenset()

@@ -7,8 +7,8 @@ it: rand, uuid, input_file_name, first, any_value, and user functions. Functions
 (current_date, current_user, ..) have a table of their own.
 
 Functions that read the session's time zone, such as to_timestamp, are listed: a key query runs in the session of
-the statement. So are functions that older servers lack, such as try_to_date: there a user's own of the same name
-is taken to be deterministic, too.
+the statement. So are functions that older servers lack, such as try_to_date (`NEWER_FUNCTIONS`): there a user's
+own may have the name.
 """
 
 from __future__ import annotations
@@ -185,3 +185,30 @@ DATE_FORMATTERS = frozenset({"date_format", "from_unixtime", "to_char", "to_varc
 # Strings that Spark reads as the clock when they are cast to a date or a timestamp (SpecialDatetimeValues). All
 # but `now` may have a time zone behind them (SparkDateTimeUtils.extractSpecialValue).
 CLOCK_WORDS = frozenset({"now", "today", "yesterday", "tomorrow"})
+
+# Names that `rewriter` takes to be those of Spark's functions, and that Spark 3.3 does not have. On a server that
+# lacks one, it is that of a user's own function, which may do anything. Source: `SHOW SYSTEM FUNCTIONS`.
+NEWER_FUNCTIONS = frozenset(
+    """
+    any_value approx_top_k approx_top_k_accumulate approx_top_k_combine array_append array_compact
+    array_insert array_prepend bitmap_bit_position bitmap_bucket_number bitmap_count collation
+    collations collect_union convert_timezone curdate current_path current_schema current_time date_diff
+    dateadd datepart dayname equal_null from_base32 from_xml get hll_sketch_agg hll_union_agg hmac
+    is_valid_utf8 is_valid_variant is_variant_null jaro_winkler_similarity kll_merge_agg_bigint
+    kll_merge_agg_double kll_merge_agg_float kll_sketch_agg_bigint kll_sketch_agg_double
+    kll_sketch_agg_float len listagg localtime localtimestamp luhn_check make_timestamp_ltz
+    make_timestamp_ntz make_valid_utf8 mask median mode monthname nullifzero parse_json
+    python_worker_logs quote randstr regexp_count regexp_instr regexp_substr schema_of_variant
+    schema_of_xml session_user sql_keywords st_asbinary st_geogfromwkb st_geomfromwkb st_setsrid st_srid
+    string_agg theta_intersection_agg theta_sketch_agg theta_union_agg time_bucket timestamp_nanos
+    to_base32 to_char to_timestamp_ltz to_timestamp_ntz to_varchar to_variant_object to_xml
+    try_aes_decrypt try_make_interval try_make_timestamp try_make_timestamp_ltz try_make_timestamp_ntz
+    try_mod try_parse_json try_parse_url try_reflect try_to_date try_to_timestamp try_url_decode
+    try_validate_utf8 try_variant_array_append try_variant_get try_variant_insert try_variant_set
+    tuple_intersection_agg_double tuple_intersection_agg_integer tuple_sketch_agg_double
+    tuple_sketch_agg_integer tuple_union_agg_double tuple_union_agg_integer uniform url_decode
+    url_encode user validate_utf8 variant_array_append variant_delete variant_get variant_insert
+    variant_set variant_strip_nulls vector_cosine_similarity vector_inner_product vector_l2_distance
+    vector_norm vector_normalize zeroifnull
+    """.split()
+)

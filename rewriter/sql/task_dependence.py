@@ -14,6 +14,7 @@ run to run without us.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from itertools import pairwise
 
 from sqlglot import TokenType, exp
@@ -95,6 +96,11 @@ def word_of_tasks(statement: Statement) -> str | None:
         return found[0]
     kinds = (token.token_type for token in statement.tokens)
     return None if _SCRIPTS.isdisjoint(pairwise(kinds)) else "TRANSFORM .. USING"
+
+
+def called(statement: Statement, names: AbstractSet[str]) -> str | None:
+    """The first of these functions that the statement calls; None if it calls none of them."""
+    return next((name for name, _ in _calls(statement) if name in names), None) if names else None
 
 
 def depends_on_row_order(statement: Statement) -> bool:

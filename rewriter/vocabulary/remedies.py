@@ -32,6 +32,7 @@ REMEDIES: Final[dict[SkipReason, str]] = {
     SkipReason.SHARED_SESSION: "set it to false in Spark",
     SkipReason.SETTINGS_UNKNOWN: "wait a minute; look into Spark's log",
     SkipReason.NUMBERED_BY_TASK: "nothing",
+    SkipReason.MISSING_FUNCTION: "call a function that the server has, or one by another name",
     SkipReason.NOT_VERIFIED: "report it, with the statement",
     SkipReason.DESCRIPTION_LATE: "nothing: one of the next statements asks again",
     SkipReason.SPLITS_UNKNOWN: "nothing: one of the next statements is read in fewer tasks",

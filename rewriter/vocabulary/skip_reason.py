@@ -52,6 +52,10 @@ class SkipReason(Enum):
         "The statement, or a view in it, numbers rows by Spark's tasks, draws from a seed, runs a script, or calls"
         " a user's own function without arguments: that may answer otherwise where other files are read."
     )
+    MISSING_FUNCTION = (
+        "The statement, or a view in it, calls a function of newer versions of Spark that this server is not known"
+        " to have: a user's own may have its name."
+    )
     NOT_VERIFIED = "The rewritten text did not prove equal to the original plus the narrowed scans."
     DESCRIPTION_LATE = (
         "A table was not described within catalog.query_deadline_s; one of the next statements asks for it again."

@@ -25,6 +25,7 @@ from switches import (
     every_equality_holds_in_a_snowflake,
     every_filter_drops_rows,
     every_filter_holds_in_a_snowflake,
+    every_function_is_the_servers,
     every_name_is_defined_once,
     failed_key_query_found_no_keys,
     files_end_where_they_begin,
@@ -262,6 +263,11 @@ _REPEATABLE = (
         "an unknown function stays out of key queries",
         known_functions("array_sort"),
         _golden("filters: only a filter by a function that is not known"),
+    ),
+    Mutation(
+        "a function that the server lacks stays out of key queries",
+        every_function_is_the_servers,
+        "rewriter/planning/test_causes.py::test_a_view_calls_a_function_that_the_server_lacks",
     ),
     Mutation(
         "the clock in a string stays out of key queries",

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from importlib import import_module
 from itertools import product
 from typing import Any
 
@@ -75,6 +76,12 @@ def scans_have_any_clauses(patch: pytest.MonkeyPatch) -> None:
 def becomes(target: str, value: object) -> Switch:
     """A table, a limit or a property with another value."""
     return lambda patch: patch.setattr(target, value)
+
+
+def every_function_is_the_servers(patch: pytest.MonkeyPatch) -> None:
+    """No function counts as missing."""
+    # The package has a function of the module's name.
+    patch.setattr(import_module("rewriter.plan"), "called", lambda *_: None)
 
 
 def holds_on_both_sides(kind: JoinKind) -> Switch:

@@ -12,8 +12,8 @@ Any answer may be out of date as soon as it is there. Each kind is used only whe
   the text.
 * Names known as tables (`metadata_cache`): while the state lasts. Without a join they are not looked at
   again; one that has become a view is not narrowed.
-* Settings of the server and of quotes (`spark_settings`): as descriptions. A statement of the session that
-  may change them leads to another state (`session_state`), which has answers of its own.
+* Settings and functions of the server, and what quotes mean (`spark_settings`): as descriptions. A statement of
+  the session that may change them leads to another state (`session_state`), which has answers of its own.
 * Keys checked later (`key_cache`): for an hour. They are asked for again while the statement runs, and no row
   leaves before every key that there is now was among them (`operations.key_check`). A write through this
   proxy to a table that they were read from voids them, by the fence that each entry keeps (`write_fence`).

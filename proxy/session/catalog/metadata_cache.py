@@ -55,6 +55,8 @@ class SessionMetadata:
     default_quoting: Answers[None, bool]
     # Settings of the server that decide what names mean, and what a user sees of a table.
     server_settings: Answers[None, ServerSettings]
+    # Functions of newer versions of Spark that the server does not have.
+    missing_functions: Answers[None, frozenset[str]]
     # The packing of files into splits.
     packings: KnownPackings
     # The turn to ask for what decides about splits alone.
@@ -88,6 +90,7 @@ class SessionMetadata:
         self.packings.forget()
         self.default_quoting.forget()
         self.server_settings.forget()
+        self.missing_functions.forget()
         self.table_names = frozenset()
         self.without_keys.clear()
         self.ungrouped.clear()
@@ -174,6 +177,7 @@ class MetadataCache:
             late=late,
             default_quoting=Answers(clock),
             server_settings=Answers(clock),
+            missing_functions=Answers(clock),
             packings=KnownPackings(clock),
             learning=Learning(clock),
             ungrouped=NegativeCache(clock, settings.facts_ttl_s),

@@ -1,4 +1,4 @@
-"""The server's own settings that decide what a name means, and what a user sees of a table.
+"""The server's own settings and functions, which decide what a name means, and what a user sees of a table.
 
 No statement of the session tells them (`proxy.session.consistency.session_state` sees the settings that it makes).
 """
@@ -67,6 +67,17 @@ def settings_query(settings: CatalogSection) -> Query:
     return Query(
         "SET", rows_max=_ROWS_MAX, bytes_max=_BYTES_MAX, deadline_s=settings.query_deadline_s, reads=NO_TABLES
     )
+
+
+def functions_query(settings: CatalogSection) -> Query:
+    """The statement whose answer `read_functions` reads: Spark's own functions, some hundreds."""
+    deadline_s = settings.query_deadline_s
+    return Query("SHOW SYSTEM FUNCTIONS", _ROWS_MAX, _BYTES_MAX, deadline_s, reads=NO_TABLES)
+
+
+def read_functions(answer: QueryResult) -> frozenset[str]:
+    """The names of the functions that a server has of its own; none if it does not tell."""
+    return frozenset(str(row[0]).lower() for row in answer.rows) if isinstance(answer, Rows) else frozenset()
 
 
 def read_settings(answer: QueryResult) -> ServerSettings:

@@ -307,6 +307,20 @@ def test_a_text_that_the_sessions_quoting_decides_about_asks_for_it_once(
         assert sent(one.rewrite(sql), [*asked, *keys]) == (NARROWED + ' AND f.id <> "1"' if is_usual else sql)
 
 
+FUNCTIONS = "SHOW SYSTEM FUNCTIONS"
+
+
+@pytest.mark.parametrize("answer", [rows(("abs",), ("len",)), rows(("abs",)), REJECTED])
+def test_a_function_that_older_servers_lack_is_asked_for_once(answer: QueryResult) -> None:
+    one, sql = session(), SQL + " AND len(d.n) = 1"
+    key_query = KEY_QUERY.replace("(d.g = 1)", "(d.g = 1) AND (len(d.n) = 1)")
+    d = replace(D, rows=(("n", "string", ""), *D.rows))
+    is_spark_s = isinstance(answer, Rows) and ("len",) in answer.rows
+    for asked in ([(DESCRIBE[0][0], d), DESCRIBE[1], (FUNCTIONS, answer)], []):
+        keys = [(key_query, KEYS[1])] * is_spark_s
+        assert sent(one.rewrite(sql), [*asked, *keys]) == (NARROWED + " AND len(d.n) = 1" if is_spark_s else sql)
+
+
 def test_the_limits_of_the_configuration_reach_the_queries() -> None:
     config = Config(
         rewrite=RewriteSection(key_rows_max=7, key_query_deadline_s=2.0, key_query_bytes_max=2048),

@@ -22,6 +22,7 @@ from rewriter import (
     ViewText,
     apply,
 )
+from rewriter.sql.deterministic_functions import NEWER_FUNCTIONS
 
 LIMITS = RewriteLimits()
 # Most conditions that no keys tell are asked about otherwise, once the partitions are listed.
@@ -530,6 +531,31 @@ def test_a_join_that_keeps_rows_is_named_with_the_filter_that_does_not_reject_th
 def test_columns_types_tables_and_words_are_named(sql: str, reason: SkipReason, cause: str) -> None:
     scan = scan_of(sql, limits=WITHOUT_LISTS)
     assert (scan.skip, scan.cause) == (reason, cause)
+
+
+@pytest.mark.parametrize("called", ["len(d.month) = 2", "`LEN` (d.month) = 2", "golden.len(d.month) = 2"])
+def test_a_function_that_the_server_lacks_may_be_a_users_own(called: str) -> None:
+    sql = f"SELECT s.id FROM sales s JOIN dates d ON s.ds = d.ds WHERE {called} AND d.dow = 5"
+    assert scan_of(sql).skip is None
+    scan = scan_of(sql, limits=replace(LIMITS, missing_functions=NEWER_FUNCTIONS))
+    assert (scan.skip, scan.cause) == (SkipReason.MISSING_FUNCTION, "len(..)")
+
+
+def test_a_view_calls_a_function_that_the_server_lacks() -> None:
+    days = TableFacts(
+        (Column("ds", "string"), Column("dow", "int")),
+        kind=TableKind.VIEW,
+        view=ViewText("SELECT ds, len(month) AS dow FROM dates", ("spark_catalog", "golden"), ("ds", "dow")),
+    )
+
+    def with_view(names: frozenset[TableName]) -> Catalog:
+        return {**pure_catalog(names), **{name: days for name in names if str(name) == "lengths"}}
+
+    sql = "SELECT s.id FROM sales s JOIN lengths d ON s.ds = d.ds WHERE d.dow = 5"
+    assert planned_with(sql, with_view, LIMITS).key_queries
+    lacking = planned_with(sql, with_view, replace(LIMITS, missing_functions=frozenset({"len"})))
+    assert lacking.calls_missing_function
+    assert not lacking.key_queries
 
 
 def test_a_view_of_tables_without_partitions_is_no_fact() -> None:

@@ -9,13 +9,17 @@ from pyhive import hive
 from demo.hive import connect, run
 from demo.thrift_server import ThriftServer
 from rewriter.sql.deterministic_functions import (
+    _GRAMMAR,
     CLOCK_WORDS,
     KEEPS_LETTERS,
+    NEWER_FUNCTIONS,
     QUERY_FUNCTIONS,
     TEXT_MAKERS,
     WITH_UNIT,
+    WORDS_BEFORE_PARENTHESIS,
 )
 from rewriter.sql.repeatable import _BLANKS, _SPECIAL
+from rewriter.sql.task_dependence import _BY_ORDER, _KNOWN, _WITHOUT_ARGUMENTS
 
 # Some functions have a dozen, and the first ones tell enough.
 EXAMPLES_MAX = 3
@@ -71,6 +75,15 @@ def described(spark: ThriftServer) -> dict[str, str]:
         names = [str(row[0]) for row in run(session, "SHOW SYSTEM FUNCTIONS")]
         rows = {name: run(session, f"DESCRIBE FUNCTION EXTENDED `{name}`") for name in names}
     return {name: "\n".join(str(row[0]) for row in told) for name, told in rows.items()}
+
+
+def test_every_function_that_is_not_newer_is_one_of_each_server(spark: ThriftServer) -> None:
+    with closing(connect(spark.endpoint)) as session:
+        names = {str(row[0]) for row in run(session, "SHOW SYSTEM FUNCTIONS")}
+    trusted = QUERY_FUNCTIONS | _WITHOUT_ARGUMENTS | _BY_ORDER | _KNOWN
+    words = set(_GRAMMAR.split()) | WORDS_BEFORE_PARENTHESIS | OF_THE_GRAMMAR
+    words |= set("all cube except grouping intersect minus rollup sets values varchar".split()) | {"grouping sets"}
+    assert trusted - NEWER_FUNCTIONS - names <= words
 
 
 def test_every_function_is_spark_s_own_and_deterministic(described: dict[str, str]) -> None:
