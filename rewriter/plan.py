@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TypeAlias
@@ -247,10 +247,18 @@ def _planned(
         names=followed.names,
         keeps_splits=not followed.is_whole or must_keep_splits(statement, followed.queries),
         partition_columns=followed.partition_columns,
-        unsized=frozenset(tiny.unsized),
+        unsized=frozenset(tiny.unsized) | _unsized_in_delta(found, scopes.catalog),
         partitions=partitions,
         catalog=given,
     )
+
+
+def _unsized_in_delta(found: Sequence[PlannedScan], catalog: Catalog) -> frozenset[TableName]:
+    """Delta tables without a size, where that decides: no description tells it."""
+    if not any(scan.skip is SkipReason.SMALL_SIDE_LARGER for scan in found):
+        return frozenset()
+    tables = ((name, facts) for name, facts in catalog.items() if facts is not None)
+    return frozenset(name for name, facts in tables if facts.delta is not None and facts.size_bytes is None)
 
 
 def _may_read_a_join(scopes: Scopes, limits: RewriteLimits) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+from delta_server import delta_server as delta_server_in
 from iceberg_server import iceberg_server as iceberg_server_in
 from pipeline_server import FILE_INDEX, PipelineServer, pipeline_server
 from pyhive import hive
@@ -242,6 +243,27 @@ def iceberg_proxy(
     options = patient("rewrite.key_snapshot_s=300", files=True)
     directory = tmp_path_factory.mktemp("iceberg_proxy")
     with proxy_process(iceberg_server.endpoint, directory, options=options) as process:
+        yield process
+
+
+@pytest.fixture(scope="session")
+def delta_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PipelineServer]:
+    """Spark with Delta for the whole session, in its own catalog."""
+    with ExitStack() as stack:
+        try:
+            server = stack.enter_context(delta_server_in(tmp_path_factory.mktemp("delta")))
+        except ClientMissingError as error:
+            if is_required():
+                raise
+            pytest.skip(str(error))
+        yield server
+
+
+@pytest.fixture(scope="session")
+def delta_proxy(delta_server: PipelineServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxyProcess]:
+    """`starpruner serve` in front of the server with Delta."""
+    directory = tmp_path_factory.mktemp("delta_proxy")
+    with proxy_process(delta_server.endpoint, directory, options=patient()) as process:
         yield process
 
 

@@ -597,6 +597,8 @@ class SessionCatalog:
         if facts.iceberg is not None:
             columns = columns_asked(planned, name)
             return await self._shared.iceberg_files.files(self.ask, facts, columns, self._metadata)
+        if facts.delta is not None:
+            return None
         index = await self._shared.files.files(self.ask, facts, self._metadata, self.splits_grace_s)
         # By now the columns of the index are known.
         again = await with_indexed(self.ask, facts, self._metadata, self._shared.files, self.splits_grace_s)

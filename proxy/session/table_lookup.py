@@ -20,7 +20,7 @@ from proxy.session.catalog.describe import (
     read_view_text,
     view_text_query,
 )
-from proxy.session.catalog.describe_iceberg import as_named, at_version
+from proxy.session.catalog.describe_iceberg import at_version
 from proxy.session.catalog.facts_cache import DescribedTable
 from proxy.session.catalog.late_answers import is_late
 from proxy.session.catalog.metadata_cache import SessionMetadata
@@ -39,10 +39,21 @@ async def describe(
     if facts is None:
         return DescribedTable(name, None, is_late=is_late(answer))
     if facts.kind is TableKind.TABLE:
-        facts = await with_indexed(ask, as_named(facts, name), known, files)
+        facts = await with_indexed(ask, _as_named(facts, name), known, files)
     if facts.kind is TableKind.TABLE or facts.view is not None:
         return DescribedTable(name, facts, read_identity(answer))
     return await _with_text(ask, name, facts, settings)
+
+
+def _as_named(facts: TableFacts, name: TableName) -> TableFacts:
+    """The facts of a name, which may denote a branch, a tag or a version: `db.t.branch_audit`.
+
+    The description of these has the facts of the table itself, so none of them is used.
+    """
+    if not facts.skips_files_itself or facts.full_name is None:
+        return facts
+    is_table = facts.full_name.parts[-1].lower() == name.parts[-1].lower()
+    return facts if is_table else replace(facts, iceberg=None, delta=None, indexed_columns=())
 
 
 async def _with_text(ask: Ask, name: TableName, facts: TableFacts, settings: CatalogSection) -> DescribedTable:
@@ -61,8 +72,8 @@ async def _with_text(ask: Ask, name: TableName, facts: TableFacts, settings: Cat
 async def with_indexed(
     ask: Ask, facts: TableFacts, known: SessionMetadata, files: FileLists, grace_s: float = 0.0
 ) -> TableFacts:
-    """The facts with the columns of the file index; Iceberg has bounds of its own instead."""
-    if facts.iceberg is not None:
+    """The facts with the columns of the file index; some formats have bounds of their own instead."""
+    if facts.skips_files_itself:
         return facts
     columns = await files.columns(ask, facts, known, grace_s)
     return replace(facts, indexed_columns=columns)

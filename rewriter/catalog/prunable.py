@@ -8,8 +8,8 @@ from rewriter.vocabulary.cited import listed
 from rewriter.vocabulary.identifiers import Column
 from rewriter.vocabulary.skip_reason import Refusal, SkipReason
 
-# Formats whose partitions Spark prunes by the catalog's partition columns. Delta does otherwise; so does Iceberg,
-# which skips files by columns of any kind.
+# Formats whose partitions Spark prunes by the catalog's partition columns. Iceberg and Delta do otherwise: they
+# skip files by columns of any kind.
 _PROVIDERS = frozenset({"parquet", "orc", "hive", "csv", "json", "avro", "text"})
 
 
@@ -46,6 +46,8 @@ def unfollowed_because(facts: TableFacts) -> str:
 def _table_refusal(facts: TableFacts) -> Refusal | None:
     if facts.iceberg is not None:
         return _iceberg_refusal(facts)
+    if facts.delta is not None:
+        return None if facts.has_layout else SkipReason.NOT_A_PARTITION_COLUMN
     if facts.provider not in _PROVIDERS:
         return SkipReason.PROVIDER.because(f"its format is {facts.provider}")
     if facts.partition_columns or facts.has_layout:
@@ -84,6 +86,9 @@ def key_refusal(facts: TableFacts, column: Column, other_type: str | None) -> Re
 def _finds_times(facts: TableFacts) -> bool:
     """True if a filter on a timestamp finds each row that has it, in all tables of the statement.
 
+    Not in Delta: a partition column may be made of a timestamp in the writer's time zone, and Delta turns a filter
+    on the timestamp into one on that column in the reader's.
+
     In ORC it does not: with Spark 4.1 a file loses its least time if that has digits below the millisecond, with
     4.3 one of the last second before 1970. From an equality Spark infers the filter for the small side too.
     """
@@ -118,6 +123,6 @@ def can_be_checked(facts: TableFacts | None) -> bool:
         facts is not None
         and facts.kind is TableKind.TABLE
         and facts.provider not in _WITHOUT_METADATA
-        and facts.iceberg is None
+        and not facts.skips_files_itself
         and facts.column("_metadata") is None
     )

@@ -81,7 +81,11 @@ class FollowedView(Protocol):
         """True if a filter on the view's column lets Spark prune partitions."""
 
     def skips_by(self, column: Column) -> bool:
-        """True if a filter on the view's column lets Iceberg skip files in all tables that are read for it."""
+        """True if a filter on the view's column lets a format skip files in all tables that are read for it."""
+
+    @property
+    def reads_delta(self) -> bool:
+        """True if a table behind it is Delta's."""
 
     def as_derived_table(self, alias: str) -> str | None:
         """The view's columns by a SELECT from its text, which has the alias; None if that is not certain."""
@@ -110,6 +114,13 @@ class IcebergFacts:
     writes_orc: bool = False
 
 
+@dataclass(frozen=True)
+class DeltaFacts:
+    """A Delta table as a session described it: columns that have one value in each file."""
+
+    partitioned_by: tuple[str, ...] = ()
+
+
 # Catalog, database and table: a further part names one of Iceberg's metadata tables, `files`, `snapshots` and so
 # on.
 _TABLE_PARTS = 3
@@ -133,8 +144,8 @@ class TableFacts:
     view: ViewText | None = None
     behind: FollowedView | None = field(default=None, compare=False)
     # The columns that a file index has bounds of, in any case and order; partition columns may be among them. For
-    # an Iceberg table all columns that can have keys: Iceberg keeps their bounds itself, and needs no index to
-    # skip files.
+    # an Iceberg or Delta table all columns that can have keys: the format keeps their bounds itself, and needs no
+    # index to skip files.
     indexed_columns: tuple[str, ...] = ()
     # The columns whose hash decides which bucket a row is in, and the number of buckets.
     bucket_columns: tuple[str, ...] = ()
@@ -144,6 +155,8 @@ class TableFacts:
     converted_format: str = ""
     # Facts of an Iceberg table; None for any other.
     iceberg: IcebergFacts | None = None
+    # Facts of a Delta table; None for any other.
+    delta: DeltaFacts | None = None
     # True if the statement reads a table in ORC too, or could: a filter loses timestamps there.
     is_beside_orc: bool = False
 
@@ -172,12 +185,15 @@ class TableFacts:
 
         In a table of Hive's format that Spark converts, these are row groups: of a file, all of them.
         """
-        is_known = (
-            self._has_file_identities or self.iceberg is not None or (self.is_hive and self.converted_format)
-        )
+        is_known = self._has_file_identities or self.skips_files_itself or (self.is_hive and self.converted_format)
         if self.kind is not TableKind.TABLE or not is_known:
             return frozenset()
         return frozenset(name.lower() for name in self.indexed_columns) & self._by_name.keys()
+
+    @property
+    def skips_files_itself(self) -> bool:
+        """True if its format knows the bounds of all columns in each file, and compares them with a condition."""
+        return self.iceberg is not None or self.delta is not None
 
     @property
     def _has_file_identities(self) -> bool:
@@ -224,7 +240,7 @@ class TableFacts:
 
         Each bucket is a split, which saves Spark a shuffle: fewer splits would bring the shuffle back.
         """
-        return bool(self.file_columns) and not self.bucket_count and not self.is_hive
+        return bool(self.file_columns) and not self.bucket_count and not self.is_hive and self.delta is None
 
     def is_data_column(self, column: Column) -> bool:
         """True if files or buckets can be left out by the column, which is no partition column."""

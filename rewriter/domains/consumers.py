@@ -37,6 +37,12 @@ ICEBERG_SWITCHED = frozenset({"tinyint", "smallint", "int", "date"})
 ICEBERG_SWITCHED_POINTS_MAX = 600
 ICEBERG_PAIRED_POINTS_MAX = 60
 
+# Delta compares the bounds of each file with each comparison of a condition, and takes an IN for its min and max
+# unless the column is one of the partitions. Planning over 2,000 files took 0.1 s more with 30 comparisons, 2 s
+# with 100, 14 s with 1,000, and nothing more with an IN of 2,000 values of a partition column (Delta 4.1).
+DELTA = Consumer(points_max=30, ranges_max=30)
+DELTA_PARTITION_POINTS_MAX = 2_000
+
 # For keys that no metastore filter can hold, and for a table whose halved limits the metastore refused too.
 ACCEPTS_NOTHING = Consumer(points_max=0, ranges_max=0)
 

@@ -19,7 +19,9 @@ def without_switched_off(statement: Statement, catalog: Catalog, limits: Rewrite
     names_files = limits.has_file_index and statement.names_files
     no_files = names_files or {Rule.FILE_HINTS, Rule.RANGE_IN} <= limits.rules_off
     no_iceberg = statement.names_files or Rule.ICEBERG in limits.rules_off
-    known = _without_layout(catalog, files=no_files, buckets=Rule.BUCKETS in limits.rules_off, iceberg=no_iceberg)
+    no_delta = statement.names_files or Rule.DELTA in limits.rules_off
+    no_buckets = Rule.BUCKETS in limits.rules_off
+    known = _without_layout(catalog, files=no_files, buckets=no_buckets, iceberg=no_iceberg, delta=no_delta)
     known = _without_unconverted(known, limits.unconverted_formats)
     return _with_tables_off(known, limits.tables_off)
 
@@ -35,13 +37,13 @@ def beside_orc(catalog: Catalog) -> Catalog:
     }
 
 
-def _without_layout(catalog: Catalog, *, files: bool, buckets: bool, iceberg: bool) -> Catalog:
-    """The catalog without the facts of file indexes, buckets or Iceberg's own bounds."""
-    if not (files or buckets or iceberg):
+def _without_layout(catalog: Catalog, *, files: bool, buckets: bool, iceberg: bool, delta: bool) -> Catalog:
+    """The catalog without the facts of file indexes, buckets, or the bounds that Iceberg and Delta keep."""
+    if not (files or buckets or iceberg or delta):
         return catalog
 
     def less(facts: TableFacts) -> TableFacts:
-        is_unknown = files if facts.iceberg is None else iceberg
+        is_unknown = iceberg if facts.iceberg is not None else delta if facts.delta is not None else files
         indexed, bucketed = () if is_unknown else facts.indexed_columns, () if buckets else facts.bucket_columns
         return replace(facts, indexed_columns=indexed, bucket_columns=bucketed)
 

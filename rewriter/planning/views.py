@@ -56,7 +56,7 @@ class FollowedViews:
 
     @property
     def partition_columns(self) -> frozenset[str]:
-        """The partition columns of all tables that a metastore can filter by: Iceberg keeps partitions itself."""
+        """The partition columns of all tables whose partitions a metastore filters: Iceberg keeps them itself."""
         tables = (facts for name in self.names if (facts := self.catalog.get(name)) is not None)
         return frozenset().union(*(facts.partition_columns for facts in tables if facts.iceberg is None))
 
@@ -244,8 +244,14 @@ class _ViewQuery:
         return self._holds(_is_partition, column)
 
     def skips_by(self, column: Column) -> bool:
-        """True if the column is, in every branch of the text, an Iceberg table's column of the same type."""
-        return self._holds(_is_iceberg, column)
+        """True if the column is, in every branch of the text, that of a table whose format skips files by it."""
+        return self._holds(_skips_files, column)
+
+    @cached_property
+    def reads_delta(self) -> bool:
+        """True if a table behind it is Delta's."""
+        behind = (self._catalog.get(name) for name in self.tables)
+        return any(facts is not None and facts.delta is not None for facts in behind)
 
     def _holds(self, test: Callable[[ColumnOrigin], bool], column: Column) -> bool:
         """True if all origins of the view's column pass the test. A view may name another one many times."""
@@ -280,6 +286,6 @@ def _is_partition(origin: ColumnOrigin) -> bool:
     return origin.facts.is_partition_column(origin.column)
 
 
-def _is_iceberg(origin: ColumnOrigin) -> bool:
+def _skips_files(origin: ColumnOrigin) -> bool:
     facts = origin.facts
-    return (facts.iceberg is not None or facts.behind is not None) and facts.is_data_column(origin.column)
+    return (facts.skips_files_itself or facts.behind is not None) and facts.is_data_column(origin.column)

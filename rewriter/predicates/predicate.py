@@ -201,16 +201,16 @@ def intersected(restrictions: Iterable[Restriction]) -> tuple[Cover, list[Restri
     return held, left_out
 
 
-def cover_sql(cover: Cover, list_max: int | None = None) -> str:
+def cover_sql(cover: Cover, list_max: int | None = None, whole: AbstractSet[str] = frozenset()) -> str:
     """A cover as a condition: an OR of boxes, each an AND of domains. The cover of all rows has none.
 
     With `list_max` no IN list has more values than that: longer lists are split, and a range of no more values is
-    listed too.
+    listed too. Lists of the columns named in `whole` stay whole.
 
     >>> cover_sql(Cover.of_rows([Column("k", "int")], [(1,), (7,), (8,)]))
     '(`k` IN (1) OR `k` BETWEEN 7 AND 8)'
     """
-    return _any_of([_box_sql(box, list_max) for box in cover.boxes])
+    return _any_of([_box_sql(box, list_max, whole) for box in cover.boxes])
 
 
 def domain_sql(expression: str, domain: Domain) -> str:
@@ -218,8 +218,9 @@ def domain_sql(expression: str, domain: Domain) -> str:
     return _domain_sql(expression, domain, None)
 
 
-def _box_sql(box: Box, list_max: int | None) -> str:
-    return all_of([_domain_sql(quoted(column), domain, list_max) for column, domain in box.domains])
+def _box_sql(box: Box, list_max: int | None, whole: AbstractSet[str]) -> str:
+    terms = ((column, domain, None if column in whole else list_max) for column, domain in box.domains)
+    return all_of([_domain_sql(quoted(column), domain, most) for column, domain, most in terms])
 
 
 def _domain_sql(name: str, domain: Domain, list_max: int | None) -> str:

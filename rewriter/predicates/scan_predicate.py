@@ -17,6 +17,7 @@ from rewriter.domains.partition_matches import PartitionMatches
 from rewriter.files.file_index import FileIndex, FileSelection, file_hint, spares_enough
 from rewriter.files.row_groups import RowGroupCount
 from rewriter.predicates.data_columns import RowGroupPredicate, bucket_predicate, row_group_predicate
+from rewriter.predicates.delta_predicate import delta_predicate
 from rewriter.predicates.iceberg_predicate import files_left, iceberg_predicate, skips_too_little
 from rewriter.predicates.partition_list_predicate import partition_list_predicate
 from rewriter.predicates.partition_predicate import Budget, partition_predicate
@@ -68,10 +69,8 @@ def scan_predicate(
 
     Raises UnreadableKeyError.
     """
-    if _is_iceberg(scan, restrictions):
-        if not budget.may_send:
-            return SkipReason.METASTORE_FILTER
-        return _of_iceberg(scan, restrictions, layout.index, budget.chars_max)
+    if _skips_files_itself(scan, restrictions):
+        return _of_format(scan, restrictions, layout.index, budget)
     by_keys = [one for one in restrictions if not isinstance(one.keys, PartitionMatches)]
     by_partition = _by_partition(scan, by_keys)
     partitions = _partition_predicate(scan, by_partition, layout, budget) if by_partition else None
@@ -130,12 +129,41 @@ def _by_partition_list(restrictions: Sequence[Restriction], chars_max: int) -> l
     return found
 
 
-def _is_iceberg(scan: PlannedScan, restrictions: Sequence[Restriction]) -> bool:
-    """True if the scan reads an Iceberg table, or a view whose columns with keys all come from Iceberg tables."""
+def _skips_files_itself(scan: PlannedScan, restrictions: Sequence[Restriction]) -> bool:
+    """True if its format skips files by itself; of a view, those of all tables that have the columns with keys."""
     facts = scan.facts
     if facts is None or facts.behind is None:
-        return facts is not None and facts.iceberg is not None
+        return facts is not None and facts.skips_files_itself
     return all(facts.is_data_column(column) for restriction in restrictions for column in restriction.columns)
+
+
+def _of_format(
+    scan: PlannedScan, restrictions: Sequence[Restriction], index: FileIndex | None, budget: Budget
+) -> ScanPredicate | SkipReason:
+    """The predicate for a format that skips files by itself."""
+    if not budget.may_send:
+        return SkipReason.METASTORE_FILTER
+    if _reads_delta(scan):
+        return _of_delta(scan, restrictions, budget.chars_max)
+    return _of_iceberg(scan, restrictions, index, budget.chars_max)
+
+
+def _reads_delta(scan: PlannedScan) -> bool:
+    facts = scan.facts
+    if facts is None or facts.behind is None:
+        return facts is not None and facts.delta is not None
+    return facts.behind.reads_delta
+
+
+def _of_delta(
+    scan: PlannedScan, restrictions: Sequence[Restriction], chars_max: int
+) -> ScanPredicate | SkipReason:
+    """The predicate for Delta: one condition, for partition columns and other columns alike."""
+    partitioned_by = scan.facts.delta.partitioned_by if scan.facts is not None and scan.facts.delta else ()
+    written = delta_predicate(restrictions, partitioned_by, chars_max)
+    if written is None:
+        return SkipReason.PREDICATE_TOO_LARGE
+    return ScanPredicate(written.sql, written.exact, written.cover, rules=frozenset({Rule.DELTA}))
 
 
 def _of_iceberg(

@@ -66,6 +66,7 @@ class Rule(Enum):
     RANGE_IN = "range_in", "Keys of an indexed column are said as ranges, by which row groups are skipped."
     BUCKETS = "buckets", "Keys of the bucket column are said one by one, by which buckets are skipped."
     ICEBERG = "iceberg", "Keys of an Iceberg table's column are said, by which Iceberg skips manifests and files."
+    DELTA = "delta", "Keys of a Delta table's column are said, by which Delta skips files."
 
     # Number of tasks that read a scan.
     SPLITS = (

@@ -833,8 +833,21 @@ _ICEBERG = (
     ),
     Mutation(
         "of a view no more is said than of the tables behind it",
-        answers("rewriter.planning.views._is_iceberg", answer=True),
+        answers("rewriter.planning.views._skips_files", answer=True),
         "rewriter/predicates/test_iceberg_predicate.py::test_a_view_of_which_one_branch_is_no_iceberg_table_is_left_alone",
+    ),
+)
+
+_DELTA = (
+    Mutation(
+        "a timestamp of Delta's is no key",
+        becomes("rewriter.catalog.prunable._finds_times", lambda _: True),
+        _golden("delta/delta: a timestamp: partition columns may be made of it"),
+    ),
+    Mutation(
+        "what Delta is asked is widened, never narrowed",
+        answers("rewriter.domains.cover.Cover.encloses", answer=True),
+        "rewriter/predicates/test_delta_predicate.py::test_what_lost_a_key_is_not_said_of_delta",
     ),
 )
 
@@ -998,6 +1011,7 @@ MUTATIONS = (
     *_OWN_FILTERS,
     *_FILES,
     *_ICEBERG,
+    *_DELTA,
     *_TASKS,
     *_SPLITS,
 )

@@ -10,7 +10,7 @@ from support.goldens import CHARS_MAX
 from rewriter import Rule, SkipReason, parse
 from rewriter.sql.statement import parse_tree
 
-KINDS = ("", "files", "iceberg", "listed")
+KINDS = ("", "delta", "files", "iceberg", "listed")
 TAKES = [case for kind in KINDS for case in takes(kind)]
 # Refused for what Spark answers: `test_golden_on_spark` sees it.
 FOR_THE_ANSWER = {SkipReason.NULL_SAFE_OVER_NULLS, SkipReason.NOTHING_TO_SKIP}
@@ -47,7 +47,7 @@ def test_without_its_rule_nothing_is_asked_for_it(case: Take) -> None:
     assert rule not in {other for scan in off.found.scans for reducer in scan.reducers for other in reducer.rules}
     assert rule not in off.rewrite.rules
     # Of other tables the partitions may still be narrowed.
-    assert cases.kind != "iceberg" or not off.rows
+    assert cases.kind not in {"iceberg", "delta"} or not off.rows
 
 
 @pytest.mark.parametrize("case", [case for kind in KINDS for case in refusals(kind)], ids=str)

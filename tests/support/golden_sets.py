@@ -188,8 +188,9 @@ LISTED: Final = GoldenSet(
 )
 # Days are those of the session's time zone, which stands in the texts.
 ICEBERG: Final = GoldenSet("iceberg", RewriteLimits(), "iceberg", "ice.golden", session=("SET TIME ZONE 'UTC'",))
+DELTA: Final = GoldenSet("delta", RewriteLimits(), "delta", "golden_delta")
 
-_OF_KIND: Final = {one.kind: one for one in (PLAIN, FILES, LISTED, ICEBERG)}
+_OF_KIND: Final = {one.kind: one for one in (PLAIN, FILES, LISTED, ICEBERG, DELTA)}
 
 
 def set_of(case: Take | Refusal) -> GoldenSet:

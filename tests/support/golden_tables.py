@@ -1,4 +1,4 @@
-"""Facts of the golden cases' tables beside their description: file indexes, lists of partitions, Iceberg.
+"""Facts of the golden cases' tables beside their description: file indexes, lists of partitions, Iceberg, Delta.
 
 Where files lie and how large they are differs from one server to the next, so the recorded index calls them by the
 order of their bounds. A test on the server holds it to the real files, and executes every case with those.
@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from rewriter import Catalog, Column, IcebergFacts, PartitionIndexes, TableFacts, TableKind, TableName
+from rewriter.catalog.table_facts import DeltaFacts
 from rewriter.domains.literals import is_data_key_type
 from rewriter.files.file_index import FileIndex
 from rewriter.partitions.index import PartitionIndex
@@ -57,6 +58,8 @@ def facts(kind: str) -> dict[str, TableFacts]:
     known = catalog(kind)
     if kind == "files":
         return {name: with_layout(name, described) for name, described in known.items()}
+    if kind == "delta":
+        return {name: _with_delta(name, described) for name, described in known.items()}
     if kind == "iceberg":
         known = {name: _with_iceberg(name, described) for name, described in known.items()}
         columns = (Column("file_size_in_bytes", "bigint"), Column("spec_id", "int"))
@@ -89,6 +92,20 @@ def _with_iceberg(name: str, described: TableFacts) -> TableFacts:
         size_bytes=_SMALL_BYTES if name in {"small", "moments"} else _FACT_BYTES,
         indexed_columns=tuple(column.name for column in described.columns if is_data_key_type(column.type_name)),
         iceberg=IcebergFacts(1, PARTITIONING.get(name, ())),
+    )
+
+
+def _with_delta(name: str, described: TableFacts) -> TableFacts:
+    """The table with all columns that can have keys; a view as it is."""
+    if described.kind is TableKind.VIEW:
+        return described
+    return replace(
+        described,
+        full_name=TableName(("spark_catalog", "golden_delta", name)),
+        size_bytes=_SMALL_BYTES if name == "small" else _FACT_BYTES,
+        partition_columns=(),
+        indexed_columns=tuple(column.name for column in described.columns if is_data_key_type(column.type_name)),
+        delta=DeltaFacts(described.partition_columns),
     )
 
 

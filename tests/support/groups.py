@@ -16,7 +16,7 @@ from typing import Final
 import pytest
 
 # Fixtures of conftest.py that start Spark. A test that uses two of them goes where the first one is.
-SHARED = ("spark", "iceberg_server", "pipeline_spark", "local_spark")
+SHARED = ("spark", "iceberg_server", "delta_server", "pipeline_spark", "local_spark")
 
 # Groups of tests that ask `spark`, by their folder: tests that compare answers, statement by statement, and tests
 # of clients and faults.
@@ -36,6 +36,7 @@ LONGEST_FIRST = (
     SPARK_ANSWERS,
     SPARK_CLIENTS,
     "iceberg_server",
+    "delta_server",
     "containers",
     "pipeline_spark",
     "local_spark",

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from proxy.config.rewriting import CatalogSection
 from proxy.operations.query import Query, QueryResult, Rows
 from proxy.operations.spark_versions import older_view_text_sql, output_columns, with_catalog
-from proxy.session.catalog import describe_iceberg
+from proxy.session.catalog import describe_delta, describe_iceberg
 from proxy.session.catalog.spark_settings import ORC_BY_POSITION
 from rewriter import Column, TableFacts, TableKind, TableName, ViewText
 
@@ -101,6 +101,8 @@ def read_description(result: QueryResult) -> TableFacts | None:
         converted_format=_converted_format(details),
         view=None if is_table else _lasting_view(details),
     )
+    if facts.provider == describe_delta.PROVIDER:
+        return describe_delta.with_delta(facts, details)
     if not is_iceberg:
         return facts
     return describe_iceberg.with_iceberg(facts, (transform for _, transform in transforms), details)

@@ -53,17 +53,6 @@ def with_iceberg(described: TableFacts, transforms: Iterable[str], details: Mapp
     return replace(facts, iceberg=iceberg, indexed_columns=_key_columns(facts.columns))
 
 
-def as_named(facts: TableFacts, name: TableName) -> TableFacts:
-    """The facts of a name, which may denote a branch, a tag or a snapshot: `db.t.branch_audit`.
-
-    The description of these has the facts of the table itself, so none of them is used.
-    """
-    if facts.iceberg is None or facts.full_name is None:
-        return facts
-    is_table = facts.full_name.parts[-1].lower() == name.parts[-1].lower()
-    return facts if is_table else replace(facts, iceberg=None, indexed_columns=())
-
-
 def at_version(facts: TableFacts, columns: tuple[Column, ...], snapshot_id: int | None) -> TableFacts:
     """The facts of a table as of a version, which has these columns and is this snapshot, if it is one."""
     facts = replace(facts, columns=columns)

@@ -54,6 +54,7 @@ def test_every_rule_is_needed_by_some_golden_case() -> None:
     # Those about files and buckets say what keys come to, and have cases of their own by their names.
     of_parts = {rule for rule in Rule for case in takes("files") if case.rule == f"files/{rule.value}"}
     of_parts |= {Rule.PARTITION_LIST for case in takes("listed") if case.rule == "listed/partition_list"}
+    of_parts |= {Rule.DELTA for case in takes("delta") if case.rule == "delta/delta"}
     of_parts |= {Rule.ICEBERG for case in takes("iceberg") if case.rule == "iceberg/iceberg"}
     of_parts |= {Rule.TIMES for case in takes("iceberg") if case.rule == "iceberg/times"}
     assert of_parts.union(*(rules_of(case.sql) for case in takes())) == set(Rule)

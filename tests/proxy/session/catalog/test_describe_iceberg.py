@@ -4,7 +4,7 @@ import pytest
 from support.iceberg_answers import DAYS_SNAPSHOT, described
 
 from proxy.session.catalog.describe import read_description
-from proxy.session.catalog.describe_iceberg import as_named
+from proxy.session.table_lookup import _as_named
 from rewriter import TableFacts, TableName
 from rewriter.catalog.table_facts import IcebergFacts
 
@@ -77,14 +77,14 @@ def test_a_metadata_table_is_not_taken_for_one_with_data() -> None:
 
 @pytest.mark.parametrize("selector", ["branch_audit", "tag_year", f"snapshot_id_{DAYS_SNAPSHOT}"])
 def test_a_branch_or_tag_is_not_taken_for_the_table_that_it_is_of(selector: str) -> None:
-    facts = as_named(read(), TableName(("db", "f", selector)))
+    facts = _as_named(read(), TableName(("db", "f", selector)))
     assert facts.iceberg is None
     assert facts.indexed_columns == ()
 
 
 @pytest.mark.parametrize("name", [("f",), ("db", "F"), ("ice", "db", "f")])
 def test_a_table_is_what_its_name_says_however_it_is_qualified(name: tuple[str, ...]) -> None:
-    assert as_named(read(), TableName(name)) == read()
+    assert _as_named(read(), TableName(name)) == read()
 
 
 def test_transforms_of_another_provider_are_not_understood() -> None:

@@ -1,0 +1,87 @@
+"""Keys of a Delta table's columns as a condition that Delta skips files by.
+
+Delta's log has the bounds of each file. Delta compares them with each comparison of a condition, and with the
+least and greatest value of an IN; values of partition columns it compares as they are (`DataSkippingReader` in
+Delta's sources). So data columns get a few ranges, and partition columns a list. Conditions on columns of both
+kinds stand side by side: an OR over both would be compared with bounds alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+
+from rewriter.domains.consumers import DELTA, DELTA_PARTITION_POINTS_MAX
+from rewriter.domains.cover import Box, Cover
+from rewriter.domains.domain import Domain
+from rewriter.domains.keyset import KeySet
+from rewriter.domains.widen import Consumer, column_by_column, widen
+from rewriter.predicates.predicate import (
+    Predicate,
+    Restriction,
+    changed_assumptions,
+    cover_sql,
+    intersected,
+    no_rows,
+    reader_guards,
+    without_ranges,
+)
+
+# Values of a data column in one list: Spark reads `k IN (1) OR k IN (5)` as two comparisons.
+_LIST_MAX = 1
+
+
+def delta_predicate(
+    restrictions: Sequence[Restriction], partitioned_by: Sequence[str], chars_max: int
+) -> Predicate | None:
+    """The condition that the columns hold keys of every restriction, or that one of their assumptions changed.
+
+    None if it would exclude no row, be too long, or is not proven to hold every key. Raises UnreadableKeyError.
+    """
+    changed = changed_assumptions(restrictions)
+    asked, left_out = intersected(restrictions)
+    if asked.is_none:
+        return no_rows(changed)
+    changed += reader_guards(restrictions)
+    partitions = frozenset(name.lower() for name in partitioned_by)
+    wide = _widened(asked, partitions, replace(DELTA, unordered=without_ranges(restrictions)))
+    if wide.is_all or not wide.encloses(asked):
+        return None
+    whole = frozenset(name for name in _columns(wide) if name.lower() in partitions)
+    sql = f"({' OR '.join([cover_sql(wide, _LIST_MAX, whole), *changed])})"
+    listed = all(isinstance(restriction.keys, KeySet) for restriction in restrictions)
+    exact = listed and not left_out and wide == asked
+    return Predicate(sql, exact=exact, cover=wide) if len(sql) <= chars_max else None
+
+
+def _widened(asked: Cover, partitions: AbstractSet[str], consumer: Consumer) -> Cover:
+    """A cover of few enough ranges, in which partition columns keep their values, or ranges too if these are many.
+
+    Pairs stay paired where no partition column is among them, and where there is no other.
+    """
+    columns = _columns(asked)
+    inside = [name for name in columns if name.lower() in partitions]
+    if len(inside) == len(columns) and sum(map(_width, asked.boxes)) <= DELTA_PARTITION_POINTS_MAX:
+        return asked
+    if not inside:
+        return widen(asked, columns, consumer, {})
+    apart = column_by_column(asked.boxes)
+    kept = {name: _of_column(name, domain, partitions, consumer) for name, domain in apart.items()}
+    box = Box.of({name: domain for name, domain in kept.items() if domain is not None})
+    return Cover.of([box] if box is not None else [])
+
+
+def _of_column(name: str, domain: Domain, partitions: AbstractSet[str], consumer: Consumer) -> Domain | None:
+    if name.lower() in partitions and domain.width <= DELTA_PARTITION_POINTS_MAX:
+        return domain
+    (box,) = widen(Cover((Box(((name, domain),)),)), [name], consumer, {}).boxes
+    return box.domain(name)
+
+
+def _width(box: Box) -> float:
+    return sum(domain.width for _, domain in box.domains)
+
+
+def _columns(cover: Cover) -> list[str]:
+    return list(dict.fromkeys(name for box in cover.boxes for name, _ in box.domains))

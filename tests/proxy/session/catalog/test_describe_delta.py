@@ -1,0 +1,57 @@
+"""Descriptions of Delta tables, in the words of Delta 4.2 on Spark 4.1."""
+
+import pytest
+from support.played_sessions import rows
+
+from proxy.session.catalog.describe import read_description
+from proxy.session.table_lookup import _as_named
+from rewriter import Column, TableFacts, TableName
+from rewriter.catalog.prunable import can_be_checked, fact_refusal, key_refusal
+from rewriter.catalog.table_facts import DeltaFacts
+from rewriter.vocabulary.skip_reason import SkipReason
+
+COLUMNS = ("k", "int"), ("at", "timestamp"), ("x", "double"), ("ds", "string")
+PARTITIONED = ("# Partition Information", ""), ("# col_name", "data_type"), ("ds", "string")
+
+
+def read(name: str = "spark_catalog.shop.f", columns: tuple[tuple[str, str], ...] = COLUMNS) -> TableFacts:
+    details = ("Name", name), ("Type", "MANAGED"), ("Provider", "delta")
+    heading = ("", ""), ("# Detailed Table Information", "")
+    facts = read_description(rows(*((*row, "") for row in (*columns, *PARTITIONED, *heading, *details))))
+    assert facts is not None
+    return facts
+
+
+def test_a_delta_table_can_be_narrowed_by_each_column_whose_bounds_are_known() -> None:
+    facts = read()
+    assert facts.delta == DeltaFacts(("ds",))
+    assert facts.full_name == TableName(("spark_catalog", "shop", "f"))
+    assert not facts.partition_columns
+    assert fact_refusal(facts) is None
+    refusals = {column: key_refusal(facts, Column(column, of), of) for column, of in COLUMNS}
+    assert refusals["k"] is None
+    assert refusals["ds"] is None
+    assert refusals["at"] is not None
+    assert refusals["at"].reason is SkipReason.TYPE_REFUSED
+    assert refusals["x"] is not None
+
+
+def test_scans_of_delta_carry_no_check_no_hint_and_no_number_of_splits() -> None:
+    facts = read()
+    assert (can_be_checked(facts), facts.takes_file_hints, facts.packs_files) == (False, False, False)
+
+
+@pytest.mark.parametrize("name", ["delta.`file:/lake/f`", "delta.`/lake/f`", "spark_catalog.shop.`f.g`"])
+def test_a_table_that_has_no_plain_name_in_a_catalog_is_left_alone(name: str) -> None:
+    refusal = fact_refusal(read(name))
+    assert refusal is not None
+    assert refusal.reason is SkipReason.PROVIDER
+
+
+def test_a_table_without_any_column_that_can_have_keys_is_left_alone() -> None:
+    assert fact_refusal(read(columns=(("x", "double"),))) is SkipReason.NOT_A_PARTITION_COLUMN
+
+
+def test_a_name_that_the_description_does_not_have_may_be_a_version() -> None:
+    assert _as_named(read(), TableName(("shop", "F"))) == read()
+    assert _as_named(read(), TableName(("shop", "f@v1"))).delta is None
