@@ -277,7 +277,7 @@ def test_a_table_that_gets_other_columns_while_the_statement_is_planned_leaves_i
         played(other.rewrite("ALTER TABLE f ADD COLUMN extra INT"), []).on_outcome(FINISHED)
         return planned
 
-    monkeypatch.setattr("proxy.session.session_catalog.plan", overtaken)
+    monkeypatch.setattr("proxy.session.planning.plan", overtaken)
     assert sent(one.rewrite(SQL), [KEYS]) == SQL
 
 
