@@ -45,6 +45,8 @@ async def decide(
         ctx = DecisionContext.of(shared, catalog, listings, statement, terms, rooms)
         draft = await _draft(ctx)
         decision = await look_up_explained(ctx, draft) if terms.is_explained else _with_last_lists(ctx, draft)
+        if draft.verdict is not None and not terms.is_explained:
+            shared.metrics.gate_decided(draft.verdict)
         ctx.timings.total_s = shared.clock() - ctx.start
         # Nothing is done beside a statement that is only explained.
         asks_beside = draft.lacks_splits and not terms.waits_for_splits

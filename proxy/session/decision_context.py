@@ -13,6 +13,7 @@ from proxy.session.chances import Chances, chances_of
 from proxy.session.consistency.read_set import ReadSet
 from proxy.session.consistency.write_fence import Fence
 from proxy.session.decision import Decision, DecisionTerms
+from proxy.session.feedback.cost_model import GateVerdict
 from proxy.session.feedback.spark_listings import SessionListings
 from proxy.session.key_queries import KeyAnswers, KeyQueries
 from proxy.session.planning import Planner
@@ -120,6 +121,8 @@ class Draft(Decision):
     statement: Statement | None = None
     # None until it is planned.
     basis: Basis | None = None
+    # The verdict of earlier runs, if the gate was asked. It is counted once the decision has been made.
+    verdict: GateVerdict | None = None
     # True if something that decides about splits is not known or has expired.
     lacks_splits: bool = False
 

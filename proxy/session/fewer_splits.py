@@ -56,9 +56,9 @@ async def with_fewer_splits(ctx: DecisionContext, draft: Draft) -> Draft:
     asking = ctx if waits else _at_hand(ctx, is_planned=draft.plan is not None)
     found = replace(draft, skip=None)
     try:
-        found = await _parsed(asking, found)
-        found = await _planned(asking, found)
-        found = await _grouped(asking, found)
+        for stage in (_parsed, _planned, _grouped):
+            if found.skip is None:
+                found = await stage(asking, found)
     except NotAtHandError:
         found = replace(found, skip=SkipReason.SPLITS_UNKNOWN, lacks_splits=True)
     if found.rewrite is not draft.rewrite and found.is_changed:
@@ -117,7 +117,7 @@ async def _parsed(ctx: DecisionContext, draft: Draft) -> Draft:
 
 
 async def _planned(ctx: DecisionContext, draft: Draft) -> Draft:
-    if draft.skip is not None or draft.statement is None or draft.plan is not None:
+    if draft.statement is None or draft.plan is not None:
         return draft
     basis = ctx.basis()
     return replace(draft, basis=basis).planned(await make_plan(ctx, draft.statement, basis.limits))
@@ -125,7 +125,7 @@ async def _planned(ctx: DecisionContext, draft: Draft) -> Draft:
 
 async def _grouped(ctx: DecisionContext, draft: Draft) -> Draft:
     planned, basis = draft.plan, draft.basis
-    if draft.skip is not None or planned is None or basis is None:
+    if planned is None or basis is None:
         return draft
     if not basis.limits.has_small_files:
         # The plan was made before anything was known of such files.

@@ -723,6 +723,16 @@ def _slowly(stage: Stage, session: TextSession, script: Sequence[tuple[str, Quer
             return dispatch
 
 
+def test_a_statement_counts_once_though_a_first_attempt_was_given_up_at_its_first_question(stage: Stage) -> None:
+    one = stage.session()
+    attempt = one.rewrite(SQL)
+    assert attempt.send(None).sql == SETTINGS[0]
+    attempt.close()
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    counts = stage.shared.metrics.exposition().decode()
+    assert 'starpruner_gate_decisions_total{verdict="rewrite"} 1.0' in counts
+
+
 UNLISTED = ("SHOW PARTITIONS `f`", failed(FailureKind.REJECTED))
 
 
