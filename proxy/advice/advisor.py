@@ -25,7 +25,9 @@ from proxy.operations.query import ask_driver
 from proxy.session.catalog.table_sizes import read_size, size_query
 from proxy.session.decision import DecisionTerms
 from proxy.session.decision_context import limits_of
-from proxy.session.session_catalog import SessionCatalog, SessionCatalogs
+from proxy.session.planning import Planner
+from proxy.session.session_catalog import SessionCatalog
+from proxy.session.session_catalogs import SessionCatalogs
 from proxy.session.session_settings import SessionSettings
 from proxy.session.shared_state import SharedState
 from rewriter import KeyQuery, Keys, Plan, SkipReason, TableFacts, TableName, parse
@@ -101,7 +103,7 @@ class Advisor:
         if isinstance(parsed, SkipReason):
             found.left.append(LeftScan(statement, None, parsed, None))
             return
-        planned = await catalog.plan(parsed, self._limits)
+        planned = await Planner(catalog, self._limits).plan(parsed)
         if isinstance(planned, SkipReason):
             found.left.append(LeftScan(statement, None, planned, None))
             return

@@ -281,7 +281,7 @@ class Connection:
                     self._reply.set_result(raw)
             case SessionOpened(session, version, configuration, user):
                 self._own_sessions.add(session)
-                self._sessions.opened(session, version, self._opened(configuration, user))
+                self._sessions.opened(session, version, self._opening(configuration, user))
             case SessionClosed(session):
                 self._own_sessions.discard(session)
                 self._context.shadow_runner.sessions_closed([session])
@@ -423,7 +423,7 @@ class Connection:
         if dispatch.beside is not None and credentials is not None and self._backend.lease is not None:
             _ = self._context.shadow_runner.start(handle, credentials, dispatch.beside, self._backend.lease)
 
-    def _opened(self, configuration: Mapping[str, str] | None, user: str | None) -> SessionOpening | None:
+    def _opening(self, configuration: Mapping[str, str] | None, user: str | None) -> SessionOpening | None:
         credentials = self._relay.credentials
         if configuration is None or credentials is None or self._backend.lease is None:
             return None

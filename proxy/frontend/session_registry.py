@@ -56,7 +56,7 @@ class SessionRegistry:
         """
         is_offered = protocol_version >= PROTOCOL_V6 and opened is not None
         opened = opened or SessionOpening()
-        owner = opened.who or opened.owner or uuid4().hex
+        owner = opened.counts_for or uuid4().hex
         self._sessions[handle] = OpenSession(self._open_port(opened), is_offered=is_offered, owner=owner)
 
     def of(self, handle: SessionHandle) -> OpenSession:

@@ -255,7 +255,7 @@ class Gateway:
             match event:
                 case SessionOpened(session, version, configuration, user):
                     self._opened(session, upstream)
-                    self._context.sessions.opened(session, version, _opened(configuration, user, upstream, host))
+                    self._context.sessions.opened(session, version, _opening(configuration, user, upstream, host))
                 case SessionClosed(session):
                     upstream.closed(session)
                     self.forget([session])
@@ -312,7 +312,7 @@ def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def _opened(
+def _opening(
     configuration: Mapping[str, str] | None, user: str | None, upstream: Upstream, host: str
 ) -> SessionOpening | None:
     if configuration is None or upstream.owner is None:

@@ -41,6 +41,11 @@ class SessionOpening:
     # that a login opens for one user. Empty where nobody knows it: then the owner's.
     who: str = ""
 
+    @property
+    def counts_for(self) -> str:
+        """The user or the owner that its statements count for; empty where neither is known."""
+        return self.who or self.owner
+
 
 @dataclass(frozen=True)
 class KnownState:

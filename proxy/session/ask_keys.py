@@ -10,6 +10,7 @@ from proxy.session.consistency.write_fence import Fence
 from proxy.session.decision import UncheckedKeys
 from proxy.session.decision_context import Basis, DecisionContext, Draft
 from proxy.session.key_queries import KeyAnswers, KeyQueries
+from proxy.session.session_catalog import asking
 from proxy.session.timings import Purpose
 from rewriter import Plan, SkipReason
 
@@ -23,9 +24,9 @@ async def ask_keys(
     """
     if not ctx.terms.run_key_queries:
         return draft, planned, {}
-    clock, timings = ctx.shared.clock, ctx.timings
+    clock, timings, planner = ctx.shared.clock, ctx.timings, ctx.planner(basis.limits)
     with timings.counting(Purpose.DESCRIPTIONS):
-        at_snapshots = await ctx.catalog.pinned(planned, basis.limits)
+        at_snapshots = await planner.pinned(planned)
     planned = at_snapshots.plan
     unpinned = {**draft.unpinned, **at_snapshots.unpinned}
     key_queries = ctx.key_queries(planned, basis.fence)
@@ -39,7 +40,7 @@ async def ask_keys(
         answers = await key_queries.answers(planned)
     # Some keys may have turned out to be of another type than the fact's column.
     with timings.lookup(clock):
-        with_lists = await ctx.catalog.with_lists(planned, answers, basis.limits)
+        with_lists = await planner.with_lists(planned, answers)
     if with_lists is not planned:
         planned, draft = with_lists, replace(draft, plan=with_lists)
         with timings.counting(Purpose.KEYS):
@@ -64,8 +65,8 @@ def uses_expired_in_vain(ctx: DecisionContext, planned: Plan, fence: Fence) -> b
 async def _check(ctx: DecisionContext, planned: Plan, key_queries: KeyQueries) -> CheckVerdict:
     """Ask again for what was remembered, while the statement runs: keys, and what has expired."""
     # The check needs answers of now, and is no part of the decision's time.
-    ctx = replace(ctx, catalog=ctx.catalog.asking(anew=True))
-    verdict = await replace(key_queries, ask=ctx.catalog.ask).check(key_queries.to_check)
+    ctx = ctx.by(ctx.policy.current(asking(ctx.catalog.metadata, ctx.shared.writes, anew=True)))
+    verdict = await replace(key_queries, ask=ctx.policy.ask).check(key_queries.to_check)
     if verdict is not CheckVerdict.HELD:
         return verdict
     is_same = await _is_all_as_planned(ctx, planned)
@@ -82,7 +83,7 @@ async def _is_as_planned(ctx: DecisionContext, planned: Plan) -> bool:
 
 def _rests_on_expired(ctx: DecisionContext, planned: Plan) -> bool:
     """True if the plan rests on descriptions or settings that have expired."""
-    if not ctx.catalog.grace_s:
+    if not ctx.policy.grace_s:
         return False
     is_due = ctx.settings is not None and ctx.settings.until <= ctx.start
     return is_due or not ctx.catalog.is_current(planned)

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from proxy.config.config import Config
 from proxy.session.session_catalog import SessionCatalog
+from proxy.session.table_files import TableFiles
 from proxy.statements.statement_class import StatementClass
 from rewriter import Rule
 
@@ -28,28 +29,26 @@ class Chances(NamedTuple):
         return self.rows or self.splits
 
 
-def chances_of(statement: StatementClass, config: Config, catalog: SessionCatalog) -> Chances:
+def chances_of(
+    statement: StatementClass, config: Config, catalog: SessionCatalog, *, believes_ungrouped: bool = True
+) -> Chances:
     """The chances of a statement, as far as the session knows the names in it now."""
     if len(statement.text) > config.rewrite.statement_chars_max:
         return Chances()
     views = _RULES_OF_VIEWS.isdisjoint(config.rewrite.rules_off) and catalog.may_read_views(statement)
-    rows = statement.may_have_a_join or views or _may_filter_files(statement, config, catalog)
-    return Chances(rows, views, _may_read_small_files(statement, config, catalog))
+    files = TableFiles(catalog)
+    rows = statement.may_have_a_join or views or _may_filter_files(statement, config, files)
+    splits = Rule.SPLITS not in config.rewrite.rules_off
+    if splits:
+        names_small = files.may_name_small_files(statement, believes_ungrouped=believes_ungrouped)
+        # Where it was not asked, or that has expired, any table may have many small files, and the index is asked
+        # beside the statement.
+        splits = not catalog.is_like_no_other if names_small is None else names_small
+    return Chances(rows, views, splits)
 
 
-def _may_filter_files(statement: StatementClass, config: Config, catalog: SessionCatalog) -> bool:
+def _may_filter_files(statement: StatementClass, config: Config, files: TableFiles) -> bool:
     if not config.files.index or not statement.may_be_rewritten(has_file_index=True):
         return False
-    indexed = catalog.current_overview()
+    indexed = files.current_overview()
     return indexed is None or indexed.is_named_in(statement.text)
-
-
-def _may_read_small_files(statement: StatementClass, config: Config, catalog: SessionCatalog) -> bool:
-    """Whether it may read a table of many small files, as far as the index said when it was asked last.
-
-    Where it was not asked, or that has expired, any table may be one, and the index is asked beside the statement.
-    """
-    if Rule.SPLITS in config.rewrite.rules_off:
-        return False
-    names = catalog.may_name_small_files(statement)
-    return not catalog.is_like_no_other if names is None else names

@@ -16,7 +16,7 @@ _CALL_BYTES: Final = 1024
 
 async def classify(ctx: DecisionContext) -> Statement | SkipReason:
     """Parse the statement, if it is of a class that may be rewritten."""
-    statement, catalog, chances = ctx.statement, ctx.catalog, ctx.chances()
+    statement, chances = ctx.statement, ctx.chances()
     if chances.has_any and ctx.terms.hidden_names is not None:
         # Before anything is asked: in such a session an answer is the client's.
         return ctx.terms.hidden_names
@@ -24,13 +24,13 @@ async def classify(ctx: DecisionContext) -> Statement | SkipReason:
     if has_file_index and not statement.may_have_a_join:
         # Without a join only the file index helps. With its tables known, the next look is an exact one.
         with ctx.timings.lookup(ctx.shared.clock):
-            _ = await catalog.indexed()
+            _ = await ctx.files.indexed()
         chances = ctx.chances()
         has_file_index = chances.has_any
     is_read = chances.has_any and statement.may_be_rewritten(
         has_file_index=has_file_index, has_views=chances.views, has_small_files=chances.splits
     )
-    if is_read and statement.depends_on_quoting and not await catalog.quoting_is_default():
+    if is_read and statement.depends_on_quoting and not await ctx.catalog.quoting_is_default():
         return SkipReason.QUOTING_SETTINGS
     if is_read and not _takes_room(ctx):
         return SkipReason.NO_MEMORY
@@ -46,15 +46,16 @@ async def classify(ctx: DecisionContext) -> Statement | SkipReason:
 
 async def make_plan(ctx: DecisionContext, statement: Statement, limits: RewriteLimits) -> Plan | SkipReason:
     """Plan the statement by the descriptions of its tables, and the lists of partitions that it wants."""
+    planner = ctx.planner(limits)
     with ctx.timings.counting(Purpose.DESCRIPTIONS):
-        planned = await ctx.catalog.plan(statement, limits)
+        planned = await planner.plan(statement)
     if isinstance(planned, SkipReason):
         return planned
     if not ctx.chances().has_any:
         # No name turned out to be that of a view.
         return SkipReason.NO_JOIN_IN_TEXT
     with ctx.timings.lookup(ctx.shared.clock):
-        return await ctx.catalog.with_lists(planned, {}, limits)
+        return await planner.with_lists(planned, {})
 
 
 def _takes_room(ctx: DecisionContext) -> bool:

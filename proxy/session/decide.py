@@ -45,6 +45,8 @@ async def decide(
         ctx = DecisionContext.of(shared, catalog, listings, statement, terms, rooms)
         draft = await _draft(ctx)
         decision = await look_up_explained(ctx, draft) if terms.is_explained else _with_last_lists(ctx, draft)
+        if draft.verdict is not None and not terms.is_explained:
+            shared.metrics.gate_decided(draft.verdict)
         ctx.timings.total_s = shared.clock() - ctx.start
         # Nothing is done beside a statement that is only explained.
         asks_beside = draft.lacks_splits and not terms.waits_for_splits
@@ -95,7 +97,7 @@ async def _weighed(ctx: DecisionContext, draft: Draft, statement: Statement) -> 
     basis = ctx.basis()
     plan = await make_plan(ctx, statement, basis.limits)
     if isinstance(plan, Plan) and uses_expired_in_vain(ctx, plan, basis.fence):
-        ctx = ctx.without_grace()
+        ctx = ctx.by(ctx.policy.current())
         plan = await make_plan(ctx, statement, basis.limits)
     draft = replace(draft, basis=basis).planned(plan)
     return ctx, draft if isinstance(plan, SkipReason) else await weigh(ctx, draft, plan)

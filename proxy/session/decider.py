@@ -6,7 +6,8 @@ from proxy.session.chances import chances_of
 from proxy.session.decide import decide
 from proxy.session.decision import Decision, DecisionTerms
 from proxy.session.feedback.spark_listings import SessionListings
-from proxy.session.session_catalog import KnownPartitions, SessionCatalogs
+from proxy.session.session_catalog import KnownPartitions
+from proxy.session.session_catalogs import SessionCatalogs
 from proxy.session.shared_state import SharedState
 from proxy.statements.statement_class import StatementClass
 from proxy.statements.written_tables import WriteTargets, words_in

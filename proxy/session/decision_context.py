@@ -6,16 +6,20 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Self
 
+from proxy.session.catalog.answer_policy import AnswerPolicy
 from proxy.session.catalog.answers import Answer
 from proxy.session.catalog.spark_settings import ServerSettings
 from proxy.session.chances import Chances, chances_of
 from proxy.session.consistency.read_set import ReadSet
 from proxy.session.consistency.write_fence import Fence
 from proxy.session.decision import Decision, DecisionTerms
+from proxy.session.feedback.cost_model import GateVerdict
 from proxy.session.feedback.spark_listings import SessionListings
 from proxy.session.key_queries import KeyAnswers, KeyQueries
+from proxy.session.planning import Planner
 from proxy.session.session_catalog import SessionCatalog
 from proxy.session.shared_state import SharedState
+from proxy.session.table_files import TableFiles
 from proxy.session.timings import Timings
 from proxy.statements.statement_class import StatementClass
 from rewriter import Plan, Rewrite, RewriteLimits, SkipReason, Statement, TableName
@@ -47,6 +51,8 @@ class DecisionContext:
     settings: Answer[ServerSettings] | None
     # Gives back the room for the statement's tree.
     rooms: ExitStack
+    # They are shared by all plans of the decision.
+    steps: Steps
 
     @classmethod
     def of(  # noqa: PLR0913, PLR0917 - the parts of a decision
@@ -60,21 +66,30 @@ class DecisionContext:
     ) -> Self:
         """The context of a decision that begins."""
         timings = Timings()
-        catalog = replace(
-            catalog,
-            # Facts that have expired may be used where they are asked for again while the statement runs.
-            grace_s=terms.grace_s,
-            is_session_unchanged=terms.is_session_unchanged,
-            believes_ungrouped=not terms.waits_for_splits,
-            steps=Steps(),
-            ask=timings.timed(catalog.ask, shared.clock),
-        )
+        ask = timings.timed(catalog.policy.ask, shared.clock)
+        policy = AnswerPolicy(ask, terms.grace_s, is_session_unchanged=terms.is_session_unchanged)
         start, settings = shared.clock(), catalog.last_settings
-        return cls(shared, catalog, listings, statement, terms, timings, start, settings, rooms)
+        return cls(
+            shared, catalog.by(policy), listings, statement, terms, timings, start, settings, rooms, Steps()
+        )
 
-    def without_grace(self) -> Self:
-        """The context in which nothing may have expired."""
-        return replace(self, catalog=replace(self.catalog, grace_s=0.0))
+    def by(self, policy: AnswerPolicy) -> Self:
+        """The context in which the session's catalog answers by another policy."""
+        return replace(self, catalog=self.catalog.by(policy))
+
+    @property
+    def policy(self) -> AnswerPolicy:
+        """The old answers that may be used, and whom to ask for others."""
+        return self.catalog.policy
+
+    @property
+    def files(self) -> TableFiles:
+        """The files of tables."""
+        return TableFiles(self.catalog)
+
+    def planner(self, limits: RewriteLimits) -> Planner:
+        """The planner of the statement within these limits."""
+        return Planner(self.catalog, limits, self.steps)
 
     def is_over(self, draft: Draft) -> bool:
         """Whether nothing is left to do: the statement is left alone, and nobody asks for an explanation."""
@@ -82,7 +97,8 @@ class DecisionContext:
 
     def chances(self) -> Chances:
         """The chances of the statement to be rewritten, by what is known now."""
-        return chances_of(self.statement, self.shared.config, self.catalog)
+        believes_ungrouped = not self.terms.waits_for_splits
+        return chances_of(self.statement, self.shared.config, self.catalog, believes_ungrouped=believes_ungrouped)
 
     def basis(self) -> Basis:
         """The basis of a plan that is made next."""
@@ -105,6 +121,8 @@ class Draft(Decision):
     statement: Statement | None = None
     # None until it is planned.
     basis: Basis | None = None
+    # The verdict of earlier runs, if the gate was asked. It is counted once the decision has been made.
+    verdict: GateVerdict | None = None
     # True if something that decides about splits is not known or has expired.
     lacks_splits: bool = False
 

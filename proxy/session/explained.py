@@ -21,7 +21,7 @@ async def look_up_explained(ctx: DecisionContext, decision: Decision) -> Decisio
         listed = await ctx.catalog.partitions(missing)
     if ctx.terms.run_key_queries and decision.plan is not None:
         with ctx.timings.counting(Purpose.DESCRIPTIONS):
-            decision = replace(decision, file_counts=await ctx.catalog.file_counts(decision.plan))
+            decision = replace(decision, file_counts=await ctx.files.file_counts(decision.plan))
     return replace(
         decision,
         partitions={**decision.partitions, **indexes_of(listed)},

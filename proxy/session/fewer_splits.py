@@ -11,13 +11,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Final
 
-from proxy.operations.query import Work
+from proxy.operations.query import Ask, Work
 from proxy.session.catalog.file_index import words
 from proxy.session.classify import classify, make_plan
 from proxy.session.consistency.asking import NotAtHandError
 from proxy.session.decision_context import DecisionContext, Draft, hindrance
 from proxy.session.key_queries import KeyAnswers
-from proxy.session.session_catalog import SessionCatalog
+from proxy.session.session_catalog import asking
 from proxy.session.timings import Purpose, Timings
 from proxy.session.weigh import key_of
 from rewriter import Plan, RewriteLimits, Rule, SkipReason, TableName, apply
@@ -56,16 +56,16 @@ async def with_fewer_splits(ctx: DecisionContext, draft: Draft) -> Draft:
     asking = ctx if waits else _at_hand(ctx, is_planned=draft.plan is not None)
     found = replace(draft, skip=None)
     try:
-        found = await _parsed(asking, found)
-        found = await _planned(asking, found)
-        found = await _grouped(asking, found)
+        for stage in (_parsed, _planned, _grouped):
+            if found.skip is None:
+                found = await stage(asking, found)
     except NotAtHandError:
         found = replace(found, skip=SkipReason.SPLITS_UNKNOWN, lacks_splits=True)
     if found.rewrite is not draft.rewrite and found.is_changed:
         return found
     keeps_splits = not found.lacks_splits and found.skip not in _PASSING
     if keeps_splits and not waits and draft.skip is not SkipReason.FEW_FILES:
-        ctx.catalog.ungrouped(ctx.statement)
+        ctx.catalog.metadata.ungrouped.add(ctx.statement.text)
     # Any other reason than the first one is less telling to a user.
     return found if draft.skip is None else replace(draft, lacks_splits=found.lacks_splits)
 
@@ -82,18 +82,19 @@ async def files_of(ctx: DecisionContext, planned: Plan, answers: KeyAnswers, lim
         found = await _files_of(at_hand, planned, answers, limits, of_all=True)
     except NotAtHandError:
         return replace(found, lacks_splits=True)
-    return replace(found, lacks_splits=not ctx.catalog.are_splits_current(planned))
+    return replace(found, lacks_splits=not ctx.files.are_splits_current(planned))
 
 
 def learning(ctx: DecisionContext) -> Work[None] | None:
     """The work beside the statement that asks for all that decides about its splits; None where others do it."""
 
-    async def learn(catalog: SessionCatalog) -> None:
-        current = replace(catalog, grace_s=0.0, steps=Steps())
+    async def learn(ask: Ask) -> None:
         with ExitStack() as rooms:
-            await _learn_splits(replace(ctx, catalog=current, timings=Timings(), rooms=rooms))
+            beside = replace(ctx, timings=Timings(), rooms=rooms, steps=Steps())
+            await _learn_splits(beside.by(ctx.policy.current(ask)))
 
-    return ctx.catalog.learning(learn)
+    known = ctx.catalog.metadata
+    return known.learning.turn(learn, asking(known, ctx.shared.writes), ctx.policy.is_session_unchanged)
 
 
 async def _learn_splits(ctx: DecisionContext) -> None:
@@ -116,7 +117,7 @@ async def _parsed(ctx: DecisionContext, draft: Draft) -> Draft:
 
 
 async def _planned(ctx: DecisionContext, draft: Draft) -> Draft:
-    if draft.skip is not None or draft.statement is None or draft.plan is not None:
+    if draft.statement is None or draft.plan is not None:
         return draft
     basis = ctx.basis()
     return replace(draft, basis=basis).planned(await make_plan(ctx, draft.statement, basis.limits))
@@ -124,18 +125,18 @@ async def _planned(ctx: DecisionContext, draft: Draft) -> Draft:
 
 async def _grouped(ctx: DecisionContext, draft: Draft) -> Draft:
     planned, basis = draft.plan, draft.basis
-    if draft.skip is not None or planned is None or basis is None:
+    if planned is None or basis is None:
         return draft
     if not basis.limits.has_small_files:
         # The plan was made before anything was known of such files.
         return replace(draft, lacks_splits=True)
     # Before, too: a list that another session asks for may come meanwhile.
-    lacks_splits = draft.lacks_splits or not ctx.catalog.are_splits_current(planned)
+    lacks_splits = draft.lacks_splits or not ctx.files.are_splits_current(planned)
     if _would_group_by_expired(ctx, planned):
         return replace(draft.left(SkipReason.SPLITS_UNKNOWN), lacks_splits=True)
     limits = _of_splits_alone(basis.limits)
     known = await _files_of(ctx, planned, {}, limits, of_all=True)
-    lacks_splits |= not ctx.catalog.are_splits_current(planned)
+    lacks_splits |= not ctx.files.are_splits_current(planned)
     result = apply(planned, {}, limits, files=known.files, split_hints=known.hints)
     draft = replace(draft, lacks_splits=lacks_splits).applied(planned, {}, result, basis.fence)
     return draft.left(hindrance(planned, {}, result))
@@ -143,7 +144,7 @@ async def _grouped(ctx: DecisionContext, draft: Draft) -> Draft:
 
 def _at_hand(ctx: DecisionContext, *, is_planned: bool) -> DecisionContext:
     """The context that asks nobody."""
-    return replace(ctx, catalog=ctx.catalog.at_hand(is_planned=is_planned))
+    return ctx.by(ctx.policy.at_hand(ctx.shared.config.splits.asked_every_s, is_planned=is_planned))
 
 
 def _would_group_by_expired(ctx: DecisionContext, planned: Plan) -> bool:
@@ -163,9 +164,9 @@ async def _files_of(
     ctx: DecisionContext, planned: Plan, answers: KeyAnswers, limits: RewriteLimits, *, of_all: bool
 ) -> PlanFiles:
     with ctx.timings.fetching_files(ctx.shared.clock):
-        files = await ctx.catalog.files(planned, answers, limits, of_all=of_all)
+        files = await ctx.files.files(planned, answers, limits, of_all=of_all)
     with ctx.timings.counting(Purpose.DESCRIPTIONS):
-        hints = await ctx.catalog.split_hints(planned, answers, files, limits, of_all=of_all)
+        hints = await ctx.files.split_hints(planned, answers, files, limits, of_all=of_all)
     return PlanFiles(files, hints)
 
 

@@ -5,6 +5,7 @@ that the backend might have refused or answered otherwise. A client may have ben
 sessions use them only where they ask again while their statement runs. An entry is worth nothing any more once a
 write through the proxy may have touched a table that it was read from; how old it may be, each reader says. Each
 keeps the fence that was opened before it was read: no order of reading, writing and keeping lets a stale one pass.
+Bounded by bytes, and told apart by asker and fence, they are more than `proxy.session.catalog.answers` keeps.
 """
 
 from __future__ import annotations
@@ -60,20 +61,16 @@ class KeyCache:
 
     def trusted(self, state: bytes, question: KeyQuery, *, asker: str, asked_since: float) -> Keys | None:
         """The keys that a session has asked for in that state, if that was since then and they still hold."""
-        with self._lock:
-            entry = self._current(state, question)
-            is_its = entry is not None and entry.asker == asker and entry.asked_at >= asked_since
-            return entry.keys if entry is not None and is_its else None
+        entry = self._current(state, question, asked_since)
+        return entry.keys if entry is not None and entry.asker == asker else None
 
     def checked_later(self, state: bytes, question: KeyQuery, *, asked_since: float) -> Keys | None:
         """The keys that any session of that state has asked for, to be checked while they are used.
 
         None where the last answers were each other ones.
         """
-        with self._lock:
-            entry = self._current(state, question)
-            is_likely = entry is not None and entry.changes < _CHANGES_MAX and entry.asked_at >= asked_since
-            return entry.keys if entry is not None and is_likely else None
+        entry = self._current(state, question, asked_since)
+        return entry.keys if entry is not None and entry.changes < _CHANGES_MAX else None
 
     def asked_at(self, state: bytes, question: KeyQuery) -> float | None:
         """When the keys that are kept were asked for, whether they still hold or not."""
@@ -106,13 +103,14 @@ class KeyCache:
                 state, question, _Entry(keys, asker, frozenset(tables), asked_at, fence, size_bytes, changes)
             )
 
-    def _current(self, state: bytes, question: KeyQuery) -> _Entry | None:
-        """The entry, as the one used last; dropped where its tables have been written since. Under the lock."""
-        entry = self._take(state, question)
-        if entry is None or not entry.fence.holds(entry.tables):
-            return None
-        self._keep(state, question, entry)
-        return entry
+    def _current(self, state: bytes, question: KeyQuery, asked_since: float) -> _Entry | None:
+        """The entry, if it is of then or later, as the one used last; dropped where its tables were written."""
+        with self._lock:
+            entry = self._take(state, question)
+            if entry is None or not entry.fence.holds(entry.tables):
+                return None
+            self._keep(state, question, entry)
+        return entry if entry.asked_at >= asked_since else None
 
     def _keep(self, state: bytes, question: KeyQuery, entry: _Entry) -> None:
         self._entries[state, question] = entry

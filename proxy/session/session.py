@@ -77,7 +77,7 @@ class Session:
         self._shared = shared
         self._log = (log or NoStatementLog()).session_opened(opened)
         self._decider = Decider(shared, KnownState(b"", opened).list_owner if is_own else ())
-        self._owner = owner_of(opened.who or opened.owner)
+        self._owner = owner_of(opened.counts_for)
         self._state = SessionState(opened, shared.clock)
         self._writes = SessionWrites(shared.writes)
         # Rewritten statements that write, until their ends have been told.

@@ -37,7 +37,7 @@ def gate(ctx: DecisionContext, draft: Draft, key: StatementKey) -> Draft:
     if not ctx.terms.settings.cost_gate:
         return draft
     report = _ask_gate(ctx, key)
-    draft = replace(draft, gate_report=report)
+    draft = replace(draft, gate_report=report, verdict=report.verdict)
     return draft.left(SkipReason.NOT_WORTH_IT) if report.leaves else draft
 
 
@@ -45,9 +45,7 @@ def _ask_gate(ctx: DecisionContext, key: StatementKey) -> GateReport:
     if ctx.terms.is_explained:
         # Without counting the statement as one that runs.
         return ctx.shared.gate.report(key, ctx.listings)
-    report = ctx.shared.gate.decide(key, ctx.listings)
-    ctx.shared.metrics.gate_decided(report.verdict)
-    return report
+    return ctx.shared.gate.decide(key, ctx.listings)
 
 
 async def weigh(ctx: DecisionContext, draft: Draft, planned: Plan) -> Draft:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from threading import Lock
 from typing import Any, Final, ParamSpec, TypeAlias, TypeVar
+from weakref import ref
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -81,7 +82,8 @@ class FairThreads:
             self._waiting.setdefault(owner, deque()).append(work)
         self._start_next()
         if within_s is not None and self._is_waiting(owner, work):
-            _ = self._later(within_s, partial(self._give_up, owner, work))
+            # Work that has ended meanwhile, with all that it holds, is not kept until then.
+            _ = self._later(within_s, partial(self._give_up, owner, ref(work)))
         return work.result
 
     def shutdown(self) -> None:
@@ -97,8 +99,11 @@ class FairThreads:
         with self._lock:
             return work in self._waiting.get(owner, ())
 
-    def _give_up(self, owner: str, work: _Work) -> None:
+    def _give_up(self, owner: str, known: ref[_Work]) -> None:
         """End the wait of work that has not begun."""
+        work = known()
+        if work is None:
+            return
         with self._lock:
             works = self._waiting.get(owner, deque())
             if work not in works:

@@ -39,7 +39,8 @@ Any answer may be out of date as soon as it is there. Each kind is used only whe
 EXPLAIN asks for its keys first, and uses nothing that has expired. Who can write an entry, and who can read it,
 says docs/decisions/0063.
 
-An answer is current until it expires. Within a grace (`grace_s`) it is used where it is asked for again, as above.
+An answer is current until it expires. Within a grace (`grace_s`) it is used where it is asked for again, as above;
+which grace a statement has, and whom it asks, is one value (`answer_policy`).
 One to a question from before all was forgotten is not kept: names and settings may mean something else since.
 """
 

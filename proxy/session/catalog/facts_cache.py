@@ -1,4 +1,7 @@
-"""A cache of table facts, each with its time of expiry."""
+"""A cache of table facts, each with its time of expiry.
+
+Unlike `proxy.session.catalog.answers` it looks at the write log, and reads all its entries at one moment.
+"""
 
 from __future__ import annotations
 

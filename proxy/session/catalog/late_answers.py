@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
-from threading import Lock
 from typing import Final
 
 from proxy.operations.query import FailureKind, QueryFailed, QueryResult
+from proxy.session.catalog.answers import Answers
 from rewriter import TableName
 
 # Time until a question is repeated that got no answer in time: the snapshot of a name, the settings, the files of
@@ -39,29 +38,22 @@ class LateNames:
     """
 
     def __init__(self, clock: Callable[[], float], waited_s: float, longest_s: float) -> None:
-        self._clock = clock
         self._waited_s = waited_s
         self._longest_s = longest_s
-        self._lock = Lock()
-        # For each name: the pause if it is late again, and the end of the present pause.
-        self._left_alone: OrderedDict[TableName, tuple[float, float]] = OrderedDict()
+        # For each name the pause if it is late again, current until the end of the present one.
+        self._pauses_s = Answers[TableName, float](clock, NAMES_MAX)
 
     def missed(self, name: TableName) -> None:
         """Count a name that was not described in time."""
-        with self._lock:
-            pause_s, _ = self._left_alone.pop(name, (0.0, 0.0))
-            next_s = min(2 * pause_s or self._waited_s, self._longest_s)
-            self._left_alone[name] = next_s, self._clock() + pause_s
-            if len(self._left_alone) > NAMES_MAX:
-                _ = self._left_alone.popitem(last=False)
+        known = self._pauses_s.known(name)
+        pause_s = known.value if known is not None else 0.0
+        self._pauses_s.keep(name, min(2 * pause_s or self._waited_s, self._longest_s), pause_s)
 
     def came(self, name: TableName) -> None:
         """Forget a name that was described, or refused, in time."""
-        with self._lock:
-            _ = self._left_alone.pop(name, None)
+        if self._pauses_s.known(name) is not None:
+            self._pauses_s.keep(name, 0.0, 0.0)
 
     def is_left_alone(self, name: TableName) -> bool:
         """Whether a name is not to be described now."""
-        with self._lock:
-            _, until = self._left_alone.get(name, (0.0, -1.0))
-            return self._clock() < until
+        return self._pauses_s.get(name) is not None

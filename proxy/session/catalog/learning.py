@@ -1,7 +1,8 @@
 """Learning: questions that no statement waits for, asked beside one for those that follow.
 
 Answers that change nothing but the number of a statement's tasks are not worth a delay. Where they are not at
-hand, the statement goes as it came, and a run on a connection of ours asks for them meanwhile.
+hand, the statement goes as it came, and a run on a connection of ours asks for them meanwhile. A turn is
+no answer: it is taken and given back under one lock.
 """
 
 from __future__ import annotations

@@ -76,6 +76,7 @@ class SessionMetadata:
     # view meanwhile is not narrowed, and no harm is done.
     table_names: frozenset[str] = frozenset()
     # Iceberg tables that were described, each with whether it has many small files; None until that was asked.
+    # They are found by the words of a text, and not by a question.
     iceberg_sizes: Mapping[TableName, bool | None] = field(default_factory=dict)
     # The tables of the file index; None until it was asked.
     indexed: IndexOverview | None = None

@@ -277,7 +277,7 @@ def test_a_table_that_gets_other_columns_while_the_statement_is_planned_leaves_i
         played(other.rewrite("ALTER TABLE f ADD COLUMN extra INT"), []).on_outcome(FINISHED)
         return planned
 
-    monkeypatch.setattr("proxy.session.session_catalog.plan", overtaken)
+    monkeypatch.setattr("proxy.session.planning.plan", overtaken)
     assert sent(one.rewrite(SQL), [KEYS]) == SQL
 
 
@@ -721,6 +721,16 @@ def _slowly(stage: Stage, session: TextSession, script: Sequence[tuple[str, Quer
             assert not answers
             dispatch: Dispatch = end.value
             return dispatch
+
+
+def test_a_statement_counts_once_though_a_first_attempt_was_given_up_at_its_first_question(stage: Stage) -> None:
+    one = stage.session()
+    attempt = one.rewrite(SQL)
+    assert attempt.send(None).sql == SETTINGS[0]
+    attempt.close()
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    counts = stage.shared.metrics.exposition().decode()
+    assert 'starpruner_gate_decisions_total{verdict="rewrite"} 1.0' in counts
 
 
 UNLISTED = ("SHOW PARTITIONS `f`", failed(FailureKind.REJECTED))

@@ -1,9 +1,11 @@
 """Threads are shared fairly by owners, here by threads that a test moves by hand."""
 
+import gc
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
+from weakref import ref
 
 import pytest
 
@@ -91,6 +93,26 @@ def test_work_that_got_its_thread_in_time_is_not_given_up_later() -> None:
     stage.timers.pop()()
 
     assert second.result(0) is None
+
+
+def test_work_that_has_ended_is_not_kept_until_its_wait_would_end() -> None:
+    class Held:
+        """All that a decision holds."""
+
+        def __call__(self) -> None:
+            """Do nothing."""
+
+    stage, held = Stage(1), Held()
+    kept = ref(held)
+    _ = stage.give("a", "a1")
+    _ = stage.fair.submit("b", held, 3.0)
+    del held
+    _ = gc.collect()
+    assert kept() is not None, "it waits"
+    _ = stage.run_all()
+    _ = gc.collect()
+    assert stage.timers
+    assert kept() is None
 
 
 def test_the_steps_of_a_decision_wait_no_longer_together_than_one_may() -> None:

@@ -1,0 +1,152 @@
+"""The files of tables as a session may know them, and the splits that Spark makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from proxy.session.catalog.file_index import IndexOverview, words
+from proxy.session.catalog.split_packing import SplitPacking
+from proxy.session.key_queries import KeyAnswers
+from proxy.session.layout.iceberg_file_counts import FileCounts, file_counts
+from proxy.session.layout.iceberg_files import columns_asked
+from proxy.session.session_catalog import SessionCatalog
+from proxy.session.table_lookup import with_indexed
+from proxy.statements.statement_class import StatementClass
+from rewriter import Plan, RewriteLimits, TableName
+from rewriter.files.file_index import FileIndex
+from rewriter.splits.packing import SplitHints
+
+
+@dataclass(frozen=True)
+class TableFiles:
+    """The files that a catalog's session may know, and what is asked about their splits."""
+
+    catalog: SessionCatalog
+
+    def current_overview(self) -> IndexOverview | None:
+        """The tables of the file index, where that needs no query."""
+        return self.catalog.shared.files.current_overview(self.catalog.metadata)
+
+    async def indexed(self) -> IndexOverview:
+        """The tables of the file index, as far as the session may read it."""
+        policy = self.catalog.policy
+        return await self.catalog.shared.files.overview(policy.ask, self.catalog.metadata, policy.splits_grace_s)
+
+    async def files(
+        self, planned: Plan, answers: KeyAnswers, limits: RewriteLimits, *, of_all: bool
+    ) -> dict[TableName, FileIndex]:
+        """The files of the tables whose files a plan wants to know, of those that are listed anywhere.
+
+        Without `of_all`, those of tables that nothing narrows are left out.
+        """
+        found = {}
+        alone = planned.grouped_alone(answers)
+        wanted = set(planned.wants_files(answers, for_splits=self._split_packing.is_on(limits)))
+        for name in sorted(wanted if of_all else wanted - alone, key=str):
+            index = await (self._small_files(name, planned) if name in alone else self._files(name, planned))
+            if index is not None:
+                found[name] = index
+        return found
+
+    async def _small_files(self, name: TableName, planned: Plan) -> FileIndex | None:
+        """The files of a table that nothing narrows; None where they are not many and small."""
+        shared, known, files_min = self.catalog.shared, self.catalog.metadata, self._split_packing.files_min
+        facts = self.catalog.facts(name)
+        if facts is None:
+            return None
+        if facts.iceberg is not None:
+            small = await shared.iceberg_files.small_files(self.catalog.policy.ask, facts, known, files_min)
+            if small.is_known:
+                until = shared.clock() + shared.config.files.tables_ttl_s
+                known.add_iceberg(name, small.index is not None, until=until)
+            return small.index
+        # The rows of the index are fetched for their sizes alone, which takes a query.
+        _ = await self.indexed()
+        return await self._files(name, planned) if shared.files.has_small_files(facts, known, files_min) else None
+
+    async def _files(self, name: TableName, planned: Plan) -> FileIndex | None:
+        shared, known, policy = self.catalog.shared, self.catalog.metadata, self.catalog.policy
+        asked_at, described = known.facts.moment(), self.catalog.described(name)
+        facts = described.facts
+        # Delta keeps what its files hold to itself.
+        if facts is None or facts.delta is not None:
+            return None
+        if facts.iceberg is not None:
+            return await shared.iceberg_files.files(policy.ask, facts, columns_asked(planned, name), known)
+        index = await shared.files.files(policy.ask, facts, known, policy.splits_grace_s)
+        # By now the columns of the index are known.
+        again = await with_indexed(policy.ask, facts, known, shared.files, policy.splits_grace_s)
+        if again != facts and name in known.facts.current():
+            known.facts.add(replace(described, facts=again), asked_at)
+        return index
+
+    def may_name_small_files(self, statement: StatementClass, *, believes_ungrouped: bool) -> bool | None:
+        """Whether a statement may read a table of many small files; None where that was not asked yet.
+
+        With `believes_ungrouped`, one whose scans were found to keep their splits is not looked at again.
+        """
+        shared, known, settings = self.catalog.shared, self.catalog.metadata, self.catalog.shared.config.splits
+        if not (settings.enabled and settings.unnarrowed_scans and statement.names_read):
+            return False
+        if not statement.keeps_meanings:
+            # It may write as many files as there are tasks.
+            return False
+        if believes_ungrouped and known.ungrouped.holds(statement.text):
+            return False
+        by_index = shared.files.may_name_small_files(statement.text, known, settings.saved_min)
+        if by_index or not known.iceberg_sizes:
+            return by_index
+        if by_index is None:
+            return None
+        return known.may_name_small_iceberg(words(statement.text), shared.clock())
+
+    async def split_hints(
+        self,
+        planned: Plan,
+        answers: KeyAnswers,
+        files: Mapping[TableName, FileIndex],
+        limits: RewriteLimits,
+        *,
+        of_all: bool,
+    ) -> SplitHints | None:
+        """The split hints of a statement by these files; None where splits are left to Spark. See `files`."""
+        ask = self.catalog.policy.ask
+        return await self._split_packing.hints(ask, planned, answers, files, limits, of_all=of_all)
+
+    @property
+    def _split_packing(self) -> SplitPacking:
+        deadline_s = self.catalog.settings.query_deadline_s
+        settings, known = self.catalog.shared.config.splits, self.catalog.metadata.packings
+        return SplitPacking(settings, known, deadline_s, self.catalog.policy.splits_grace_s)
+
+    def are_splits_current(self, planned: Plan) -> bool:
+        """True if nothing has expired of what decides about the splits of a plan's scans."""
+        shared, settings, packings = (
+            self.catalog.shared,
+            self.catalog.last_settings,
+            self.catalog.metadata.packings,
+        )
+        is_current = settings is not None and settings.until > shared.clock() and self.catalog.is_current(planned)
+        has_index = bool(shared.config.files.index)
+        is_current = is_current and (not has_index or self.current_overview() is not None)
+        names = planned.wants_packings({})
+        return is_current and packings.are_current(names) and not any(map(self._is_listing, names))
+
+    def _is_listing(self, name: TableName) -> bool:
+        """Whether another session is asking for a table's files, so that this one went on without them."""
+        facts = self.catalog.facts(name)
+        lists = (self.catalog.shared.files, self.catalog.shared.iceberg_files)
+        return facts is not None and any(one.is_under_way(facts, self.catalog.metadata) for one in lists)
+
+    async def file_counts(self, planned: Plan) -> dict[TableName, FileCounts]:
+        """Files and bytes of the Iceberg tables that could be narrowed, where Iceberg tells them."""
+        found = {}
+        for scan in planned.scans:
+            name, facts = scan.reference.name, scan.facts
+            if name in found or name.version or facts is None or facts.iceberg is None or facts.full_name is None:
+                continue
+            counts = await file_counts(self.catalog.policy.ask, facts.full_name, self.catalog.shared.config.files)
+            if counts is not None:
+                found[name] = counts
+        return found
