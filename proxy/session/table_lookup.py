@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from proxy.config.rewriting import CatalogSection
-from proxy.operations.query import Ask, QueryFailed
+from proxy.operations.query import Ask, Rows
 from proxy.operations.spark_versions import read_older_view_text
 from proxy.session.catalog.describe import (
     columns_query,
@@ -42,7 +42,7 @@ async def describe(
         facts = await with_indexed(ask, _as_named(facts, name), known, files)
     if facts.kind is TableKind.TABLE or facts.view is not None:
         return DescribedTable(name, facts, read_identity(answer))
-    return await _with_text(ask, name, facts, settings)
+    return await _with_text(ask, name, facts, known, settings)
 
 
 def _as_named(facts: TableFacts, name: TableName) -> TableFacts:
@@ -56,17 +56,20 @@ def _as_named(facts: TableFacts, name: TableName) -> TableFacts:
     return facts if is_table else replace(facts, iceberg=None, delta=None, indexed_columns=())
 
 
-async def _with_text(ask: Ask, name: TableName, facts: TableFacts, settings: CatalogSection) -> DescribedTable:
-    """A view with its text, as far as the server tells it."""
-    answer = await ask(view_text_query(name, settings))
-    view = read_view_text(answer)
-    older = older_view_text_query(name, settings) if isinstance(answer, QueryFailed) else None
-    if older is not None and not is_late(answer):
-        answer = await ask(older)
-        view = read_older_view_text(answer, name)
-    if is_late(answer):
-        return DescribedTable(name, None, is_late=True)
-    return DescribedTable(name, replace(facts, view=view))
+async def _with_text(
+    ask: Ask, name: TableName, facts: TableFacts, known: SessionMetadata, settings: CatalogSection
+) -> DescribedTable:
+    """A view with its text, as far as the server tells it. It is asked first as it answered last."""
+    newer, older = view_text_query(name, settings), older_view_text_query(name, settings)
+    for query in (older, newer) if known.has_older_views else (newer, older):
+        answer = None if query is None else await ask(query)
+        if answer is not None and is_late(answer):
+            return DescribedTable(name, None, is_late=True)
+        if isinstance(answer, Rows):
+            view = read_view_text(answer) if query is newer else read_older_view_text(answer, name)
+            known.has_older_views = query is older and view is not None
+            return DescribedTable(name, replace(facts, view=view))
+    return DescribedTable(name, facts)
 
 
 async def with_indexed(

@@ -17,9 +17,13 @@ from typing import Final
 # Java's class, and not Spark's error class before it: some statements raise one that their client has chosen.
 # Where a session has another form of messages (spark.sql.error.messageFormat), nothing is known.
 _REFUSED: Final = re.compile(
+    r"(?P<is_status>org\.apache\.hive\.service\.cli\.HiveSQLException: )?"
     r"Error running query: (?:\[[\w.]+\] )?org\.apache\.spark\.sql\.catalyst\.parser\.ParseException: "
 )
 _QUOTED: Final = "\n== SQL ==\n"
+# The reply to ExecuteStatement has the message alone. An operation's status has a class before it, and behind it
+# a stack trace, which begins here.
+_TRACE: Final = "\n\tat org.apache.spark.sql.hive.thriftserver.HiveThriftServerErrors$.runningQueryError("
 # The line by which the parser points to the place, below the one that it is in.
 _POINTER: Final = re.compile(r"-*\^\^\^")
 
@@ -44,9 +48,11 @@ def parse_failure_of(text: str) -> Callable[[str], bool]:
 
 
 def _is_told(digest: bytes | None, message: str) -> bool:
-    if digest is None or _REFUSED.match(message) is None:
+    refused = _REFUSED.match(message) if digest is not None else None
+    # One more: what was refused has such a line itself, and may go on behind the text.
+    if refused is None or message.count(_TRACE) != (refused["is_status"] is not None):
         return False
-    _, is_quoted, quoted = message.partition(_QUOTED)
+    _, is_quoted, quoted = message.partition(_TRACE)[0].partition(_QUOTED)
     return is_quoted != "" and _digest(quoted) == digest
 
 

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -11,6 +11,7 @@ import pytest
 from pyhive import exc, hive
 from support.metrics_of_proxy import ended_count, rewritten_count
 from support.proxies import patient
+from TCLIService.ttypes import TOperationState
 
 from demo.hive import Row, connect, run
 from demo.proxy_process import ProxyProcess, proxy_process
@@ -28,6 +29,7 @@ JOIN = "SELECT v.id FROM visits v JOIN days d ON v.day = d.day WHERE d.g = 1"
 SLEEP = "reflect('java.lang.Thread', 'sleep', 400L)"
 SLOW = JOIN.replace("v.id", f"v.id, {SLEEP}")
 WAIT_S = 120.0
+UNENDED = (TOperationState.INITIALIZED_STATE, TOperationState.RUNNING_STATE, TOperationState.PENDING_STATE)
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +98,15 @@ def test_a_function_of_a_database_hides_none_of_spark(
 # --- statements that fail beside one that was rewritten
 
 
-def runs_beside(proxy: ProxyProcess, sql: str) -> str:
+def polled(connection: hive.Connection, sql: str) -> None:
+    """Run a statement as most drivers do: its call is answered at once, and its status tells how it ends."""
+    with closing(connection.cursor()) as cursor:
+        cursor.execute(sql, async_=True)
+        while cursor.poll().operationState in UNENDED:
+            time.sleep(0.05)
+
+
+def runs_beside(proxy: ProxyProcess, sql: str, run_it: Callable[[hive.Connection, str], object] = run) -> str:
     """How a slow statement that was rewritten ends, beside which another user's statement runs."""
     ends = ("finished", "overtaken")
     before, rewritten = [ended_count(proxy, end) for end in ends], rewritten_count(proxy)
@@ -111,7 +121,7 @@ def runs_beside(proxy: ProxyProcess, sql: str) -> str:
         while rewritten_count(proxy) == rewritten and time.monotonic() < deadline:
             time.sleep(0.05)
         with suppress(exc.OperationalError):
-            run(other, sql)
+            run_it(other, sql)
         assert running.is_alive(), "it was to run beside"
         running.join(WAIT_S)
         assert len(rows[0]) == 16
@@ -119,8 +129,11 @@ def runs_beside(proxy: ProxyProcess, sql: str) -> str:
     return end
 
 
-def test_a_typo_of_another_user_does_not_make_a_statement_run_again(proxy: ProxyProcess) -> None:
-    assert runs_beside(proxy, "SELEC 1") == "finished"
+@pytest.mark.parametrize("run_it", [run, polled])
+def test_a_typo_of_another_user_does_not_make_a_statement_run_again(
+    run_it: Callable[[hive.Connection, str], object], proxy: ProxyProcess
+) -> None:
+    assert runs_beside(proxy, "SELEC 1", run_it) == "finished"
 
 
 def test_a_statement_that_may_have_written_any_table_does(proxy: ProxyProcess) -> None:

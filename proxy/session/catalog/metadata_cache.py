@@ -80,6 +80,8 @@ class SessionMetadata:
     iceberg_sizes: Mapping[TableName, bool | None] = field(default_factory=dict)
     # The tables of the file index; None until it was asked.
     indexed: IndexOverview | None = None
+    # True once the server has told a temporary view's text as Spark 3 does, which fails to be asked as Spark 4 is.
+    has_older_views: bool = False
     # By the answers in `iceberg_sizes`, a word of the name of each such table.
     _iceberg_words: Mapping[bool | None, frozenset[str]] = field(default_factory=dict)
     # The time from which on tables without many small files are asked about again.

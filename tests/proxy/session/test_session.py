@@ -137,6 +137,21 @@ def test_a_temporary_view_of_spark_3_is_known_by_another_question_or_left_alone(
     assert sent(session().rewrite(SQL), script) == narrowed
 
 
+def test_a_session_that_has_seen_a_view_of_spark_3_asks_about_another_one_as_spark_3_is_asked() -> None:
+    described, as_json, fact = temporary_view("")
+    shown = ("SHOW TABLE EXTENDED LIKE 'd'", rows(("", "d", True, spark_3_view("d", "ds, g"))))
+    days = [described_as("`days`", D), described_as("`spark_catalog`.`default`.`days`", D)]
+    one = session()
+    assert sent(one.rewrite(SQL), [described, (as_json[0], REJECTED), shown, fact, *days, KEYS]) == NARROWED
+    other = [
+        described_as("`e`", described[1]),
+        ("SHOW TABLE EXTENDED LIKE 'e'", rows(("", "e", True, spark_3_view("e", "ds, g")))),
+        (KEY_QUERY.replace("FROM d", "FROM e AS d"), KEYS[1]),
+    ]
+    through = ("JOIN d", "JOIN e AS d")
+    assert sent(one.rewrite(SQL.replace(*through)), other) == NARROWED.replace(*through)
+
+
 def test_tables_that_are_more_than_a_session_keeps_are_described_once() -> None:
     config = Config(rewrite=RewriteSection(), catalog=CatalogSection(tables_max=1))
     assert sent(of(config).rewrite(SQL), DESCRIBE) == SQL

@@ -1,5 +1,5 @@
 import pytest
-from support.parser_errors import PARSER, parser_error
+from support.parser_errors import PARSER, parser_error, status_error
 
 from proxy.statements.parse_failures import parse_failure_of
 
@@ -25,6 +25,7 @@ SCRIPT = f"BEGIN INSERT INTO d VALUES (1); EXECUTE IMMEDIATE '{TYPO}'; END"
 )
 def test_a_text_that_is_quoted_as_a_whole_was_refused_as_a_whole(text: str, message: str) -> None:
     assert parse_failure_of(text)(message)
+    assert parse_failure_of(text)(status_error(message))
 
 
 @pytest.mark.parametrize(
@@ -58,3 +59,11 @@ def test_a_text_that_is_quoted_as_a_whole_was_refused_as_a_whole(text: str, mess
 )
 def test_any_other_failure_may_have_come_after_a_part_was_done(text: str, message: str) -> None:
     assert not parse_failure_of(text)(message)
+    assert not parse_failure_of(text)(status_error(message))
+
+
+def test_a_text_that_goes_on_behind_a_line_of_a_trace_is_not_taken_for_its_beginning() -> None:
+    line = status_error("").splitlines()[1]
+    message = parser_error(f"{TYPO}\n{line}\n DELETE FROM d")
+    assert not parse_failure_of(TYPO)(message)
+    assert not parse_failure_of(TYPO)(status_error(message))
