@@ -23,11 +23,11 @@ from proxy.advice.recorded import RecordedStatement
 from proxy.advice.table_sample import TableSample, UnmeasuredError, sample
 from proxy.operations.query import ask_driver
 from proxy.session.catalog.table_sizes import read_size, size_query
+from proxy.session.decider import SessionCatalogs
 from proxy.session.decision import DecisionTerms
 from proxy.session.decision_context import limits_of
 from proxy.session.planning import Planner
 from proxy.session.session_catalog import SessionCatalog
-from proxy.session.session_catalogs import SessionCatalogs
 from proxy.session.session_settings import SessionSettings
 from proxy.session.shared_state import SharedState
 from rewriter import KeyQuery, Keys, Plan, SkipReason, TableFacts, TableName, parse

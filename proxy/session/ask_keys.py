@@ -65,8 +65,8 @@ def uses_expired_in_vain(ctx: DecisionContext, planned: Plan, fence: Fence) -> b
 async def _check(ctx: DecisionContext, planned: Plan, key_queries: KeyQueries) -> CheckVerdict:
     """Ask again for what was remembered, while the statement runs: keys, and what has expired."""
     # The check needs answers of now, and is no part of the decision's time.
-    ctx = ctx.by(ctx.policy.current(asking(ctx.catalog.metadata, ctx.shared.writes, anew=True)))
-    verdict = await replace(key_queries, ask=ctx.policy.ask).check(key_queries.to_check)
+    ctx = ctx.by(ctx.catalog.policy.current(asking(ctx.catalog.metadata, ctx.shared.writes, anew=True)))
+    verdict = await replace(key_queries, ask=ctx.catalog.policy.ask).check(key_queries.to_check)
     if verdict is not CheckVerdict.HELD:
         return verdict
     is_same = await _is_all_as_planned(ctx, planned)
@@ -83,7 +83,7 @@ async def _is_as_planned(ctx: DecisionContext, planned: Plan) -> bool:
 
 def _rests_on_expired(ctx: DecisionContext, planned: Plan) -> bool:
     """True if the plan rests on descriptions or settings that have expired."""
-    if not ctx.policy.grace_s:
+    if not ctx.catalog.policy.grace_s:
         return False
     is_due = ctx.settings is not None and ctx.settings.until <= ctx.start
     return is_due or not ctx.catalog.is_current(planned)

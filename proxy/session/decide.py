@@ -97,7 +97,7 @@ async def _weighed(ctx: DecisionContext, draft: Draft, statement: Statement) -> 
     basis = ctx.basis()
     plan = await make_plan(ctx, statement, basis.limits)
     if isinstance(plan, Plan) and uses_expired_in_vain(ctx, plan, basis.fence):
-        ctx = ctx.by(ctx.policy.current())
+        ctx = ctx.by(ctx.catalog.policy.current())
         plan = await make_plan(ctx, statement, basis.limits)
     draft = replace(draft, basis=basis).planned(plan)
     return ctx, draft if isinstance(plan, SkipReason) else await weigh(ctx, draft, plan)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
+
+from proxy.session.catalog.answer_policy import AnswerPolicy
+from proxy.session.catalog.metadata_cache import SessionMetadata
 from proxy.session.chances import chances_of
 from proxy.session.decide import decide
 from proxy.session.decision import Decision, DecisionTerms
 from proxy.session.feedback.spark_listings import SessionListings
-from proxy.session.session_catalog import KnownPartitions
-from proxy.session.session_catalogs import SessionCatalogs
+from proxy.session.layout.partition_lists import PartitionLists
+from proxy.session.layout.partition_store import StoreWait
+from proxy.session.session_catalog import KnownPartitions, SessionCatalog, asking
 from proxy.session.shared_state import SharedState
 from proxy.statements.statement_class import StatementClass
 from proxy.statements.written_tables import WriteTargets, words_in
@@ -15,6 +20,74 @@ from rewriter import TableName
 
 # Statements that may change the columns of a table, which Iceberg's catalog keeps as they were for each session.
 _DEFINING = frozenset({"alter", "call", "create", "drop", "replace"})
+
+
+class SessionCatalogs:
+    """The catalogs of one client session: one for each state that it is in."""
+
+    def __init__(self, shared: SharedState, list_owner: tuple[str, ...] = ()) -> None:
+        """Take the owner of lists where the session is one of the proxy's own, which no client uses."""
+        self._shared = shared
+        # A new configuration counts from the next session on.
+        self._settings = shared.config.catalog
+        self._lists = PartitionLists(shared.lists, self._settings, shared.clock)
+        self._list_owner = list_owner
+        self._cache = shared.metadata
+        self._own = self._cache.of_nobody_else(list_owner)
+
+    def of_state(self, state: bytes | None) -> SessionCatalog:
+        """The catalog of the session in this state (`SessionState.digest`), shared with its other sessions.
+
+        Each statement has one of its own, with the time that it may wait for a store.
+        Without a digest the session is like no other, and the catalog is its own. So it is as long as the proxy
+        has no session in that state to ask in.
+        """
+        if self._cache is not self._shared.metadata:
+            # The configuration was read anew.
+            self._cache = self._shared.metadata
+            self._own = self._cache.of_nobody_else(self._list_owner)
+        known = None if state is None else self._shared.own_sessions.state_of(state)
+        metadata = self._own if known is None else self._shared.metadata.of(known)
+        return SessionCatalog(
+            self._shared,
+            self._settings,
+            self._lists,
+            StoreWait(self._settings.store_deadline_s),
+            is_like_no_other=state is None,
+            metadata=metadata,
+            policy=AnswerPolicy(asking(metadata, self._shared.writes)),
+        )
+
+    def forget(self, words: Collection[str], state: bytes | None) -> None:
+        """Forget the meanings of names and settings, for all sessions of a state.
+
+        The file index is forgotten where it may be one of the tables among these words. Files that it has listed
+        need not be asked for again (`proxy.session.layout.file_lists`).
+        """
+        is_of_index = self._shared.files.is_named_by(words)
+        for metadata in self._kept(state):
+            metadata.forget()
+            if is_of_index or metadata is self._own:
+                metadata.indexed = None
+
+    def forget_written(self, tables: WriteTargets, state: bytes | None) -> None:
+        """Forget these tables, which may differ from here on, for all sessions of a state."""
+        for metadata in self._kept(state):
+            metadata.forget_written(tables)
+            if self._shared.files.is_named_by(tables.names):
+                metadata.indexed = None
+
+    def _kept(self, state: bytes | None) -> Iterator[SessionMetadata]:
+        """The metadata of this session, and of the state, whether the proxy has a session to ask in or not."""
+        yield self._own
+        shared = None if state is None else self._shared.metadata.kept(state)
+        if shared is not None:
+            yield shared
+
+    def forget_own(self) -> None:
+        """Forget the answers that this session got while its state was like that of no other."""
+        self._own.forget()
+        self._own.indexed = None
 
 
 class Decider:

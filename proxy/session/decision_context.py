@@ -78,11 +78,6 @@ class DecisionContext:
         return replace(self, catalog=self.catalog.by(policy))
 
     @property
-    def policy(self) -> AnswerPolicy:
-        """The old answers that may be used, and whom to ask for others."""
-        return self.catalog.policy
-
-    @property
     def files(self) -> TableFiles:
         """The files of tables."""
         return TableFiles(self.catalog)

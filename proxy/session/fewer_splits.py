@@ -91,10 +91,10 @@ def learning(ctx: DecisionContext) -> Work[None] | None:
     async def learn(ask: Ask) -> None:
         with ExitStack() as rooms:
             beside = replace(ctx, timings=Timings(), rooms=rooms, steps=Steps())
-            await _learn_splits(beside.by(ctx.policy.current(ask)))
+            await _learn_splits(beside.by(ctx.catalog.policy.current(ask)))
 
     known = ctx.catalog.metadata
-    return known.learning.turn(learn, asking(known, ctx.shared.writes), ctx.policy.is_session_unchanged)
+    return known.learning.turn(learn, asking(known, ctx.shared.writes), ctx.catalog.policy.is_session_unchanged)
 
 
 async def _learn_splits(ctx: DecisionContext) -> None:
@@ -144,7 +144,7 @@ async def _grouped(ctx: DecisionContext, draft: Draft) -> Draft:
 
 def _at_hand(ctx: DecisionContext, *, is_planned: bool) -> DecisionContext:
     """The context that asks nobody."""
-    return ctx.by(ctx.policy.at_hand(ctx.shared.config.splits.asked_every_s, is_planned=is_planned))
+    return ctx.by(ctx.catalog.policy.at_hand(ctx.shared.config.splits.asked_every_s, is_planned=is_planned))
 
 
 def _would_group_by_expired(ctx: DecisionContext, planned: Plan) -> bool:
@@ -164,9 +164,10 @@ async def _files_of(
     ctx: DecisionContext, planned: Plan, answers: KeyAnswers, limits: RewriteLimits, *, of_all: bool
 ) -> PlanFiles:
     with ctx.timings.fetching_files(ctx.shared.clock):
-        files = await ctx.files.files(planned, answers, limits, of_all=of_all)
+        files = await ctx.files.wanted(planned, answers, limits, of_all=of_all)
     with ctx.timings.counting(Purpose.DESCRIPTIONS):
-        hints = await ctx.files.split_hints(planned, answers, files, limits, of_all=of_all)
+        packing, ask = ctx.files.packing, ctx.catalog.policy.ask
+        hints = await packing.hints(ask, planned, answers, files, limits, of_all=of_all)
     return PlanFiles(files, hints)
 
 

@@ -153,9 +153,9 @@ class KeyQueries:
         deadline = clock() + settings.key_query_deadline_s
         for sql in filter(None, (question.sql_with_repeats, question.sql)):
             failure = self.known.without_keys.recent_failure(sql)
-            if failure is not None and failure.error:
-                age_s, left_s = failure.age_s, failure.left_s
-                self.errors[question] = f"{failure.error} {age_s:.0f} s ago, and is asked again in {left_s:.0f} s"
+            if failure is not None and failure.value:
+                age_s, left_s = clock() - failure.came_at, failure.until - clock()
+                self.errors[question] = f"{failure.value} {age_s:.0f} s ago, and is asked again in {left_s:.0f} s"
                 return failure_of(question)
             if failure is not None:
                 continue

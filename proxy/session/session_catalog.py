@@ -66,8 +66,8 @@ class KnownPartitions:
 class SessionCatalog:
     """Tables, settings, keys and partitions as a session of one state sees them, and queries that ask for them.
 
-    It is bound to the state: answers that it remembers are those of sessions of the same state. It is not planned
-    here (`proxy.session.planning`), and files are by themselves (`proxy.session.table_files`).
+    It is bound to the state: answers that it remembers are those of sessions of the same state. By it, statements
+    are planned (`proxy.session.planning`), and files looked up (`proxy.session.table_files`).
     """
 
     shared: SharedState

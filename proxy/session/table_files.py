@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from proxy.session.catalog.file_index import IndexOverview, words
@@ -15,7 +14,6 @@ from proxy.session.table_lookup import with_indexed
 from proxy.statements.statement_class import StatementClass
 from rewriter import Plan, RewriteLimits, TableName
 from rewriter.files.file_index import FileIndex
-from rewriter.splits.packing import SplitHints
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,7 @@ class TableFiles:
         policy = self.catalog.policy
         return await self.catalog.shared.files.overview(policy.ask, self.catalog.metadata, policy.splits_grace_s)
 
-    async def files(
+    async def wanted(
         self, planned: Plan, answers: KeyAnswers, limits: RewriteLimits, *, of_all: bool
     ) -> dict[TableName, FileIndex]:
         """The files of the tables whose files a plan wants to know, of those that are listed anywhere.
@@ -42,7 +40,7 @@ class TableFiles:
         """
         found = {}
         alone = planned.grouped_alone(answers)
-        wanted = set(planned.wants_files(answers, for_splits=self._split_packing.is_on(limits)))
+        wanted = set(planned.wants_files(answers, for_splits=self.packing.is_on(limits)))
         for name in sorted(wanted if of_all else wanted - alone, key=str):
             index = await (self._small_files(name, planned) if name in alone else self._files(name, planned))
             if index is not None:
@@ -51,7 +49,7 @@ class TableFiles:
 
     async def _small_files(self, name: TableName, planned: Plan) -> FileIndex | None:
         """The files of a table that nothing narrows; None where they are not many and small."""
-        shared, known, files_min = self.catalog.shared, self.catalog.metadata, self._split_packing.files_min
+        shared, known, files_min = self.catalog.shared, self.catalog.metadata, self.packing.files_min
         facts = self.catalog.facts(name)
         if facts is None:
             return None
@@ -101,21 +99,9 @@ class TableFiles:
             return None
         return known.may_name_small_iceberg(words(statement.text), shared.clock())
 
-    async def split_hints(
-        self,
-        planned: Plan,
-        answers: KeyAnswers,
-        files: Mapping[TableName, FileIndex],
-        limits: RewriteLimits,
-        *,
-        of_all: bool,
-    ) -> SplitHints | None:
-        """The split hints of a statement by these files; None where splits are left to Spark. See `files`."""
-        ask = self.catalog.policy.ask
-        return await self._split_packing.hints(ask, planned, answers, files, limits, of_all=of_all)
-
     @property
-    def _split_packing(self) -> SplitPacking:
+    def packing(self) -> SplitPacking:
+        """The way to the split hints of a statement by these files."""
         deadline_s = self.catalog.settings.query_deadline_s
         settings, known = self.catalog.shared.config.splits, self.catalog.metadata.packings
         return SplitPacking(settings, known, deadline_s, self.catalog.policy.splits_grace_s)

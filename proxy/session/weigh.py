@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from proxy.session.decision_context import DecisionContext, Draft
-from proxy.session.feedback.cost_gate import GateReport, StatementKey
+from proxy.session.feedback.cost_gate import StatementKey
 from proxy.session.feedback.cost_inputs import facts_of, has_own_filters_alone, narrowable
 from proxy.session.session_catalog import indexes_of
 from rewriter import Plan, SkipReason, Statement, TableName
@@ -36,16 +36,11 @@ def gate(ctx: DecisionContext, draft: Draft, key: StatementKey) -> Draft:
         return draft.left(SkipReason.QUARANTINED)
     if not ctx.terms.settings.cost_gate:
         return draft
-    report = _ask_gate(ctx, key)
+    # An explained one is not counted as one that runs.
+    ask = ctx.shared.gate.report if ctx.terms.is_explained else ctx.shared.gate.decide
+    report = ask(key, ctx.listings)
     draft = replace(draft, gate_report=report, verdict=report.verdict)
     return draft.left(SkipReason.NOT_WORTH_IT) if report.leaves else draft
-
-
-def _ask_gate(ctx: DecisionContext, key: StatementKey) -> GateReport:
-    if ctx.terms.is_explained:
-        # Without counting the statement as one that runs.
-        return ctx.shared.gate.report(key, ctx.listings)
-    return ctx.shared.gate.decide(key, ctx.listings)
 
 
 async def weigh(ctx: DecisionContext, draft: Draft, planned: Plan) -> Draft:

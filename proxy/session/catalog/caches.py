@@ -7,9 +7,9 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
 from threading import Lock
-from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
-from proxy.session.catalog.answers import ANSWERS_MAX, Answers
+from proxy.session.catalog.answers import ANSWERS_MAX, Answer, Answers
 
 _DIGEST_BYTES: Final = 16
 
@@ -81,19 +81,10 @@ class WeightedLru(Generic[K, W]):
                     self._under_way.discard(key)
 
 
-class RecentFailure(NamedTuple):
-    """A query that failed recently: Spark's error if it is known, and the seconds since then and left."""
-
-    error: str
-    age_s: float
-    left_s: float
-
-
 class NegativeCache:
     """Negative cache: queries that failed recently are not repeated until a deadline. Any thread may use it."""
 
     def __init__(self, clock: Callable[[], float], believed_s: float, *, queries_max: int = ANSWERS_MAX) -> None:
-        self._clock = clock
         self._believed_s = believed_s
         # Spark's error, by the digest of the query.
         self._failed = Answers[bytes, str](clock, queries_max)
@@ -106,10 +97,9 @@ class NegativeCache:
         """Forget all queries."""
         self._failed.forget()
 
-    def recent_failure(self, sql: str) -> RecentFailure | None:
-        """The recent failure of a query; None where it may be asked."""
-        found, now = self._failed.get(_digest(sql)), self._clock()
-        return None if found is None else RecentFailure(found.value, now - found.came_at, found.until - now)
+    def recent_failure(self, sql: str) -> Answer[str] | None:
+        """The recent failure of a query, with Spark's error if it is known; None where it may be asked."""
+        return self._failed.get(_digest(sql))
 
     def holds(self, sql: str) -> bool:
         """Whether a query failed recently."""

@@ -13,9 +13,6 @@ from rewriter import TableName
 # a table. A busy server may have recovered by then, and meanwhile not each statement waits for its deadline.
 UNANSWERED_S: Final = 60.0
 
-# Of the sessions of one state. On a server that is slow with all of them, each waits for one at a time.
-NAMES_MAX: Final = 1_000
-
 _LATE: Final = frozenset({FailureKind.DEADLINE, FailureKind.BUSY})
 
 
@@ -41,7 +38,7 @@ class LateNames:
         self._waited_s = waited_s
         self._longest_s = longest_s
         # For each name the pause if it is late again, current until the end of the present one.
-        self._pauses_s = Answers[TableName, float](clock, NAMES_MAX)
+        self._pauses_s = Answers[TableName, float](clock)
 
     def missed(self, name: TableName) -> None:
         """Count a name that was not described in time."""

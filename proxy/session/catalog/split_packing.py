@@ -16,13 +16,10 @@ from functools import partial
 from proxy.config.rewriting import SplitsSection
 from proxy.operations.query import Ask, Query, QueryResult, Rows
 from proxy.session.catalog import late_answers
-from proxy.session.catalog.answers import Answers
+from proxy.session.catalog.answers import ANSWERS_MAX, Answers
 from rewriter import KeyQuery, Keys, Plan, RewriteLimits, Rule, SkipReason, TableName
 from rewriter.files.file_index import FileIndex
 from rewriter.splits.packing import GroupLimits, IcebergPacking, Packing, SplitHints
-
-# Tables that are remembered for a state of a session. Few have files that are small and many.
-TABLES_MAX = 1_000
 
 # Plans of one line for each operator, which Spark shortens where a table has more than 25 columns.
 _PLAN_BYTES_MAX = 1 << 20
@@ -69,7 +66,7 @@ class Reads(Enum):
 class KnownPackings:
     """Packings as sessions of one state were told. Where an answer is missing, the splits are left to Spark."""
 
-    def __init__(self, clock: Callable[[], float], tables_max: int = TABLES_MAX) -> None:
+    def __init__(self, clock: Callable[[], float], tables_max: int = ANSWERS_MAX) -> None:
         self._clock = clock
         self.packing = Answers[None, Packing | None](clock)
         # Whether as many tasks run at once while a statement lasts.
@@ -87,26 +84,24 @@ class KnownPackings:
             answers.forget()
 
 
+@dataclass(frozen=True)
 class SplitPacking:
     """The one way from the section [splits] to the split hints of a statement. `known` has earlier answers."""
 
-    def __init__(
-        self, settings: SplitsSection, known: KnownPackings, deadline_s: float, grace_s: float = 0.0
-    ) -> None:
-        """Take answers that have expired up to `grace_s` ago."""
-        self._settings = settings
-        self._known = known
-        self._deadline_s = deadline_s
-        self._due_s = grace_s
+    settings: SplitsSection
+    known: KnownPackings
+    deadline_s: float
+    # How long ago an answer may have expired.
+    grace_s: float = 0.0
 
     def is_on(self, limits: RewriteLimits) -> bool:
         """Whether scans may be read in fewer splits at all: the sizes of their files are then worth asking for."""
-        return self._settings.enabled and Rule.SPLITS not in limits.rules_off
+        return self.settings.enabled and Rule.SPLITS not in limits.rules_off
 
     @property
     def files_min(self) -> int:
         """The number of files up to which nothing is worth asking."""
-        return self._settings.saved_min
+        return self.settings.saved_min
 
     async def hints(  # noqa: PLR0913 - whom to ask, and what is known of the statement
         self,
@@ -124,11 +119,11 @@ class SplitPacking:
         """
         if not self.is_on(limits):
             return None
-        settings = self._settings
+        settings = self.settings
         names = worth_asking(files, planned.wants_packings(answers), settings.saved_min)
         asks_growth = of_all and planned.may_be_grouped and settings.unnarrowed_scans
-        asking = PackingTerms(settings.asked_every_s, self._deadline_s, self._due_s, asks_growth=asks_growth)
-        found = await packings(ask, names, self._known, asking)
+        asking = PackingTerms(settings.asked_every_s, self.deadline_s, self.grace_s, asks_growth=asks_growth)
+        found = await packings(ask, names, self.known, asking)
         limits_of_groups = GroupLimits(
             settings.max_small_splits_grouped, settings.saved_min, settings.rows_per_saved_max
         )

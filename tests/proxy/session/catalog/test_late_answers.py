@@ -26,7 +26,8 @@ from support.text_session import FINISHED, Stage, TextSession
 
 from proxy.config.rewriting import CatalogSection, FilesSection
 from proxy.operations.query import FailureKind, ask_driver
-from proxy.session.catalog.late_answers import NAMES_MAX, UNANSWERED_S, LateNames
+from proxy.session.catalog.answers import ANSWERS_MAX
+from proxy.session.catalog.late_answers import UNANSWERED_S, LateNames
 from proxy.session.catalog.metadata_cache import MetadataCache
 from proxy.session.catalog.split_packing import PackingTerms, packings
 from proxy.session.explain.view import view
@@ -135,7 +136,7 @@ def test_a_name_is_left_alone_for_ever_longer_until_it_is_told() -> None:
 
 
 def test_of_many_late_names_the_last_ones_are_remembered() -> None:
-    late, names = LateNames(Clock(), 5.0, 60.0), [TableName((str(number),)) for number in range(NAMES_MAX + 1)]
+    late, names = LateNames(Clock(), 5.0, 60.0), [TableName((str(number),)) for number in range(ANSWERS_MAX + 1)]
     for name in [*names, *names]:
         late.missed(name)
     assert [late.is_left_alone(name) for name in (names[0], names[-1])] == [False, False]
