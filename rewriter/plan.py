@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TypeAlias
 
-from rewriter.catalog.table_facts import Catalog
+from rewriter.catalog.table_facts import Catalog, TableFacts
 from rewriter.domains.keys import Keys
 from rewriter.domains.keyset import KeyRanges, KeySet
 from rewriter.domains.partition_matches import PartitionMatches
 from rewriter.planning.scans import checked, refused, scans
 from rewriter.planning.snapshot_pins import pins
-from rewriter.planning.switched_off import beside_orc, without_switched_off
+from rewriter.planning.switched_off import beside_lost_times, without_switched_off
 from rewriter.planning.views import FollowedViews, follow_views
 from rewriter.scopes.scopes import Scopes
 from rewriter.scopes.steps import Steps, StepsSpentError
@@ -229,8 +229,8 @@ def _planned(
     if followed.missing:
         return Plan(statement, (), followed.missing)
     known = catalog if Rule.VIEWS in limits.rules_off else followed.catalog
-    if followed.may_read_orc:
-        known = beside_orc(known)
+    if followed.may_lose_times:
+        known = beside_lost_times(known)
     if known is not catalog:
         scopes = Scopes(statement, known, has_variables=limits.has_variables, steps=steps)
     refusal = _refusal(statement, followed, limits)
@@ -267,6 +267,11 @@ def _may_read_a_join(scopes: Scopes, limits: RewriteLimits) -> bool:
     return not is_off and any(str(name).lower() not in limits.table_names for name in scopes.tables)
 
 
+def _tables(followed: FollowedViews) -> Iterator[tuple[TableName, TableFacts]]:
+    known = ((name, followed.catalog.get(name)) for name in followed.names)
+    return ((name, facts) for name, facts in known if facts is not None)
+
+
 def _refusal(statement: Statement, followed: FollowedViews, limits: RewriteLimits) -> Refusal | None:
     """The reason to leave all of a statement as it is, by its text and those of its views."""
     for text in (statement, *followed.queries):
@@ -276,6 +281,11 @@ def _refusal(statement: Statement, followed: FollowedViews, limits: RewriteLimit
         word = word_of_tasks(text)
         if word is not None:
             return SkipReason.NUMBERED_BY_TASK.because(word if text is statement else f"{word} in a view")
+    generating = [name for name, facts in _tables(followed) if facts.may_generate]
+    if generating:
+        # From an equality Spark infers a filter for each table, which Delta turns into one on such a column.
+        listed_names = listed(sorted(map(str, generating)))
+        return SkipReason.PROVIDER.because(f"partition columns of {listed_names}, of Delta, may be generated")
     written = [name for name in followed.names if statement.may_write(name.parts)]
     if written:
         return SkipReason.WRITES_WHAT_IT_READS.because(listed(sorted(map(str, written))))

@@ -79,20 +79,16 @@ def key_refusal(facts: TableFacts, column: Column, other_type: str | None) -> Re
     is_on_data = not facts.is_partition_column(column)
     if is_on_data and is_data_key_type(column.type_name) and _finds_times(facts):
         return None
-    beside = ", and a table of the statement may be in ORC" if facts.is_beside_orc else ""
+    beside = ", and a table of the statement may be in ORC or Delta" if facts.is_beside_lost_times else ""
     return SkipReason.TYPE_REFUSED.because(f"{column.name} is of type {column.type_name}{beside}")
 
 
 def _finds_times(facts: TableFacts) -> bool:
     """True if a filter on a timestamp finds each row that has it, in all tables of the statement.
 
-    Not in Delta: a partition column may be made of a timestamp in the writer's time zone, and Delta turns a filter
-    on the timestamp into one on that column in the reader's.
-
-    In ORC it does not: with Spark 4.1 a file loses its least time if that has digits below the millisecond, with
-    4.3 one of the last second before 1970. From an equality Spark infers the filter for the small side too.
+    From an equality Spark infers the filter for the small side too.
     """
-    return not facts.is_beside_orc and (facts.iceberg is not None or facts.provider == "parquet")
+    return not facts.is_beside_lost_times and (facts.iceberg is not None or facts.provider == "parquet")
 
 
 def _column_refusal(facts: TableFacts, column: Column) -> Refusal:

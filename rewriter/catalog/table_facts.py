@@ -157,8 +157,10 @@ class TableFacts:
     iceberg: IcebergFacts | None = None
     # Facts of a Delta table; None for any other.
     delta: DeltaFacts | None = None
-    # True if the statement reads a table in ORC too, or could: a filter loses timestamps there.
-    is_beside_orc: bool = False
+    # True if it is a Delta table a partition column of which may be generated from another column.
+    may_generate: bool = False
+    # True if the statement reads a table, or could, of which a filter loses timestamps.
+    is_beside_lost_times: bool = False
 
     @cached_property
     def _by_name(self) -> dict[str, Column]:
@@ -217,9 +219,14 @@ class TableFacts:
         return self.kind is TableKind.TABLE and self.provider == "hive"
 
     @property
-    def is_orc(self) -> bool:
-        """True if a reader of ORC that Spark or Iceberg hands filters to reads the table."""
-        return "orc" in {self.provider, self.converted_format} or (
+    def loses_times(self) -> bool:
+        """True if a filter on a timestamp may lose rows of the table that have it.
+
+        A reader of ORC that Spark or Iceberg hands filters to does: with Spark 4.1 a file loses its least time if
+        that has digits below the millisecond, with 4.3 one of the last second before 1970. So does Delta, which
+        knows times by the millisecond, and those before 1900 in a zone cut short (delta-io/delta 5512).
+        """
+        return not {"orc", "delta"}.isdisjoint({self.provider, self.converted_format}) or (
             self.iceberg is not None and self.iceberg.writes_orc
         )
 

@@ -26,13 +26,13 @@ def without_switched_off(statement: Statement, catalog: Catalog, limits: Rewrite
     return _with_tables_off(known, limits.tables_off)
 
 
-def beside_orc(catalog: Catalog) -> Catalog:
-    """The catalog of a statement that may read a table in ORC, by which no timestamps are keys."""
+def beside_lost_times(catalog: Catalog) -> Catalog:
+    """The catalog of a statement that may read a table of which a filter loses times: no timestamps are keys."""
     has_times = {
         name for name, facts in catalog.items() if facts and any(c.type_name in TIMES for c in facts.columns)
     }
     return {
-        name: replace(facts, is_beside_orc=True) if facts and name in has_times else facts
+        name: replace(facts, is_beside_lost_times=True) if facts and name in has_times else facts
         for name, facts in catalog.items()
     }
 

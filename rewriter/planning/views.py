@@ -61,10 +61,10 @@ class FollowedViews:
         return frozenset().union(*(facts.partition_columns for facts in tables if facts.iceberg is None))
 
     @property
-    def may_read_orc(self) -> bool:
-        """True if a table in ORC is read, or a view that was not followed."""
+    def may_lose_times(self) -> bool:
+        """True if a table is read of which a filter may lose timestamps, or a view that was not followed."""
         tables = (facts for name in self.names if (facts := self.catalog.get(name)) is not None)
-        return any(facts.is_orc or may_read_anything(facts) for facts in tables)
+        return any(facts.loses_times or may_read_anything(facts) for facts in tables)
 
     @property
     def is_whole(self) -> bool:

@@ -46,6 +46,7 @@ from switches import (
     main_query_alone_is_repeatable,
     never_pads,
     no_null_is_outside_of_tuples,
+    no_table_generates,
     not_leaves_and_as_it_is,
     null_safe_equality_is_equality,
     null_tests_are_never_true,
@@ -412,7 +413,7 @@ _KEYS = (
     ),
     Mutation(
         "what Spark infers of times may be asked of another table, in ORC",
-        becomes("rewriter.planning.views.FollowedViews.may_read_orc", value=False),
+        becomes("rewriter.planning.views.FollowedViews.may_lose_times", value=False),
         "rewriter/planning/test_views.py::test_times_are_no_keys_beside_a_table_in_orc[orc]",
     ),
     Mutation("<=> matches null", null_safe_equality_is_equality),
@@ -843,6 +844,12 @@ _DELTA = (
         "a timestamp of Delta's is no key",
         becomes("rewriter.catalog.prunable._finds_times", lambda _: True),
         _golden("delta/delta: a timestamp: partition columns may be made of it"),
+    ),
+    Mutation(
+        "beside a Delta table whose partition columns may be generated nothing is narrowed",
+        no_table_generates,
+        "rewriter/planning/test_causes.py"
+        "::test_beside_a_delta_table_whose_partition_columns_may_be_generated_nothing_is_narrowed",
     ),
     Mutation(
         "what Delta is asked is widened, never narrowed",

@@ -21,14 +21,26 @@ PROVIDER: Final = "delta"
 # name, which no write fence would know.
 _NAME: Final = re.compile(r"(\w+)\.(\w+)\.(\w+)")
 
+# A table may have generated columns if its protocol does: that of writers 4 to 6 has all features up to theirs.
+_WRITER: Final = re.compile(r"delta\.minWriterVersion=(\d+)", re.ASCII)
+_GENERATES: Final = "delta.feature.generatedColumns="
+_GENERATES_FROM, _GENERATES_TO = 4, 6
+
 
 def with_delta(described: TableFacts, details: Mapping[str, str]) -> TableFacts:
     """The facts of a table whose provider is Delta.
 
-    Columns by which it is partitioned are columns like any other here: Delta lists no partitions.
+    Columns by which it is partitioned are columns like any other here: Delta lists no partitions. One of them may
+    be generated from another column: Delta turns a filter on that one into one on the partition column, and loses
+    rows where that is TRUNC of a text, or the start of a day in a time zone (delta-io/delta 2343, 7610). DESCRIBE
+    does not tell.
     """
+    if described.kind is not TableKind.TABLE:
+        return described
+    if described.partition_columns and _may_generate(details.get("Table Properties", "")):
+        return replace(described, may_generate=True)
     name = _NAME.fullmatch(details.get("Name", ""))
-    if name is None or described.kind is not TableKind.TABLE:
+    if name is None:
         return described
     return replace(
         described,
@@ -37,3 +49,9 @@ def with_delta(described: TableFacts, details: Mapping[str, str]) -> TableFacts:
         indexed_columns=tuple(c.name for c in described.columns if is_data_key_type(c.type_name)),
         delta=DeltaFacts(described.partition_columns),
     )
+
+
+def _may_generate(properties: str) -> bool:
+    versions = list(map(int, _WRITER.findall(properties)))
+    is_old = bool(versions) and max(versions) < _GENERATES_FROM
+    return _GENERATES in properties or not (is_old or (versions and min(versions) > _GENERATES_TO))

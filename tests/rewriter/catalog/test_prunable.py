@@ -21,5 +21,5 @@ def test_times_are_found_in_parquet(provider: str, refusal: SkipReason | None) -
 
 
 def test_no_times_are_keys_where_a_table_in_orc_may_be_sent_the_filter_too() -> None:
-    found = key_refusal(replace(FACTS, bucket_count=4, is_beside_orc=True), AT, "timestamp")
+    found = key_refusal(replace(FACTS, bucket_count=4, is_beside_lost_times=True), AT, "timestamp")
     assert getattr(found, "reason", found) is SkipReason.TYPE_REFUSED

@@ -558,6 +558,26 @@ def test_a_view_calls_a_function_that_the_server_lacks() -> None:
     assert not lacking.key_queries
 
 
+def test_beside_a_delta_table_whose_partition_columns_may_be_generated_nothing_is_narrowed() -> None:
+    """Spark infers `x.s IN (..)` from what is said of `f.ds`, and Delta `x.p IN (..)` from that."""
+    ds, s = Column("ds", "string"), Column("s", "string")
+    tables = {
+        "f": TableFacts((Column("id", "int"), ds), partition_columns=("ds",)),
+        "d": TableFacts((ds, Column("g", "int"))),
+        "x": TableFacts((s, Column("p", "date")), partition_columns=("p",), provider="delta"),
+    }
+    sql = "SELECT f.id FROM f JOIN d ON f.ds = d.ds JOIN x ON f.ds = x.s WHERE d.g = 1"
+
+    def known(names: frozenset[TableName]) -> Catalog:
+        return {name: tables[str(name)] for name in names}
+
+    assert planned_with(sql, known, LIMITS).key_queries
+    tables["x"] = replace(tables["x"], may_generate=True)
+    found = planned_with(sql, known, LIMITS)
+    assert not found.key_queries
+    assert {scan.skip for scan in found.scans} == {SkipReason.PROVIDER}
+
+
 def test_a_view_of_tables_without_partitions_is_no_fact() -> None:
     scan = scan_of("SELECT s.id FROM sales s JOIN dates_plain d ON s.ds = d.ds WHERE d.dow = 5", "d")
     assert scan.skip is SkipReason.NOT_PARTITIONED

@@ -196,6 +196,7 @@ IN_HIVE = replace(MOMENTS, provider="hive", converted_format="orc")
         pytest.param(
             {"m": MOMENTS, "f": replace(TIMED, iceberg=IcebergFacts(1, writes_orc=True))}, True, id="iceberg"
         ),
+        pytest.param({"m": replace(MOMENTS, provider="delta")}, True, id="delta"),
         pytest.param({"m": MOMENTS, "o": ORC}, True, id="third"),
         pytest.param({"m": fact_view("SELECT * FROM n", columns=(AT, G)), "n": ORC}, True, id="view"),
         pytest.param({"m": fact_view("SELECT * FROM n", columns=(AT, G)), "n": MOMENTS}, False, id="parquet-view"),

@@ -14,10 +14,15 @@ COLUMNS = ("k", "int"), ("at", "timestamp"), ("x", "double"), ("ds", "string")
 PARTITIONED = ("# Partition Information", ""), ("# col_name", "data_type"), ("ds", "string")
 
 
-def read(name: str = "spark_catalog.shop.f", columns: tuple[tuple[str, str], ...] = COLUMNS) -> TableFacts:
-    details = ("Name", name), ("Type", "MANAGED"), ("Provider", "delta")
+def read(
+    name: str = "spark_catalog.shop.f",
+    columns: tuple[tuple[str, str], ...] = COLUMNS,
+    partitioned: tuple[tuple[str, str], ...] = PARTITIONED,
+    properties: str = "delta.minReaderVersion=1,delta.minWriterVersion=2",
+) -> TableFacts:
+    details = ("Name", name), ("Type", "MANAGED"), ("Provider", "delta"), ("Table Properties", f"[{properties}]")
     heading = ("", ""), ("# Detailed Table Information", "")
-    facts = read_description(rows(*((*row, "") for row in (*columns, *PARTITIONED, *heading, *details))))
+    facts = read_description(rows(*((*row, "") for row in (*columns, *partitioned, *heading, *details))))
     assert facts is not None
     return facts
 
@@ -55,3 +60,27 @@ def test_a_table_without_any_column_that_can_have_keys_is_left_alone() -> None:
 def test_a_name_that_the_description_does_not_have_may_be_a_version() -> None:
     assert _as_named(read(), TableName(("shop", "F"))) == read()
     assert _as_named(read(), TableName(("shop", "f@v1"))).delta is None
+
+
+@pytest.mark.parametrize(
+    ("properties", "may_generate"),
+    [
+        ("delta.minReaderVersion=1,delta.minWriterVersion=2", False),
+        ("delta.enableChangeDataFeed=true,delta.minWriterVersion=4", True),
+        ("delta.minWriterVersion=6", True),
+        ("delta.feature.appendOnly=supported,delta.minWriterVersion=7", False),
+        ("delta.feature.generatedColumns=supported,delta.minWriterVersion=7", True),
+        # A property of the owner's that looks like one of Delta's.
+        ("a=delta.minWriterVersion=2,delta.minWriterVersion=4", True),
+        ("a=delta.minWriterVersion=7,delta.minWriterVersion=4", True),
+        ("", True),
+    ],
+)
+def test_a_table_whose_partition_columns_may_be_generated_is_left_alone(
+    properties: str, *, may_generate: bool
+) -> None:
+    facts = read(properties=properties)
+    assert (facts.delta is None, facts.may_generate) == (may_generate, may_generate)
+    assert facts.partition_columns == (("ds",) if may_generate else ()), "as a small side it is a partitioned one"
+    assert (fact_refusal(facts) is None) is not may_generate
+    assert read(properties=properties, partitioned=()).delta == DeltaFacts()
