@@ -22,6 +22,8 @@ from rewriter import (
     ViewText,
     apply,
 )
+from rewriter.catalog.prunable import key_refusal
+from rewriter.catalog.table_facts import DeltaFacts
 from rewriter.sql.deterministic_functions import NEWER_FUNCTIONS
 
 LIMITS = RewriteLimits()
@@ -576,6 +578,27 @@ def test_beside_a_delta_table_whose_partition_columns_may_be_generated_nothing_i
     found = planned_with(sql, known, LIMITS)
     assert not found.key_queries
     assert {scan.skip for scan in found.scans} == {SkipReason.PROVIDER}
+
+
+def test_a_delta_table_that_has_the_name_of_a_cte_may_be_generated_too() -> None:
+    """The name in the CTE is the table's own: nothing is narrowed beside it either."""
+    tables = {
+        "f": TableFacts((Column("id", "int"), Column("ds", "string")), partition_columns=("ds",)),
+        "d": TableFacts((Column("ds", "string"), Column("g", "int"))),
+        "x": TableFacts((Column("s", "string"), Column("p", "date")), provider="delta", may_generate=True),
+    }
+    sql = "WITH x AS (SELECT * FROM x) SELECT f.id FROM f JOIN d ON f.ds = d.ds JOIN x ON f.ds = x.s WHERE d.g = 1"
+    found = planned_with(sql, lambda names: {name: tables[str(name)] for name in names}, LIMITS)
+    assert not found.key_queries
+
+
+def test_decimals_whose_bounds_a_writer_rounds_are_no_keys_of_delta() -> None:
+    """Some writers keep bounds of decimals in Delta's log as floating-point numbers."""
+    amount = Column("n", "decimal(18,2)")
+    facts = TableFacts((Column("id", "int"), amount), provider="delta", indexed_columns=("n",), delta=DeltaFacts())
+    refusal = key_refusal(facts, amount, amount.type_name)
+    assert refusal is not None
+    assert refusal.reason is SkipReason.TYPE_REFUSED
 
 
 def test_a_view_of_tables_without_partitions_is_no_fact() -> None:
