@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TypeAlias
 
-from rewriter.catalog.table_facts import Catalog, TableFacts
+from rewriter.catalog.table_facts import Catalog
 from rewriter.domains.keys import Keys
 from rewriter.domains.keyset import KeyRanges, KeySet
 from rewriter.domains.partition_matches import PartitionMatches
@@ -267,11 +267,6 @@ def _may_read_a_join(scopes: Scopes, limits: RewriteLimits) -> bool:
     return not is_off and any(str(name).lower() not in limits.table_names for name in scopes.tables)
 
 
-def _tables(followed: FollowedViews) -> Iterator[tuple[TableName, TableFacts]]:
-    known = ((name, followed.catalog.get(name)) for name in followed.names)
-    return ((name, facts) for name, facts in known if facts is not None)
-
-
 def _refusal(statement: Statement, followed: FollowedViews, limits: RewriteLimits) -> Refusal | None:
     """The reason to leave all of a statement as it is, by its text and those of its views."""
     for text in (statement, *followed.queries):
@@ -281,11 +276,10 @@ def _refusal(statement: Statement, followed: FollowedViews, limits: RewriteLimit
         word = word_of_tasks(text)
         if word is not None:
             return SkipReason.NUMBERED_BY_TASK.because(word if text is statement else f"{word} in a view")
-    generating = [name for name, facts in _tables(followed) if facts.may_generate]
-    if generating:
+    if followed.generating:
         # From an equality Spark infers a filter for each table, which Delta turns into one on such a column.
-        listed_names = listed(sorted(map(str, generating)))
-        return SkipReason.PROVIDER.because(f"partition columns of {listed_names}, of Delta, may be generated")
+        generating = listed(sorted(map(str, followed.generating)))
+        return SkipReason.PROVIDER.because(f"partition columns of {generating}, of Delta, may be generated")
     written = [name for name in followed.names if statement.may_write(name.parts)]
     if written:
         return SkipReason.WRITES_WHAT_IT_READS.because(listed(sorted(map(str, written))))

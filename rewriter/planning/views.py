@@ -55,16 +55,25 @@ class FollowedViews:
         return tuple(view.query for view in self.views)
 
     @property
+    def known(self) -> Mapping[TableName, TableFacts]:
+        """The facts of those names that were described."""
+        return {name: facts for name in self.names if (facts := self.catalog.get(name)) is not None}
+
+    @property
     def partition_columns(self) -> frozenset[str]:
         """The partition columns of all tables whose partitions a metastore filters: Iceberg keeps them itself."""
-        tables = (facts for name in self.names if (facts := self.catalog.get(name)) is not None)
+        tables = self.known.values()
         return frozenset().union(*(facts.partition_columns for facts in tables if facts.iceberg is None))
 
     @property
     def may_lose_times(self) -> bool:
         """True if a table is read of which a filter may lose timestamps, or a view that was not followed."""
-        tables = (facts for name in self.names if (facts := self.catalog.get(name)) is not None)
-        return any(facts.loses_times or may_read_anything(facts) for facts in tables)
+        return any(facts.loses_times or may_read_anything(facts) for facts in self.known.values())
+
+    @property
+    def generating(self) -> frozenset[TableName]:
+        """The Delta tables a partition column of which may be generated from another column."""
+        return frozenset(name for name, facts in self.known.items() if facts.may_generate)
 
     @property
     def is_whole(self) -> bool:

@@ -46,7 +46,6 @@ from switches import (
     main_query_alone_is_repeatable,
     never_pads,
     no_null_is_outside_of_tuples,
-    no_table_generates,
     not_leaves_and_as_it_is,
     null_safe_equality_is_equality,
     null_tests_are_never_true,
@@ -847,7 +846,7 @@ _DELTA = (
     ),
     Mutation(
         "beside a Delta table whose partition columns may be generated nothing is narrowed",
-        no_table_generates,
+        becomes("rewriter.planning.views.FollowedViews.generating", frozenset()),
         "rewriter/planning/test_causes.py"
         "::test_beside_a_delta_table_whose_partition_columns_may_be_generated_nothing_is_narrowed",
     ),

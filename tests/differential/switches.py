@@ -84,11 +84,6 @@ def every_function_is_the_servers(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(import_module("rewriter.plan"), "called", lambda *_: None)
 
 
-def no_table_generates(patch: pytest.MonkeyPatch) -> None:
-    """Partition columns of Delta count as columns of their own."""
-    patch.setattr(import_module("rewriter.plan"), "_tables", lambda _: iter(()))
-
-
 def holds_on_both_sides(kind: JoinKind) -> Switch:
     """Rows of either side count as having satisfied the join's condition."""
     return lambda patch: patch.setitem(CONDITION_HOLDS, kind, _BOTH)
