@@ -15,16 +15,13 @@ from dataclasses import replace
 from rewriter.domains.consumers import DELTA, DELTA_PARTITION_POINTS_MAX
 from rewriter.domains.cover import Box, Cover
 from rewriter.domains.domain import Domain
-from rewriter.domains.keyset import KeySet
 from rewriter.domains.widen import Consumer, column_by_column, widen
 from rewriter.predicates.predicate import (
     Predicate,
     Restriction,
-    changed_assumptions,
+    columns_of,
     cover_sql,
-    intersected,
-    no_rows,
-    reader_guards,
+    first_written,
     without_ranges,
 )
 
@@ -39,20 +36,14 @@ def delta_predicate(
 
     None if it would exclude no row, be too long, or is not proven to hold every key. Raises UnreadableKeyError.
     """
-    changed = changed_assumptions(restrictions)
-    asked, left_out = intersected(restrictions)
-    if asked.is_none:
-        return no_rows(changed)
-    changed += reader_guards(restrictions)
     partitions = frozenset(name.lower() for name in partitioned_by)
-    wide = _widened(asked, partitions, replace(DELTA, unordered=without_ranges(restrictions)))
-    if wide.is_all or not wide.encloses(asked):
-        return None
-    whole = frozenset(name for name in _columns(wide) if name.lower() in partitions)
-    sql = f"({' OR '.join([cover_sql(wide, _LIST_MAX, whole), *changed])})"
-    listed = all(isinstance(restriction.keys, KeySet) for restriction in restrictions)
-    exact = listed and not left_out and wide == asked
-    return Predicate(sql, exact=exact, cover=wide) if len(sql) <= chars_max else None
+    consumer = replace(DELTA, unordered=without_ranges(restrictions))
+
+    def written(wide: Cover) -> str:
+        whole = frozenset(name for name in columns_of(wide) if name.lower() in partitions)
+        return cover_sql(wide, _LIST_MAX, whole)
+
+    return first_written(restrictions, lambda asked: [_widened(asked, partitions, consumer)], written, chars_max)
 
 
 def _widened(asked: Cover, partitions: AbstractSet[str], consumer: Consumer) -> Cover:
@@ -60,7 +51,7 @@ def _widened(asked: Cover, partitions: AbstractSet[str], consumer: Consumer) -> 
 
     Pairs stay paired where no partition column is among them, and where there is no other.
     """
-    columns = _columns(asked)
+    columns = columns_of(asked)
     inside = [name for name in columns if name.lower() in partitions]
     if len(inside) == len(columns) and sum(map(_width, asked.boxes)) <= DELTA_PARTITION_POINTS_MAX:
         return asked
@@ -81,7 +72,3 @@ def _of_column(name: str, domain: Domain, partitions: AbstractSet[str], consumer
 
 def _width(box: Box) -> float:
     return sum(domain.width for _, domain in box.domains)
-
-
-def _columns(cover: Cover) -> list[str]:
-    return list(dict.fromkeys(name for box in cover.boxes for name, _ in box.domains))

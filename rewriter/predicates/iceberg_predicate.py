@@ -22,7 +22,6 @@ from rewriter.domains.consumers import (
 )
 from rewriter.domains.cover import Box, Cover
 from rewriter.domains.domain import Domain
-from rewriter.domains.keyset import KeySet
 from rewriter.domains.widen import Consumer, column_by_column, widen
 from rewriter.files.bounds import FileCosts
 from rewriter.files.file_index import FileIndex, FileSelection, spares_enough
@@ -30,11 +29,9 @@ from rewriter.files.row_groups import RowGroupCount
 from rewriter.predicates.predicate import (
     Predicate,
     Restriction,
-    changed_assumptions,
+    columns_of,
     cover_sql,
-    intersected,
-    no_rows,
-    reader_guards,
+    first_written,
     without_ranges,
 )
 
@@ -48,27 +45,20 @@ def iceberg_predicate(
 
     None if it would exclude no row, be too long, or is not proven to hold every key. Raises UnreadableKeyError.
     """
-    changed = changed_assumptions(restrictions)
-    asked, left_out = intersected(restrictions)
-    if asked.is_none:
-        return no_rows(changed)
-    changed += reader_guards(restrictions)
-    bucketed = _bucketed(partitioning)
-    for wide in _candidates(asked, index, replace(ICEBERG, unordered=without_ranges(restrictions))):
-        if wide.is_all or not wide.encloses(asked):
-            continue
-        sql = f"({' OR '.join([_written(wide, bucketed), *changed])})"
-        if len(sql) <= chars_max:
-            listed = all(isinstance(restriction.keys, KeySet) for restriction in restrictions)
-            return Predicate(sql, exact=listed and not left_out and wide == asked, cover=wide)
-    return None
+    bucketed, consumer = _bucketed(partitioning), replace(ICEBERG, unordered=without_ranges(restrictions))
+    return first_written(
+        restrictions,
+        lambda asked: _candidates(asked, index, consumer),
+        lambda wide: _written(wide, bucketed),
+        chars_max,
+    )
 
 
 def _candidates(cover: Cover, index: FileIndex | None, consumer: Consumer) -> Iterator[Cover]:
     """The cover itself if its points are few; then each column alone, for pairs, or ranges, the better first."""
     if _is_listed(cover):
         yield cover
-    columns = list(dict.fromkeys(column for column, _ in _domains(cover)))
+    columns = columns_of(cover)
     ranges = widen(cover, columns, consumer, _costs(columns, index))
     around = Box.of(column_by_column(cover.boxes))
     apart = [Cover.of([around])] if around is not None and len(cover.boxes) > 1 else []

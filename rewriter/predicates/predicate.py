@@ -7,7 +7,7 @@ every row if an assumption no longer holds: the type of a column, or the value o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -199,6 +199,36 @@ def intersected(restrictions: Iterable[Restriction]) -> tuple[Cover, list[Restri
         else:
             left_out.append(restriction)
     return held, left_out
+
+
+def first_written(
+    restrictions: Sequence[Restriction],
+    candidates: Callable[[Cover], Iterable[Cover]],
+    written: Callable[[Cover], str],
+    chars_max: int,
+) -> Predicate | None:
+    """The condition of the first cover that holds every key and is short enough, or that an assumption changed.
+
+    None if each would exclude no row, be too long, or is not proven to hold every key. Raises UnreadableKeyError.
+    """
+    changed = changed_assumptions(restrictions)
+    asked, left_out = intersected(restrictions)
+    if asked.is_none:
+        return no_rows(changed)
+    changed += reader_guards(restrictions)
+    for wide in candidates(asked):
+        if wide.is_all or not wide.encloses(asked):
+            continue
+        sql = f"({' OR '.join([written(wide), *changed])})"
+        if len(sql) <= chars_max:
+            listed = all(isinstance(restriction.keys, KeySet) for restriction in restrictions)
+            return Predicate(sql, exact=listed and not left_out and wide == asked, cover=wide)
+    return None
+
+
+def columns_of(cover: Cover) -> list[str]:
+    """The columns that a cover restricts, each once."""
+    return list(dict.fromkeys(column for box in cover.boxes for column, _ in box.domains))
 
 
 def cover_sql(cover: Cover, list_max: int | None = None, whole: AbstractSet[str] = frozenset()) -> str:
