@@ -3,7 +3,7 @@
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -220,18 +220,24 @@ def indexed_proxy(
         yield process
 
 
-@pytest.fixture(scope="session")
-def iceberg_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PipelineServer]:
-    """Spark with Iceberg for the whole session: tables in the catalog `ice`, and in the session's own."""
+@contextmanager
+def _or_skipped(starting: AbstractContextManager[PipelineServer]) -> Iterator[PipelineServer]:
+    """The server, or a skipped test where it cannot be had and need not be there."""
     with ExitStack() as stack:
-        directory = tmp_path_factory.mktemp("iceberg")
         try:
-            conf = cheap_spark.interpreted()
-            server = stack.enter_context(iceberg_server_in(directory, java_options=QUICK_JAVA, conf=conf))
+            server = stack.enter_context(starting)
         except ClientMissingError as error:
             if is_required():
                 raise
             pytest.skip(str(error))
+        yield server
+
+
+@pytest.fixture(scope="session")
+def iceberg_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PipelineServer]:
+    """Spark with Iceberg for the whole session: tables in the catalog `ice`, and in the session's own."""
+    directory, conf = tmp_path_factory.mktemp("iceberg"), cheap_spark.interpreted()
+    with _or_skipped(iceberg_server_in(directory, java_options=QUICK_JAVA, conf=conf)) as server:
         yield server
 
 
@@ -249,13 +255,7 @@ def iceberg_proxy(
 @pytest.fixture(scope="session")
 def delta_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PipelineServer]:
     """Spark with Delta for the whole session, in its own catalog."""
-    with ExitStack() as stack:
-        try:
-            server = stack.enter_context(delta_server_in(tmp_path_factory.mktemp("delta")))
-        except ClientMissingError as error:
-            if is_required():
-                raise
-            pytest.skip(str(error))
+    with _or_skipped(delta_server_in(tmp_path_factory.mktemp("delta"))) as server:
         yield server
 
 

@@ -30,12 +30,12 @@ class DeltaTable(IcebergTable):
 
     @property
     def facts(self) -> TableFacts:
-        """What the proxy would learn of the table."""
+        """The facts that the proxy would learn of the table."""
         keys = tuple(column.name for column in self.columns if is_data_key_type(column.type_name))
         return TableFacts(self.columns, provider="delta", indexed_columns=keys, delta=DeltaFacts(self.transforms))
 
     def spark_statements(self) -> list[str]:
-        """What makes and fills it, a fact in two commits."""
+        """The statements that make and fill it, a fact in two commits."""
         return [text.replace(" USING iceberg", " USING delta") for text in super().spark_statements()]
 
 

@@ -823,7 +823,7 @@ _ICEBERG = (
     ),
     Mutation(
         "what Iceberg is asked holds while the columns have the types that it rests on",
-        answers("rewriter.predicates.iceberg_predicate.changed_assumptions", answer=[]),
+        answers("rewriter.predicates.predicate.changed_assumptions", answer=[]),
         _taken("iceberg/iceberg: a column with bounds"),
     ),
     Mutation(
