@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TypeAlias
 
-from rewriter.catalog.table_facts import Catalog
+from rewriter.catalog.table_facts import Catalog, TableFacts
 from rewriter.domains.keys import Keys
 from rewriter.domains.keyset import KeyRanges, KeySet
 from rewriter.domains.partition_matches import PartitionMatches
 from rewriter.planning.scans import checked, refused, scans
 from rewriter.planning.snapshot_pins import pins
-from rewriter.planning.switched_off import beside_lost_times, without_switched_off
+from rewriter.planning.switched_off import beside_delta, beside_lost_times, without_switched_off
 from rewriter.planning.views import FollowedViews, follow_views
 from rewriter.scopes.scopes import Scopes
 from rewriter.scopes.steps import Steps, StepsSpentError
@@ -80,9 +80,14 @@ class Plan:
 
     @property
     def follows(self) -> frozenset[TableName]:
-        """The views whose texts the plan rests on, and the tables behind them that it takes to be as described."""
-        reducers = (reducer for scan in self.scans for reducer in scan.reducers)
-        return frozenset[TableName]().union(*(reducer.follows for reducer in reducers))
+        """The views whose texts the plan rests on, and the tables behind them that it takes to be as described.
+
+        A view among the small sides may have got a text that gives other rows each time it is read.
+        """
+        reducers = [reducer for scan in self.scans for reducer in scan.reducers]
+        asked = frozenset[TableName]().union(*(reducer.key_query.tables for reducer in reducers))
+        views = frozenset(name for name in asked if _is_lasting_view(self.catalog.get(name)))
+        return views.union(*(reducer.follows for reducer in reducers))
 
     @property
     def key_queries(self) -> tuple[KeyQuery, ...]:
@@ -138,6 +143,11 @@ class Plan:
         """The tables of which nothing is wanted but the sizes of files, for scans that nothing narrows."""
         grouped = {scan.reference.name for scan in self.scans if scan.grouped_within is not None}
         return frozenset(grouped - {scan.reference.name for scan in self.scans if _may_be_narrowed(scan, answers)})
+
+
+def _is_lasting_view(facts: TableFacts | None) -> bool:
+    """True for a view that other sessions may replace."""
+    return facts is not None and facts.view is not None and not facts.view.is_temporary
 
 
 # Keys that are always listed: the metastore accepts so few, and a list of partitions would cost more than it could
@@ -225,12 +235,14 @@ def _planned(
     scopes = Scopes(statement, catalog, has_variables=limits.has_variables, steps=steps)
     may_narrow = scopes.may_narrow or (limits.has_file_index and scopes.has_conditions)
     may_narrow = may_narrow or _may_read_a_join(scopes, limits) or may_be_grouped(limits)
-    followed = follow_views(scopes.tables if may_narrow else frozenset(), catalog, steps)
+    followed = follow_views(statement, catalog, steps) if may_narrow else FollowedViews(catalog, frozenset())
     if followed.missing:
         return Plan(statement, (), followed.missing)
     known = catalog if Rule.VIEWS in limits.rules_off else followed.catalog
     if followed.may_lose_times:
         known = beside_lost_times(known)
+    if followed.reads_delta:
+        known = beside_delta(known)
     if known is not catalog:
         scopes = Scopes(statement, known, has_variables=limits.has_variables, steps=steps)
     refusal = _refusal(statement, followed, limits)
@@ -280,6 +292,9 @@ def _refusal(statement: Statement, followed: FollowedViews, limits: RewriteLimit
         # From an equality Spark infers a filter for each table, which Delta turns into one on such a column.
         generating = listed(sorted(map(str, followed.generating)))
         return SkipReason.PROVIDER.because(f"partition columns of {generating}, of Delta, may be generated")
+    if (limits.has_delta or followed.reads_delta) and not followed.is_whole:
+        unknown = listed(sorted(map(str, followed.unknown))) or "a table that is read by no certain name"
+        return SkipReason.PROVIDER.because(f"{unknown} may read Delta tables with generated partition columns")
     written = [name for name in followed.names if statement.may_write(name.parts)]
     if written:
         return SkipReason.WRITES_WHAT_IT_READS.because(listed(sorted(map(str, written))))

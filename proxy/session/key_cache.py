@@ -10,7 +10,7 @@ Bounded by bytes, and told apart by asker and fence, they are more than `proxy.s
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from threading import Lock
 from typing import Final
@@ -85,29 +85,24 @@ class KeyCache:
         keys: Keys,
         *,
         asker: str,
-        tables: Iterable[TableName],
         asked_at: float,
         fence: Fence,
     ) -> None:
-        """Keep an answer that a session of that state asked for at a moment, behind a fence.
-
-        `tables` are all that it was read from, those behind views included.
-        """
+        """Keep an answer that a session of that state asked for at a moment, behind a fence."""
         size_bytes = _size_bytes(question, keys)
         if size_bytes > self._bytes_max:
             return
         with self._lock:
             before = self._take(state, question)
             changes = 0 if before is None or before.keys == keys else before.changes + 1
-            self._keep(
-                state, question, _Entry(keys, asker, frozenset(tables), asked_at, fence, size_bytes, changes)
-            )
+            self._keep(state, question, _Entry(keys, asker, question.tables, asked_at, fence, size_bytes, changes))
 
     def _current(self, state: bytes, question: KeyQuery, asked_since: float) -> _Entry | None:
         """The entry, if it is of then or later, as the one used last; dropped where its tables were written."""
         with self._lock:
             entry = self._take(state, question)
-            if entry is None or not entry.fence.holds(entry.tables):
+            # Behind its views there may be other tables by now than those that the entry was kept for.
+            if entry is None or entry.tables != question.tables or not entry.fence.holds(entry.tables):
                 return None
             self._keep(state, question, entry)
         return entry if entry.asked_at >= asked_since else None

@@ -141,7 +141,6 @@ class KeyQueries:
                 question,
                 keys,
                 asker=self.usable.asker,
-                tables=question.tables,
                 asked_at=asked_at,
                 fence=self.fence,
             )

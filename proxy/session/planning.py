@@ -70,6 +70,7 @@ class Planner:
         limits = replace(
             limits,
             has_unknown_extensions=server.has_unknown_extensions,
+            has_delta=server.has_delta,
             unconverted_formats=server.unconverted_formats,
             rules_off=limits.rules_off | (_OF_FILES if server.reads_by_position else frozenset()),
             table_names=known.table_names,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rewriter.catalog.table_facts import TableFacts, TableKind
-from rewriter.domains.literals import compares_exactly, is_data_key_type, is_key_type
+from rewriter.domains.literals import compares_exactly, delta_rounds, is_data_key_type, is_key_type
 from rewriter.vocabulary.cited import listed
 from rewriter.vocabulary.identifiers import Column
 from rewriter.vocabulary.skip_reason import Refusal, SkipReason
@@ -75,12 +75,18 @@ def key_refusal(facts: TableFacts, column: Column, other_type: str | None) -> Re
         cause = f"{column.name} is of type {column.type_name}, and the other side of type {other_type}"
         return SkipReason.TYPES_DIFFER.because(cause)
     if is_key_type(column.type_name):
-        return None
+        is_misjudged = facts.is_beside_delta and delta_rounds(column.type_name)
+        return _of_type(column, "a Delta table of the statement may round its bounds") if is_misjudged else None
     is_on_data = not facts.is_partition_column(column)
     if is_on_data and is_data_key_type(column.type_name) and _finds_times(facts):
         return None
-    beside = ", and a table of the statement may be in ORC or Delta" if facts.is_beside_lost_times else ""
-    return SkipReason.TYPE_REFUSED.because(f"{column.name} is of type {column.type_name}{beside}")
+    beside = "a table of the statement may be in ORC or Delta" if facts.is_beside_lost_times else ""
+    return _of_type(column, beside)
+
+
+def _of_type(column: Column, beside: str) -> Refusal:
+    also = f", and {beside}" if beside else ""
+    return SkipReason.TYPE_REFUSED.because(f"{column.name} is of type {column.type_name}{also}")
 
 
 def _finds_times(facts: TableFacts) -> bool:

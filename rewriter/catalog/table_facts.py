@@ -116,9 +116,12 @@ class IcebergFacts:
 
 @dataclass(frozen=True)
 class DeltaFacts:
-    """A Delta table as a session described it: columns that have one value in each file."""
+    """A Delta table as a session described it."""
 
+    # Columns that have one value in each file.
     partitioned_by: tuple[str, ...] = ()
+    # True if its protocol allows columns that are generated from others.
+    may_have_generated: bool = False
 
 
 # Catalog, database and table: a further part names one of Iceberg's metadata tables, `files`, `snapshots` and so
@@ -161,6 +164,8 @@ class TableFacts:
     may_generate: bool = False
     # True if the statement reads a table, or could, of which a filter loses timestamps.
     is_beside_lost_times: bool = False
+    # True if the statement reads a Delta table, whose log may misjudge decimals and texts.
+    is_beside_delta: bool = False
 
     @cached_property
     def _by_name(self) -> dict[str, Column]:

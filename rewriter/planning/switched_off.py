@@ -37,6 +37,11 @@ def beside_lost_times(catalog: Catalog) -> Catalog:
     }
 
 
+def beside_delta(catalog: Catalog) -> Catalog:
+    """The catalog of a statement that reads a Delta table."""
+    return {name: replace(facts, is_beside_delta=True) if facts else facts for name, facts in catalog.items()}
+
+
 def _without_layout(catalog: Catalog, *, files: bool, buckets: bool, iceberg: bool, delta: bool) -> Catalog:
     """The catalog without the facts of file indexes, buckets, or the bounds that Iceberg and Delta keep."""
     if not (files or buckets or iceberg or delta):

@@ -43,6 +43,8 @@ class FollowedViews:
     catalog: Catalog
     names: frozenset[TableName]
     views: tuple[_View, ...] = ()
+    # True if the statement, or a view's text, reads a table that no name tells.
+    reads_unnamed: bool = False
 
     @property
     def missing(self) -> frozenset[TableName]:
@@ -67,8 +69,13 @@ class FollowedViews:
 
     @property
     def may_lose_times(self) -> bool:
-        """True if a table is read of which a filter may lose timestamps, or a view that was not followed."""
-        return any(facts.loses_times or may_read_anything(facts) for facts in self.known.values())
+        """True if a table may be read of which a filter may lose timestamps."""
+        return not self.is_whole or any(facts.loses_times for facts in self.known.values())
+
+    @property
+    def reads_delta(self) -> bool:
+        """True if a table among the names is Delta's."""
+        return any(facts.provider == "delta" for facts in self.known.values())
 
     @property
     def generating(self) -> frozenset[TableName]:
@@ -76,9 +83,14 @@ class FollowedViews:
         return frozenset(name for name, facts in self.known.items() if facts.may_generate)
 
     @property
+    def unknown(self) -> frozenset[TableName]:
+        """The names of which it is not known what they read."""
+        return frozenset(name for name in self.names if may_read_anything(self.catalog.get(name)))
+
+    @property
     def is_whole(self) -> bool:
-        """True if the statement reads tables and followed views alone."""
-        return not any(may_read_anything(self.catalog.get(name)) for name in self.names)
+        """True if the statement reads tables and followed views alone, each by its name."""
+        return not (self.reads_unnamed or self.unknown)
 
 
 @dataclass(frozen=True)
@@ -87,24 +99,33 @@ class _View:
     text: ViewText
     query: Statement
 
+    @property
+    def names(self) -> Iterator[TableName]:
+        """The tables that the text may read, by names that do not depend on the session's current database."""
+        for name in _names_in(self.query):
+            yield self.text.qualified(name)
+            if self.text.is_ambiguous(name):
+                yield name
 
-def follow_views(names: frozenset[TableName], catalog: Catalog, steps: Steps | None = None) -> FollowedViews:
-    """Follow the views among the names, and the views in their texts, as far as the catalog knows them."""
+
+def follow_views(statement: Statement, catalog: Catalog, steps: Steps | None = None) -> FollowedViews:
+    """Follow the views that a statement reads, and the views in their texts, as far as the catalog knows them."""
+    names, reads_unnamed = frozenset(_names_in(statement)), _reads_unnamed(statement)
     found: set[TableName] = set(names)
     followed: dict[TableName, _View] = {}
     level = names
     for _ in range(VIEW_NESTING_MAX):
         views = {name: view for name in level if (view := _view(catalog.get(name))) is not None}
-        level = frozenset(name for view in views.values() for name in _names_in(view))
+        level = frozenset(name for view in views.values() for name in view.names)
         if not views or len(found | level) - len(names) > _NAMES_MAX:
             break
         followed |= views
         found |= level
     # Views at the deepest level are not followed. So every chain ends, even a circular one.
     followed = {name: view for name, view in followed.items() if name not in level}
-    return FollowedViews(
-        _with_views(catalog, followed, steps or Steps()), frozenset(found), tuple(followed.values())
-    )
+    texts = tuple(followed.values())
+    reads_unnamed = reads_unnamed or any(_reads_unnamed(text.query) for text in texts)
+    return FollowedViews(_with_views(catalog, followed, steps or Steps()), frozenset(found), texts, reads_unnamed)
 
 
 def _with_views(catalog: Catalog, views: Mapping[TableName, _View], steps: Steps) -> Catalog:
@@ -124,14 +145,21 @@ def _view(facts: TableFacts | None) -> _View | None:
     return _View(facts, facts.view, query) if query is not None else None
 
 
-def _names_in(view: _View) -> Iterator[TableName]:
-    """The tables that a view's text may read, by names that do not depend on the session's current database."""
-    for table in view.query.tree.find_all(exp.Table):
-        name = table_name(table)
-        if not name.is_uncertain and all(isinstance(part, exp.Identifier) for part in name_parts(table)):
-            yield view.text.qualified(name)
-            if view.text.is_ambiguous(name):
-                yield name
+def _names_in(statement: Statement) -> Iterator[TableName]:
+    """The names of the tables that a text may read."""
+    return (table_name(table) for table in statement.tables_read if _is_named(table))
+
+
+def _reads_unnamed(statement: Statement) -> bool:
+    """True if a text may read a table by no certain name: a function of a user's own may read any."""
+    return not all(map(_is_named, statement.tables_read)) or any(
+        not lateral.args.get("view") and not isinstance(lateral.this, exp.Subquery)
+        for lateral in statement.tree.find_all(exp.Lateral)
+    )
+
+
+def _is_named(table: exp.Table) -> bool:
+    return not table_name(table).is_uncertain and all(isinstance(p, exp.Identifier) for p in name_parts(table))
 
 
 @dataclass(frozen=True)
@@ -168,7 +196,7 @@ class _ViewQuery:
         self._outputs = view.text.outputs
         self._text = view.text
         self._scopes = Scopes(view.query, _NamesIn(view.text, catalog), steps=steps)
-        self._names = frozenset(_names_in(view))
+        self._names = frozenset(view.names)
         self._catalog = catalog
         self._found: dict[tuple[Callable[[ColumnOrigin], bool], Column], bool] = {}
 

@@ -17,7 +17,7 @@ from rewriter.domains.partition_matches import PartitionMatches
 from rewriter.files.file_index import FileIndex, FileSelection, file_hint, spares_enough
 from rewriter.files.row_groups import RowGroupCount
 from rewriter.predicates.data_columns import RowGroupPredicate, bucket_predicate, row_group_predicate
-from rewriter.predicates.delta_predicate import delta_predicate
+from rewriter.predicates.delta_predicate import delta_predicate, require_found
 from rewriter.predicates.iceberg_predicate import files_left, iceberg_predicate, skips_too_little
 from rewriter.predicates.partition_list_predicate import partition_list_predicate
 from rewriter.predicates.partition_predicate import Budget, partition_predicate
@@ -69,6 +69,8 @@ def scan_predicate(
 
     Raises UnreadableKeyError.
     """
+    if scan.facts is not None and scan.facts.is_beside_delta:
+        require_found(restrictions)
     if _skips_files_itself(scan, restrictions):
         return _of_format(scan, restrictions, layout.index, budget)
     by_keys = [one for one in restrictions if not isinstance(one.keys, PartitionMatches)]

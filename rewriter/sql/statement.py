@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
+from typing import TypeAlias
 
 from sqlglot import Token, TokenType, exp
 from sqlglot.errors import SqlglotError
@@ -118,6 +119,11 @@ class Statement:
         """True if the table that the statement writes may have the name, whose parts stand outermost first."""
         target = _target(self.tree)
         return isinstance(target, exp.Table) and _may_be_one(_parts(target), parts)
+
+    @cached_property
+    def tables_read(self) -> tuple[exp.Table, ...]:
+        """The tables that it may read, understood or not, and table functions: no name that is surely a CTE's."""
+        return tuple(_tables_read(self.tree))
 
     @cached_property
     def only_reads(self) -> bool:
@@ -323,9 +329,8 @@ def _refusal(tree: exp.Expr) -> SkipReason | None:
         # It may be that of a table that is read, or lie within. That loses files before the query reads it, and
         # gets others once it has run: it never has a row for it that it did not have when keys were read.
         return None
-    written, readers = _parts(target), (query, tree.args.get("with_"))
-    tables = (table for reader in readers if reader for table in reader.find_all(exp.Table))
-    reads_target = any(_may_be_one(written, _parts(table)) and not _is_surely_cte(table) for table in tables)
+    written = _parts(target)
+    reads_target = any(_may_be_one(written, _parts(table)) for table in _tables_read(tree))
     return SkipReason.WRITES_WHAT_IT_READS if reads_target else None
 
 
@@ -347,22 +352,36 @@ def _parts(table: exp.Table) -> list[str]:
 def _may_be_one(name: Sequence[str], other: Sequence[str]) -> bool:
     """True if two names may denote one table: their last parts are alike, and their databases if both have one.
 
-    Catalogs are not compared: two of them may show one metastore.
+    Catalogs are not compared: two of them may show one metastore. A path, delta.`/lake/a`, may be of any table.
     """
-    return all(a.lower() == b.lower() for a, b in zip(name[:-3:-1], other[:-3:-1], strict=False))
+    is_by_path = any("/" in part for part in (*name, *other))
+    return is_by_path or all(a.lower() == b.lower() for a, b in zip(name[:-3:-1], other[:-3:-1], strict=False))
 
 
-def _is_surely_cte(table: exp.Table) -> bool:
-    """True if the name is a CTE's of a WITH around it, which stands before it where it is in that WITH."""
-    node: exp.Expr = table
-    while not table.args.get("db") and node.parent is not None:
-        inner, node = node, node.parent
-        if isinstance(node, exp.With):
-            visible = node.expressions[: inner.index]
-        elif inner is not node.args.get("with_"):
-            visible = getattr(node.args.get("with_"), "expressions", [])
-        else:
-            visible = []
-        if any(cte.alias == table.name for cte in visible):
-            return True
-    return False
+# The places of CTEs in a WITH by their names, and the place up to which they are seen.
+_Seen: TypeAlias = tuple[Mapping[str, int], int]
+
+
+def _tables_read(tree: exp.Expr) -> Iterator[exp.Table]:
+    """The tables of a statement without its target, its hints, and the names that are surely those of CTEs."""
+    target = _target(tree)
+    pending: list[tuple[exp.Expr, tuple[_Seen, ...]]] = [(tree, ())]
+    while pending:
+        node, seen = pending.pop()
+        if isinstance(node, exp.Hint):
+            continue
+        if isinstance(node, exp.Table) and node is not target and not _is_surely_cte(node, seen):
+            yield node
+        with_, inside = node.args.get("with_"), seen
+        if isinstance(with_, exp.With):
+            ctes = with_.expressions
+            places = {cte.alias: place for place, cte in reversed(list(enumerate(ctes)))}
+            pending += [(cte, (*seen, (places, place))) for place, cte in enumerate(ctes)]
+            inside = (*seen, (places, len(ctes)))
+        pending += [(child, inside) for child in node.iter_expressions() if child is not with_]
+
+
+def _is_surely_cte(table: exp.Table, seen: Iterable[_Seen]) -> bool:
+    if table.args.get("db") or table.args.get("version"):
+        return False
+    return any(places.get(table.name, stop) < stop for places, stop in seen)

@@ -855,6 +855,17 @@ _DELTA = (
         answers("rewriter.domains.cover.Cover.encloses", answer=True),
         "rewriter/predicates/test_delta_predicate.py::test_what_lost_a_key_is_not_said_of_delta",
     ),
+    Mutation(
+        "what is not known may be a Delta table",
+        becomes("rewriter.planning.views.FollowedViews.is_whole", value=True),
+        "rewriter/planning/test_causes.py"
+        "::test_what_is_not_known_may_be_a_delta_table_where_the_server_has_them[JOIN unknown x ON f.ds = x.s]",
+    ),
+    Mutation(
+        "decimals and texts whose bounds a writer of Delta may round or cut are no keys beside its tables",
+        answers("rewriter.catalog.prunable.delta_rounds", answer=False),
+        "rewriter/planning/test_causes.py::test_decimals_whose_bounds_a_writer_rounds_are_no_keys_of_delta",
+    ),
 )
 
 _TASKS = (

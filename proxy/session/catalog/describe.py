@@ -204,6 +204,7 @@ _KNOWN_HEADINGS = frozenset(
         "# Storage Information",
         "# View Information",
         "# Metadata Columns",
+        "# Column Default Values",
     }
 )
 

@@ -37,9 +37,10 @@ def with_delta(described: TableFacts, details: Mapping[str, str]) -> TableFacts:
     """
     if described.kind is not TableKind.TABLE:
         return described
-    if described.partition_columns and _may_generate(details.get("Table Properties", "")):
-        return replace(described, may_generate=True)
+    may_generate = _may_generate(details.get("Table Properties", ""))
     name = _NAME.fullmatch(details.get("Name", ""))
+    if may_generate and (described.partition_columns or name is None):
+        return replace(described, may_generate=True)
     if name is None:
         return described
     return replace(
@@ -47,7 +48,7 @@ def with_delta(described: TableFacts, details: Mapping[str, str]) -> TableFacts:
         full_name=TableName(name.groups()),
         partition_columns=(),
         indexed_columns=tuple(c.name for c in described.columns if is_data_key_type(c.type_name)),
-        delta=DeltaFacts(described.partition_columns),
+        delta=DeltaFacts(described.partition_columns, may_generate),
     )
 
 

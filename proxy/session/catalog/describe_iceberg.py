@@ -58,7 +58,9 @@ def at_version(facts: TableFacts, columns: tuple[Column, ...], snapshot_id: int 
     facts = replace(facts, columns=columns)
     if facts.iceberg is None:
         # The files, buckets and partitions of then are not known.
-        return replace(facts, indexed_columns=(), bucket_columns=(), partition_columns=())
+        may_generate = facts.may_generate or (facts.delta is not None and facts.delta.may_have_generated)
+        unknown = replace(facts, indexed_columns=(), bucket_columns=(), partition_columns=())
+        return replace(unknown, may_generate=may_generate)
     iceberg = replace(facts.iceberg, snapshot_id=snapshot_id)
     return replace(facts, iceberg=iceberg, indexed_columns=_key_columns(columns))
 

@@ -25,12 +25,8 @@ _OWN_FUNCTIONS_FIRST: Final = "first"
 # of the user to the tables that a statement names, and perhaps others to a view.
 _EXTENSIONS: Final = "spark.sql.extensions"
 # Extensions that add none.
-_KNOWN_EXTENSIONS: Final = frozenset(
-    {
-        "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-        "io.delta.sql.DeltaSparkSessionExtension",
-    }
-)
+_DELTA: Final = "io.delta.sql.DeltaSparkSessionExtension"
+_KNOWN_EXTENSIONS: Final = frozenset({"org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions", _DELTA})
 
 # Source: Spark's HiveUtils. They decide whether Spark reads Hive's tables of a format by its own reader; both are
 # true where nothing is set.
@@ -56,6 +52,8 @@ class ServerSettings:
     uncertainty: SkipReason | None = None
     # Whether an extension may show a user other rows of a table than a view over it does.
     has_unknown_extensions: bool = False
+    # Whether Delta's extension is among them.
+    has_delta: bool = False
     # The formats whose tables of Hive's are read by Hive's reader.
     unconverted_formats: frozenset[str] = frozenset()
     # True if columns of ORC files are found by their place in a file: then bounds by name are those of others.
@@ -94,6 +92,7 @@ def read_settings(answer: QueryResult) -> ServerSettings:
     return ServerSettings(
         _uncertainty(values),
         has_unknown_extensions=not extensions <= _KNOWN_EXTENSIONS,
+        has_delta=_DELTA in extensions,
         unconverted_formats=frozenset(unconverted),
         reads_by_position=any(values.get(name, "false").strip().lower() != "false" for name in _BY_POSITION),
     )

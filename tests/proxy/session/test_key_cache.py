@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from threading import RLock
 from typing import Self
 
@@ -23,7 +24,7 @@ STATE, SQL = b"state", "SELECT DISTINCT d.ds .."
 
 
 def question(sql: str = SQL) -> KeySetQuery:
-    return KeySetQuery(sql, (KeyColumn("string"),), 5_000)
+    return KeySetQuery(sql, (KeyColumn("string"),), 5_000, tables=D)
 
 
 def keys(*values: str) -> KeySet:
@@ -32,7 +33,7 @@ def keys(*values: str) -> KeySet:
 
 def put(cache: KeyCache, found: Keys, sql: str = SQL, asked_at: float = 100.0, fence: Fence | None = None) -> None:
     fence = fence or LocalWriteLog().open()
-    cache.put(STATE, question(sql), found, asker="one", tables=D, asked_at=asked_at, fence=fence)
+    cache.put(STATE, question(sql), found, asker="one", asked_at=asked_at, fence=fence)
 
 
 def get(cache: KeyCache, *, state: bytes = STATE, sql: str = SQL, since: float = 90.0) -> Keys | None:
@@ -48,7 +49,7 @@ def test_keys_are_remembered_for_the_same_question_of_the_same_state() -> None:
     assert len(cache) == 1
     assert get(cache, state=b"another") is None
     assert get(cache, sql="another") is None
-    of_int = KeySetQuery(question().sql, (KeyColumn("int"),), 5_000)
+    of_int = KeySetQuery(question().sql, (KeyColumn("int"),), 5_000, tables=D)
     assert cache.trusted(STATE, of_int, asker="one", asked_since=90.0) is None
 
 
@@ -68,9 +69,7 @@ def test_keys_of_another_session_do_not_come_between_the_look_and_the_answer() -
             self.lock.release()
             if not self.has_come:
                 self.has_come = True
-                cache.put(
-                    STATE, question(), keys("of another"), asker="other", tables=D, asked_at=100.0, fence=fence
-                )
+                cache.put(STATE, question(), keys("of another"), asker="other", asked_at=100.0, fence=fence)
 
     put(cache, keys("its own"))
     cache._lock = Between()  # type: ignore[assignment]  # noqa: SLF001 - the place of another thread
@@ -97,6 +96,17 @@ def test_a_write_to_a_table_of_the_question_makes_its_keys_worthless() -> None:
     assert get(cache) is None
     put(cache, keys("a"), fence=before)
     assert get(cache) is None, "whenever they are put"
+
+
+def test_keys_of_a_view_that_has_other_tables_behind_it_by_now_are_worth_nothing() -> None:
+    """The entry's fence does not see writes to the new ones."""
+    cache = KeyCache()
+    put(cache, keys("a"))
+    replaced = replace(question(), tables=frozenset({TableName(("e",))}))
+    assert replaced == question()
+    assert cache.trusted(STATE, replaced, asker="one", asked_since=90.0) is None
+    put(cache, keys("a"))
+    assert cache.checked_later(STATE, replaced, asked_since=90.0) is None
 
 
 def test_what_was_used_last_is_kept_longest() -> None:

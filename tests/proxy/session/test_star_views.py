@@ -73,6 +73,20 @@ def test_a_view_that_was_replaced_past_the_proxy_is_left_alone_once(stage: Stage
     assert finished(one, SQL, [size]) == SQL
 
 
+def test_a_small_side_that_is_a_view_is_described_again_before_its_keys_are_used(stage: Stage) -> None:
+    """Its text may have become one that gives other rows each time it is read."""
+    stage.now, one = 0.0, stage.stranger()
+    sql = "SELECT f.id FROM c.s.f JOIN v ON f.ds = v.ds WHERE v.g = 1"
+    of_days = described_view("SELECT d.g AS id, d.ds, d.g FROM d")
+    keys = "SELECT v.`ds` AS key, typeof(v.`ds`) AS type FROM v WHERE (v.g = 1) LIMIT 5001", KEYS[1]
+    assert "IN ('a')" in finished(one, sql, [F, of_days, D, keys])
+    stage.now = 30.0
+    assert "IN ('a')" in finished(one, sql, [of_days, keys])
+    stage.now = 31.0
+    chance = described_view("SELECT d.g AS id, d.ds, d.g FROM d WHERE rand() < 0.5")
+    assert finished(one, sql, [chance]) == sql
+
+
 def test_a_table_behind_a_view_that_has_other_types_by_now_is_not_asked_for_keys(stage: Stage) -> None:
     one = stage.stranger()
     assert finished(one, SQL, [V, D, F, KEYS]) == NARROWED

@@ -23,7 +23,6 @@ from rewriter import (
     apply,
 )
 from rewriter.catalog.prunable import key_refusal
-from rewriter.catalog.table_facts import DeltaFacts
 from rewriter.sql.deterministic_functions import NEWER_FUNCTIONS
 
 LIMITS = RewriteLimits()
@@ -592,13 +591,51 @@ def test_a_delta_table_that_has_the_name_of_a_cte_may_be_generated_too() -> None
     assert not found.key_queries
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        "JOIN unknown x ON f.ds = x.s",
+        "JOIN range(3) x ON f.ds = x.id",
+        "JOIN (SELECT * FROM unknown PIVOT (sum(v) FOR k IN (1, 2))) x ON f.ds = x.s",
+        "JOIN LATERAL rows_of(f.ds) x",
+        "JOIN delta.`/lake/x` x ON f.ds = x.s",
+    ],
+)
+def test_what_is_not_known_may_be_a_delta_table_where_the_server_has_them(other: str) -> None:
+    tables = {
+        "f": TableFacts((Column("id", "int"), Column("ds", "string")), partition_columns=("ds",)),
+        "d": TableFacts((Column("ds", "string"), Column("g", "int"))),
+    }
+
+    def planned_by(limits: RewriteLimits) -> Plan:
+        sql = f"SELECT f.id FROM f JOIN d ON f.ds = d.ds {other} WHERE d.g = 1"
+        return planned_with(sql, lambda names: {name: tables.get(str(name)) for name in names}, limits)
+
+    assert planned_by(LIMITS).key_queries or "LATERAL" in other
+    found = planned_by(replace(LIMITS, has_delta=True))
+    assert not found.key_queries
+    assert {scan.skip for scan in found.scans} == {SkipReason.PROVIDER}
+
+
+def test_a_cte_is_no_unknown_table() -> None:
+    sql = "WITH x AS (SELECT ds, g FROM dates) SELECT s.id FROM sales s JOIN x ON s.ds = x.ds WHERE x.g = 1"
+    plain = "SELECT s.id FROM sales s JOIN dates d ON s.ds = d.ds WHERE d.dow = 5"
+    assert planned(plain, replace(LIMITS, has_delta=True)).key_queries
+    named = {str(name) for name in planned(sql, replace(LIMITS, has_delta=True)).names}
+    assert named == {"sales", "dates"}
+
+
 def test_decimals_whose_bounds_a_writer_rounds_are_no_keys_of_delta() -> None:
     """Some writers keep bounds of decimals in Delta's log as floating-point numbers."""
     amount = Column("n", "decimal(18,2)")
-    facts = TableFacts((Column("id", "int"), amount), provider="delta", indexed_columns=("n",), delta=DeltaFacts())
-    refusal = key_refusal(facts, amount, amount.type_name)
+    facts = TableFacts((Column("id", "int"), amount), partition_columns=("n",))
+    assert key_refusal(facts, amount, amount.type_name) is None
+    refusal = key_refusal(replace(facts, is_beside_delta=True), amount, amount.type_name)
     assert refusal is not None
     assert refusal.reason is SkipReason.TYPE_REFUSED
+    narrow = Column("n", "decimal(15,2)")
+    facts = replace(facts, columns=(narrow,), is_beside_delta=True)
+    assert key_refusal(facts, narrow, narrow.type_name) is None
 
 
 def test_a_view_of_tables_without_partitions_is_no_fact() -> None:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from rewriter import Column, KeyRanges, KeySet
 from rewriter.domains.consumers import DELTA, DELTA_PARTITION_POINTS_MAX
-from rewriter.domains.literals import Key
-from rewriter.predicates.delta_predicate import delta_predicate
+from rewriter.domains.literals import Key, UnreadableKeyError
+from rewriter.predicates.delta_predicate import delta_predicate, require_found
 from rewriter.predicates.predicate import Predicate, Restriction
 
 K, DS, N = Column("K", "int"), Column("ds", "string"), Column("n", "decimal(18,2)")
@@ -93,3 +93,12 @@ def test_what_lost_a_key_is_not_said_of_delta(monkeypatch: pytest.MonkeyPatch) -
     narrow = keys_of(K, rows=[(key,) for key in range(0, 3_000, 7)]).cover
     monkeypatch.setattr("rewriter.predicates.delta_predicate.widen", lambda *_: narrow)
     assert delta_predicate([keys], (), CHARS_MAX) is None
+
+
+@pytest.mark.parametrize("text", ["x" * 32, "\U0001f600" * 16, "ab "])
+def test_a_text_of_which_the_log_may_have_other_bounds_is_no_key_beside_delta(text: str) -> None:
+    with pytest.raises(UnreadableKeyError):
+        require_found([keys_of(K, DS, rows=[(1, "a"), (2, text)])])
+    with pytest.raises(UnreadableKeyError):
+        require_found([Restriction((DS,), KeyRanges("string", (("a", text),)))])
+    require_found([keys_of(K, DS, rows=[(1, text.strip()[:15]), (2, None)])])

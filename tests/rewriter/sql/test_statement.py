@@ -86,6 +86,39 @@ def test_a_text_that_is_broken_off_is_refused(sql: str, expected: SkipReason) ->
     assert parse(sql, chars_max=1_000, has_views=True) is expected
 
 
+def names_read(sql: str) -> list[str]:
+    statement = parse(sql, chars_max=10_000, has_views=True)
+    assert isinstance(statement, Statement)
+    return sorted(table.sql("spark") for table in statement.tables_read)
+
+
+@pytest.mark.parametrize(
+    ("sql", "names"),
+    [
+        (f"{JOIN} AND 1 = (SELECT max(g) FROM d)", "f d d"),
+        (f"WITH f AS (SELECT * FROM f) {JOIN}", "f d"),
+        (f"WITH a AS (SELECT * FROM b), b AS (SELECT * FROM a) {JOIN.replace('d', 'b')}", "b f"),
+        (f"WITH F AS (SELECT 1) {JOIN}", "f d"),
+        (f"WITH d AS (SELECT 1) {JOIN} AND 1 IN (SELECT 1 FROM d JOIN x.d)", "f x.d"),
+        (f"SELECT * FROM (WITH d AS (SELECT 1) SELECT * FROM d) JOIN ({JOIN})", "f d"),
+        ("SELECT /*+ BROADCAST(d) */ * FROM f JOIN d", "f d"),
+        (f"INSERT INTO t {JOIN}", "f d"),
+        (f"INSERT INTO t (id) WITH d AS (SELECT 1) {JOIN}", "f"),
+        ("SELECT * FROM (f JOIN d ON f.k = d.k) JOIN range(3)", "f JOIN d ON f.k = d.k d RANGE(3)"),
+    ],
+)
+def test_the_tables_that_a_statement_reads(sql: str, names: str) -> None:
+    assert sorted(" ".join(names_read(sql)).split()) == sorted(names.split())
+
+
+def test_a_table_that_is_written_by_its_path_may_be_any_that_is_read() -> None:
+    write = "INSERT OVERWRITE {} " + JOIN
+    assert parse(write.format("delta.`/lake/d`"), chars_max=1_000) is SkipReason.WRITES_WHAT_IT_READS
+    assert isinstance(parse(write.format("delta.e"), chars_max=1_000), Statement)
+    reads = f"INSERT OVERWRITE e {JOIN.replace('JOIN d', 'JOIN delta.`/lake/e` d')}"
+    assert parse(reads, chars_max=1_000) is SkipReason.WRITES_WHAT_IT_READS
+
+
 @pytest.mark.parametrize("call", ["map(1)", "date_trunc()"])
 def test_a_function_without_the_arguments_that_it_needs_does_not_parse(call: str) -> None:
     assert parse(f"{JOIN} AND {call} = 1", chars_max=1_000) is SkipReason.DOES_NOT_PARSE

@@ -15,7 +15,8 @@ RANGER = "org.apache.kyuubi.plugin.spark.authz.ranger.RangerSparkExtension"
 )
 def test_an_extension_that_is_not_known_may_show_other_rows(extensions: str, is_unknown: bool) -> None:  # noqa: FBT001
     settings = read_settings(rows(("spark.sql.extensions", extensions)))
-    assert settings == ServerSettings(None, has_unknown_extensions=is_unknown)
+    has_delta = DELTA in extensions
+    assert settings == ServerSettings(None, has_unknown_extensions=is_unknown, has_delta=has_delta)
 
 
 @pytest.mark.parametrize(
