@@ -10,6 +10,7 @@ from sqlglot import exp
 from switches import (
     ANY_SIDE,
     Switch,
+    a_cte_is_a_table,
     all_columns_are_partition_columns,
     answers,
     any_fact_is_followed,
@@ -193,7 +194,7 @@ _LINEAGE = (
         answers("rewriter.scopes.kept_keys.KeptKeys.is_partitioned_by", answer=True),
     ),
     Mutation("a CTE with several readers is not followed", any_reader_of_a_cte),
-    Mutation("a CTE hides a table of its name", answers("rewriter.scopes.scopes.Scopes.is_cte", answer=False)),
+    Mutation("a CTE hides a table of its name", a_cte_is_a_table),
     Mutation(
         "a CTE is not seen before it is defined",
         answers("rewriter.scopes.scopes._sees", answer=True),

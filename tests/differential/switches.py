@@ -239,6 +239,12 @@ def any_reader_drops_padded_rows(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(_BlockJoins, "_is_rejected_outside", unsound)
 
 
+def a_cte_is_a_table(patch: pytest.MonkeyPatch) -> None:
+    """The name of a CTE is taken for that of a table, where it is looked up and where it is read."""
+    patch.setattr(statement, "_is_surely_cte", lambda *_: False)
+    patch.setattr(Scopes, "is_cte", lambda *_: False)
+
+
 def any_reader_of_a_cte(patch: pytest.MonkeyPatch) -> None:
     """A CTE is looked into however often it is used."""
     sound = Scopes.query_of
