@@ -618,11 +618,10 @@ def test_what_is_not_known_may_be_a_delta_table_where_the_server_has_them(other:
 
 
 def test_a_cte_is_no_unknown_table() -> None:
-    sql = "WITH x AS (SELECT ds, g FROM dates) SELECT s.id FROM sales s JOIN x ON s.ds = x.ds WHERE x.g = 1"
-    plain = "SELECT s.id FROM sales s JOIN dates d ON s.ds = d.ds WHERE d.dow = 5"
-    assert planned(plain, replace(LIMITS, has_delta=True)).key_queries
-    named = {str(name) for name in planned(sql, replace(LIMITS, has_delta=True)).names}
-    assert named == {"sales", "dates"}
+    sql = "WITH x AS (SELECT ds, dow FROM dates) SELECT s.id FROM sales s JOIN x ON s.ds = x.ds WHERE x.dow = 5"
+    found = planned(sql, replace(LIMITS, has_delta=True))
+    assert found.key_queries
+    assert {str(name) for name in found.names} == {"sales", "dates"}
 
 
 def test_decimals_whose_bounds_a_writer_rounds_are_no_keys_of_delta() -> None:
@@ -636,6 +635,21 @@ def test_decimals_whose_bounds_a_writer_rounds_are_no_keys_of_delta() -> None:
     narrow = Column("n", "decimal(15,2)")
     facts = replace(facts, columns=(narrow,), is_beside_delta=True)
     assert key_refusal(facts, narrow, narrow.type_name) is None
+
+
+@pytest.mark.parametrize(
+    ("key", "skip"), [("x" * 31, None), ("x" * 32, SkipReason.UNREADABLE_KEY)], ids=["whole", "cut"]
+)
+def test_a_long_text_is_no_key_beside_a_delta_table(key: str, skip: SkipReason | None) -> None:
+    """Spark infers the filter on `f.ds` for `d.ds` too, which Delta compares with the beginnings of texts."""
+    tables = {
+        "f": TableFacts((Column("id", "int"), Column("ds", "string")), partition_columns=("ds",)),
+        "d": TableFacts((Column("ds", "string"), Column("g", "int")), provider="delta"),
+    }
+    sql = "SELECT f.id FROM f JOIN d ON f.ds = d.ds WHERE d.g = 1"
+    plan = planned_with(sql, lambda names: {name: tables.get(str(name)) for name in names}, LIMITS)
+    (question,) = plan.key_queries
+    assert apply(plan, {question: question.read([(key, "string")])}, LIMITS).scans[0].skip is skip
 
 
 def test_a_view_of_tables_without_partitions_is_no_fact() -> None:
