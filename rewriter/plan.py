@@ -13,7 +13,7 @@ from rewriter.domains.keyset import KeyRanges, KeySet
 from rewriter.domains.partition_matches import PartitionMatches
 from rewriter.planning.scans import checked, refused, scans
 from rewriter.planning.snapshot_pins import pins
-from rewriter.planning.switched_off import beside_delta, beside_lost_times, without_switched_off
+from rewriter.planning.switched_off import beside, without_switched_off
 from rewriter.planning.views import FollowedViews, follow_views
 from rewriter.scopes.scopes import Scopes
 from rewriter.scopes.steps import Steps, StepsSpentError
@@ -239,10 +239,7 @@ def _planned(
     if followed.missing:
         return Plan(statement, (), followed.missing)
     known = catalog if Rule.VIEWS in limits.rules_off else followed.catalog
-    if followed.may_lose_times:
-        known = beside_lost_times(known)
-    if followed.reads_delta:
-        known = beside_delta(known)
+    known = beside(known, lost_times=followed.may_lose_times, delta=followed.reads_delta)
     if known is not catalog:
         scopes = Scopes(statement, known, has_variables=limits.has_variables, steps=steps)
     refusal = _refusal(statement, followed, limits)
@@ -288,13 +285,12 @@ def _refusal(statement: Statement, followed: FollowedViews, limits: RewriteLimit
         word = word_of_tasks(text)
         if word is not None:
             return SkipReason.NUMBERED_BY_TASK.because(word if text is statement else f"{word} in a view")
-    if followed.generating:
+    may_read_any_delta = not followed.is_whole and (limits.has_delta or followed.reads_delta)
+    if followed.generating or may_read_any_delta:
         # From an equality Spark infers a filter for each table, which Delta turns into one on such a column.
-        generating = listed(sorted(map(str, followed.generating)))
-        return SkipReason.PROVIDER.because(f"partition columns of {generating}, of Delta, may be generated")
-    if (limits.has_delta or followed.reads_delta) and not followed.is_whole:
-        unknown = listed(sorted(map(str, followed.unknown))) or "a table that is read by no certain name"
-        return SkipReason.PROVIDER.because(f"{unknown} may read Delta tables with generated partition columns")
+        names = followed.generating | (followed.unknown if may_read_any_delta else frozenset())
+        found = listed(sorted(map(str, names))) or "a table that is read by no certain name"
+        return SkipReason.PROVIDER.because(f"partition columns of {found} may be generated, as Delta can")
     written = [name for name in followed.names if statement.may_write(name.parts)]
     if written:
         return SkipReason.WRITES_WHAT_IT_READS.because(listed(sorted(map(str, written))))

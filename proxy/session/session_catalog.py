@@ -256,9 +256,12 @@ class SessionCatalog:
 
 def _is_as(now: TableFacts | None, then: TableFacts | None) -> bool:
     """Whether a table, or a view's text, is as it was but for its rows."""
-    if now is None or then is None:
-        return False
-    return replace(now, size_bytes=None, iceberg=None) == replace(then, size_bytes=None, iceberg=None)
+    return now is not None and then is not None and _without_rows(now) == _without_rows(then)
+
+
+def _without_rows(facts: TableFacts) -> TableFacts:
+    iceberg = replace(facts.iceberg, snapshot_id=None) if facts.iceberg is not None else None
+    return replace(facts, size_bytes=None, iceberg=iceberg)
 
 
 def indexes_of(listed: Mapping[TableName, ListedPartitions]) -> dict[TableName, PartitionIndex]:

@@ -20,12 +20,13 @@ from proxy.session.catalog.describe import (
     read_view_text,
     view_text_query,
 )
-from proxy.session.catalog.describe_iceberg import at_version
+from proxy.session.catalog.describe_iceberg import key_columns
 from proxy.session.catalog.facts_cache import DescribedTable
 from proxy.session.catalog.late_answers import is_late
 from proxy.session.catalog.metadata_cache import SessionMetadata
 from proxy.session.layout.file_lists import FileLists
 from rewriter import TableFacts, TableKind, TableName
+from rewriter.vocabulary.identifiers import Column
 
 
 async def describe(
@@ -43,6 +44,16 @@ async def describe(
     if facts.kind is TableKind.TABLE or facts.view is not None:
         return DescribedTable(name, facts, read_identity(answer))
     return await _with_text(ask, name, facts, known, settings)
+
+
+def at_version(facts: TableFacts, columns: tuple[Column, ...], snapshot_id: int | None) -> TableFacts:
+    """The facts of a table as of a version, which has these columns and is this snapshot, if it is one."""
+    facts = replace(facts, columns=columns)
+    if facts.iceberg is None:
+        # The files, buckets and partitions of then are not known.
+        return replace(facts, indexed_columns=(), bucket_columns=(), partition_columns=(), delta=None)
+    iceberg = replace(facts.iceberg, snapshot_id=snapshot_id)
+    return replace(facts, iceberg=iceberg, indexed_columns=key_columns(columns))
 
 
 def _as_named(facts: TableFacts, name: TableName) -> TableFacts:

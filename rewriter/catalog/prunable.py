@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rewriter.catalog.table_facts import TableFacts, TableKind
-from rewriter.domains.literals import compares_exactly, delta_rounds, is_data_key_type, is_key_type
+from rewriter.domains.literals import compares_exactly, is_data_key_type, is_key_type, is_rounded_in_delta
 from rewriter.vocabulary.cited import listed
 from rewriter.vocabulary.identifiers import Column
 from rewriter.vocabulary.skip_reason import Refusal, SkipReason
@@ -75,7 +75,7 @@ def key_refusal(facts: TableFacts, column: Column, other_type: str | None) -> Re
         cause = f"{column.name} is of type {column.type_name}, and the other side of type {other_type}"
         return SkipReason.TYPES_DIFFER.because(cause)
     if is_key_type(column.type_name):
-        is_misjudged = facts.is_beside_delta and delta_rounds(column.type_name)
+        is_misjudged = facts.is_beside_delta and is_rounded_in_delta(column.type_name)
         return _of_type(column, "a Delta table of the statement may round its bounds") if is_misjudged else None
     is_on_data = not facts.is_partition_column(column)
     if is_on_data and is_data_key_type(column.type_name) and _finds_times(facts):

@@ -96,6 +96,9 @@ class FollowedView(Protocol):
 # have no `_metadata`, which identifies files, also where Spark reads them as its own.
 _INDEXED_PROVIDERS = frozenset({"parquet", "orc"})
 
+# Formats that lose no row by a filter on a timestamp. Hive's own reader is handed none.
+_FINDING_TIMES = frozenset({"parquet", "csv", "json", "avro", "text", "hive"})
+
 # Formats that Spark writes in buckets and prunes by buckets. It ignores the buckets of Hive's tables.
 _BUCKETED_PROVIDERS = frozenset({"parquet", "orc", "csv", "json"})
 
@@ -110,8 +113,8 @@ class IcebergFacts:
     partitioning: tuple[str, ...] = ()
     # The column, in lower case, by which writers sort the rows of a file first; None if they do not.
     sorted_by: str | None = None
-    # True if writers choose ORC for its files.
-    writes_orc: bool = False
+    # True if its files may be in ORC: writers choose it, or they were taken over from another table.
+    may_hold_orc: bool = False
 
 
 @dataclass(frozen=True)
@@ -120,8 +123,6 @@ class DeltaFacts:
 
     # Columns that have one value in each file.
     partitioned_by: tuple[str, ...] = ()
-    # True if its protocol allows columns that are generated from others.
-    may_have_generated: bool = False
 
 
 # Catalog, database and table: a further part names one of Iceberg's metadata tables, `files`, `snapshots` and so
@@ -158,10 +159,10 @@ class TableFacts:
     converted_format: str = ""
     # Facts of an Iceberg table; None for any other.
     iceberg: IcebergFacts | None = None
-    # Facts of a Delta table; None for any other.
+    # Facts of a Delta table that may be narrowed; None for any other.
     delta: DeltaFacts | None = None
-    # True if it is a Delta table a partition column of which may be generated from another column.
-    may_generate: bool = False
+    # True if it is a Delta table whose protocol allows columns that are generated from others.
+    allows_generated: bool = False
     # True if the statement reads a table, or could, of which a filter loses timestamps.
     is_beside_lost_times: bool = False
     # True if the statement reads a Delta table, whose log may misjudge decimals and texts.
@@ -224,16 +225,27 @@ class TableFacts:
         return self.kind is TableKind.TABLE and self.provider == "hive"
 
     @property
+    def may_generate_partitions(self) -> bool:
+        """True if it is a Delta table a partition column of which may be generated from another column.
+
+        One that is narrowed has no such column now. As of a version, or by its path, it may.
+        """
+        return self.allows_generated and self.delta is None
+
+    @property
     def loses_times(self) -> bool:
         """True if a filter on a timestamp may lose rows of the table that have it.
 
         A reader of ORC that Spark or Iceberg hands filters to does: with Spark 4.1 a file loses its least time if
         that has digits below the millisecond, with 4.3 one of the last second before 1970. So does Delta, which
-        knows times by the millisecond, and those before 1900 in a zone cut short (delta-io/delta 5512).
+        knows times by the millisecond, and those before 1900 in a zone cut short (delta-io/delta 5512). Of formats
+        that are not known here, any may.
         """
-        return not {"orc", "delta"}.isdisjoint({self.provider, self.converted_format}) or (
-            self.iceberg is not None and self.iceberg.writes_orc
-        )
+        if self.kind is TableKind.VIEW:
+            return False  # its tables do, or it counts as unknown
+        if self.iceberg is not None:
+            return self.iceberg.may_hold_orc
+        return self.provider not in _FINDING_TIMES or self.converted_format == "orc"
 
     @property
     def bucket_column(self) -> str | None:

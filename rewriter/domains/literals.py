@@ -113,8 +113,8 @@ def is_data_key_type(type_name: str) -> bool:
     return _family(type_name) in _WRITERS
 
 
-def delta_rounds(type_name: str) -> bool:
-    """True if a writer of Delta may round its bounds: delta-rs keeps those of decimals in 64-bit floats."""
+def is_rounded_in_delta(type_name: str) -> bool:
+    """True if a writer of Delta may round a column's bounds: delta-rs keeps those of decimals in 64-bit floats."""
     decimal = _DECIMAL_TYPE.fullmatch(type_name)
     return decimal is not None and int(decimal[1]) > _DIGITS_OF_FLOATS
 

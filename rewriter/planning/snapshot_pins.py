@@ -118,13 +118,8 @@ def _asked(reducers: Iterable[Reducer]) -> Iterator[frozenset[TableName]]:
 
 
 def _mentions(scopes: Scopes) -> Iterator[TableName]:
-    """The tables and views that the statement reads, once for each time, in blocks of every kind."""
-    # sqlglot takes names in a hint for tables.
-    for node in scopes.statement.tree.walk(prune=lambda node: isinstance(node, exp.Hint)):
-        if isinstance(node, exp.Table) and (node.db or not scopes.is_cte(node.name)):
-            name = table_name(node)
-            if name.parts[-1].lower() != scopes.statement.target:
-                yield name
+    """The tables and views that the statement may read, once for each time, in blocks of every kind."""
+    return map(table_name, scopes.statement.tables_read)
 
 
 def _behind(catalog: Catalog, names: Iterable[TableName]) -> Iterator[TableName]:

@@ -26,20 +26,19 @@ def without_switched_off(statement: Statement, catalog: Catalog, limits: Rewrite
     return _with_tables_off(known, limits.tables_off)
 
 
-def beside_lost_times(catalog: Catalog) -> Catalog:
-    """The catalog of a statement that may read a table of which a filter loses times: no timestamps are keys."""
-    has_times = {
-        name for name, facts in catalog.items() if facts and any(c.type_name in TIMES for c in facts.columns)
-    }
+def beside(catalog: Catalog, *, lost_times: bool, delta: bool) -> Catalog:
+    """The catalog of a statement that may read a table of which a filter loses times, or that reads a Delta table.
+
+    Keys of some types, and some keys, are not used there: from an equality Spark infers a filter for each table.
+    """
+    if not (lost_times or delta):
+        return catalog
     return {
-        name: replace(facts, is_beside_lost_times=True) if facts and name in has_times else facts
+        name: replace(facts, is_beside_lost_times=lost_times, is_beside_delta=delta)
+        if facts is not None and (delta or any(column.type_name in TIMES for column in facts.columns))
+        else facts
         for name, facts in catalog.items()
     }
-
-
-def beside_delta(catalog: Catalog) -> Catalog:
-    """The catalog of a statement that reads a Delta table."""
-    return {name: replace(facts, is_beside_delta=True) if facts else facts for name, facts in catalog.items()}
 
 
 def _without_layout(catalog: Catalog, *, files: bool, buckets: bool, iceberg: bool, delta: bool) -> Catalog:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from sqlglot import exp
-
 from rewriter.catalog.table_facts import ViewText
 from rewriter.scopes.join_tree import TableReference, reference_of
 from rewriter.scopes.scopes import Scopes
@@ -45,11 +43,9 @@ def qualified_text(
 
 def _references(scopes: Scopes) -> Iterator[TableReference | None]:
     """The tables that the text names; None for one without a certain place, or with more than a name."""
-    tree = scopes.statement.tree
-    for node in tree.walk(prune=lambda node: isinstance(node, exp.Hint)):
-        if isinstance(node, exp.Table) and (node.db or not scopes.is_cte(node.name)):
-            reference = reference_of(node, scopes.statement)
-            yield reference if reference is not None and _is_plain(reference) else None
+    for table in scopes.statement.tables_read:
+        reference = reference_of(table, scopes.statement)
+        yield reference if reference is not None and _is_plain(reference) else None
 
 
 def _is_plain(reference: TableReference) -> bool:

@@ -24,7 +24,9 @@ from rewriter.scopes.steps import Steps, StepsSpentError
 from rewriter.semijoins.settled_expressions import SettledExpressions
 from rewriter.semijoins.small_sides import is_filtered, view_refusal, with_underlying_tables
 from rewriter.sql.statement import Statement
-from rewriter.vocabulary.identifiers import Column, TableName, quoted
+from rewriter.sql.task_dependence import calls_own_functions
+from rewriter.sql.time_travel import version_of
+from rewriter.vocabulary.identifiers import UNCERTAIN_VERSION, Column, TableName, quoted
 from rewriter.vocabulary.skip_reason import Refusal, SkipReason
 
 # Views over views. Each level is a round of DESCRIBE, and 150 frames of recursion where its text is nested to the
@@ -46,7 +48,7 @@ class FollowedViews:
     # True if the statement, or a view's text, reads a table that no name tells.
     reads_unnamed: bool = False
 
-    @property
+    @cached_property
     def missing(self) -> frozenset[TableName]:
         """The names that must be looked up before anything is certain."""
         return self.names - self.catalog.keys()
@@ -56,7 +58,7 @@ class FollowedViews:
         """The texts of the views that were followed."""
         return tuple(view.query for view in self.views)
 
-    @property
+    @cached_property
     def known(self) -> Mapping[TableName, TableFacts]:
         """The facts of those names that were described."""
         return {name: facts for name in self.names if (facts := self.catalog.get(name)) is not None}
@@ -80,14 +82,14 @@ class FollowedViews:
     @property
     def generating(self) -> frozenset[TableName]:
         """The Delta tables a partition column of which may be generated from another column."""
-        return frozenset(name for name, facts in self.known.items() if facts.may_generate)
+        return frozenset(name for name, facts in self.known.items() if facts.may_generate_partitions)
 
-    @property
+    @cached_property
     def unknown(self) -> frozenset[TableName]:
         """The names of which it is not known what they read."""
         return frozenset(name for name in self.names if may_read_anything(self.catalog.get(name)))
 
-    @property
+    @cached_property
     def is_whole(self) -> bool:
         """True if the statement reads tables and followed views alone, each by its name."""
         return not (self.reads_unnamed or self.unknown)
@@ -99,18 +101,16 @@ class _View:
     text: ViewText
     query: Statement
 
-    @property
-    def names(self) -> Iterator[TableName]:
+    @cached_property
+    def names(self) -> frozenset[TableName]:
         """The tables that the text may read, by names that do not depend on the session's current database."""
-        for name in _names_in(self.query):
-            yield self.text.qualified(name)
-            if self.text.is_ambiguous(name):
-                yield name
+        found = _names_in(self.query)
+        return frozenset(map(self.text.qualified, found)).union(filter(self.text.is_ambiguous, found))
 
 
 def follow_views(statement: Statement, catalog: Catalog, steps: Steps | None = None) -> FollowedViews:
     """Follow the views that a statement reads, and the views in their texts, as far as the catalog knows them."""
-    names, reads_unnamed = frozenset(_names_in(statement)), _reads_unnamed(statement)
+    names = _names_in(statement)
     found: set[TableName] = set(names)
     followed: dict[TableName, _View] = {}
     level = names
@@ -124,7 +124,7 @@ def follow_views(statement: Statement, catalog: Catalog, steps: Steps | None = N
     # Views at the deepest level are not followed. So every chain ends, even a circular one.
     followed = {name: view for name, view in followed.items() if name not in level}
     texts = tuple(followed.values())
-    reads_unnamed = reads_unnamed or any(_reads_unnamed(text.query) for text in texts)
+    reads_unnamed = any(map(_reads_unnamed, (statement, *(text.query for text in texts))))
     return FollowedViews(_with_views(catalog, followed, steps or Steps()), frozenset(found), texts, reads_unnamed)
 
 
@@ -145,21 +145,19 @@ def _view(facts: TableFacts | None) -> _View | None:
     return _View(facts, facts.view, query) if query is not None else None
 
 
-def _names_in(statement: Statement) -> Iterator[TableName]:
+def _names_in(statement: Statement) -> frozenset[TableName]:
     """The names of the tables that a text may read."""
-    return (table_name(table) for table in statement.tables_read if _is_named(table))
+    return frozenset(map(table_name, filter(_is_named, statement.tables_read)))
 
 
 def _reads_unnamed(statement: Statement) -> bool:
     """True if a text may read a table by no certain name: a function of a user's own may read any."""
-    return not all(map(_is_named, statement.tables_read)) or any(
-        not lateral.args.get("view") and not isinstance(lateral.this, exp.Subquery)
-        for lateral in statement.tree.find_all(exp.Lateral)
-    )
+    return calls_own_functions(statement) or not all(map(_is_named, statement.tables_read))
 
 
 def _is_named(table: exp.Table) -> bool:
-    return not table_name(table).is_uncertain and all(isinstance(p, exp.Identifier) for p in name_parts(table))
+    is_name = all(isinstance(part, exp.Identifier) for part in name_parts(table))
+    return is_name and version_of(table) != UNCERTAIN_VERSION
 
 
 @dataclass(frozen=True)
@@ -196,7 +194,7 @@ class _ViewQuery:
         self._outputs = view.text.outputs
         self._text = view.text
         self._scopes = Scopes(view.query, _NamesIn(view.text, catalog), steps=steps)
-        self._names = frozenset(view.names)
+        self._names = view.names
         self._catalog = catalog
         self._found: dict[tuple[Callable[[ColumnOrigin], bool], Column], bool] = {}
 

@@ -8,14 +8,13 @@ kinds stand side by side: an OR over both would be compared with bounds alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from rewriter.domains.consumers import DELTA, DELTA_PARTITION_POINTS_MAX
 from rewriter.domains.cover import Box, Cover
 from rewriter.domains.domain import Domain
-from rewriter.domains.literals import UnreadableKeyError
 from rewriter.domains.widen import Consumer, column_by_column, widen
 from rewriter.predicates.predicate import (
     Predicate,
@@ -23,7 +22,6 @@ from rewriter.predicates.predicate import (
     columns_of,
     cover_sql,
     first_written,
-    keys_or_range_ends,
     without_ranges,
 )
 
@@ -46,26 +44,6 @@ def delta_predicate(
         return cover_sql(wide, _LIST_MAX, whole)
 
     return first_written(restrictions, lambda asked: [_widened(asked, partitions, consumer)], written, chars_max)
-
-
-def require_found(restrictions: Iterable[Restriction]) -> None:
-    """Raise UnreadableKeyError for a text that Delta may not find in a table's log.
-
-    The log has the first 32 characters of texts, and writers before Delta 3.3 cut between the two halves of a
-    character of four bytes, or end a bound too low behind one (delta-io/delta 3430). Of CHAR, which DESCRIBE shows
-    as a string here, it has the text with its spaces. From an equality Spark infers such a filter for each table.
-    """
-    for restriction in restrictions:
-        for index, column in enumerate(restriction.columns):
-            if column.type_name == "string":
-                for key in keys_or_range_ends(restriction.keys, index):
-                    text = str(key or "")
-                    if len(text.encode("utf-16-le")) // 2 > _KEPT_WHOLE or text.endswith(" "):
-                        raise UnreadableKeyError("Delta's log may have other bounds of the text")
-
-
-# UTF-16 units of a text of which the log surely has all.
-_KEPT_WHOLE = 31
 
 
 def _widened(asked: Cover, partitions: AbstractSet[str], consumer: Consumer) -> Cover:

@@ -17,7 +17,7 @@ from rewriter.domains.cover import Box, Cover
 from rewriter.domains.domain import Domain, Interval
 from rewriter.domains.keys import Keys
 from rewriter.domains.keyset import KeyRanges, KeySet
-from rewriter.domains.literals import Key, literal, literals
+from rewriter.domains.literals import Key, UnreadableKeyError, literal, literals
 from rewriter.domains.partition_matches import PartitionMatches
 from rewriter.domains.positions import Position, line
 from rewriter.predicates.metastore_filter import can_compare, can_compare_range
@@ -103,13 +103,35 @@ def reader_guards(restrictions: Iterable[Restriction]) -> list[str]:
     The keys of any table need that: from an equality Spark infers that a fact's condition holds for the small side
     too, and lets its reader skip what that misses.
     """
-    found: dict[str, None] = {}
+    found = (_guards(quoted(name), keys) for name, keys in _texts(restrictions))
+    return list(dict.fromkeys(chain.from_iterable(found)))
+
+
+def require_kept_by_delta(restrictions: Iterable[Restriction]) -> None:
+    """Raise UnreadableKeyError for a text that the log of a Delta table may not keep as it is.
+
+    The log has the first 32 characters of texts, and writers before Delta 3.3 cut between the two halves of a
+    character of four bytes, or end a bound too low behind one (delta-io/delta 3430). Of CHAR, which DESCRIBE shows
+    as a string here, it has the text with its spaces. From an equality Spark infers such a filter for each table.
+    """
+    if any(_may_be_cut(key) for _, keys in _texts(restrictions) for key in keys):
+        raise UnreadableKeyError("Delta's log may have other bounds of the text")
+
+
+def _may_be_cut(key: Key | None) -> bool:
+    return isinstance(key, str) and (len(key.encode("utf-16-le")) // 2 > _UNITS_KEPT or key.endswith(" "))
+
+
+# UTF-16 units of a text of which the log surely has all.
+_UNITS_KEPT = 31
+
+
+def _texts(restrictions: Iterable[Restriction]) -> Iterator[tuple[str, list[Key | None]]]:
+    """The columns that hold texts, with their keys or the ends of their ranges."""
     for restriction in restrictions:
         for index, column in enumerate(restriction.columns):
             if column.type_name == "string":
-                keys = list(keys_or_range_ends(restriction.keys, index))
-                found |= dict.fromkeys(_guards(quoted(column.name), keys))
-    return list(found)
+                yield column.name, list(keys_or_range_ends(restriction.keys, index))
 
 
 def _guards(name: str, keys: Sequence[Key | None]) -> Iterator[str]:

@@ -17,11 +17,17 @@ from rewriter.domains.partition_matches import PartitionMatches
 from rewriter.files.file_index import FileIndex, FileSelection, file_hint, spares_enough
 from rewriter.files.row_groups import RowGroupCount
 from rewriter.predicates.data_columns import RowGroupPredicate, bucket_predicate, row_group_predicate
-from rewriter.predicates.delta_predicate import delta_predicate, require_found
+from rewriter.predicates.delta_predicate import delta_predicate
 from rewriter.predicates.iceberg_predicate import files_left, iceberg_predicate, skips_too_little
 from rewriter.predicates.partition_list_predicate import partition_list_predicate
 from rewriter.predicates.partition_predicate import Budget, partition_predicate
-from rewriter.predicates.predicate import Predicate, Restriction, changed_assumptions, type_changed
+from rewriter.predicates.predicate import (
+    Predicate,
+    Restriction,
+    changed_assumptions,
+    require_kept_by_delta,
+    type_changed,
+)
 from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.planned_scan import PlannedScan
 from rewriter.vocabulary.rule import Rule
@@ -70,7 +76,7 @@ def scan_predicate(
     Raises UnreadableKeyError.
     """
     if scan.facts is not None and scan.facts.is_beside_delta:
-        require_found(restrictions)
+        require_kept_by_delta(restrictions)
     if _skips_files_itself(scan, restrictions):
         return _of_format(scan, restrictions, layout.index, budget)
     by_keys = [one for one in restrictions if not isinstance(one.keys, PartitionMatches)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -133,19 +132,11 @@ class Scopes:
         scopes = (self.scope_of(block.select) for block in self.blocks)
         if any(scope is None or not scope.knows_columns for scope in scopes):
             return frozenset()
-        if any(self.catalog.get(table_name(table)) is None for table in self._named_tables):
+        if any(self.catalog.get(table_name(table)) is None for table in self.statement.tables_read):
             return frozenset()
         names = {column.name.lower() for facts in self.catalog.values() if facts for column in facts.columns}
         names |= {identifier.name.lower() for identifier in self.statement.tree.find_all(exp.Identifier)}
         return BARE_FUNCTIONS - names
-
-    @property
-    def _named_tables(self) -> Iterator[exp.Table]:
-        """The tables of every FROM, understood or not, without the table that the statement writes."""
-        for table in self.statement.tree.find_all(exp.Table):
-            is_read = isinstance(table.parent, exp.From | exp.Join)
-            if is_read and (table.db or not self.is_cte(table.name)):
-                yield table
 
     def scope_of(self, select: exp.Expr) -> Scope | None:
         """The scope of a SELECT, or None where its FROM is not understood."""

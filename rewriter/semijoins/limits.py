@@ -67,7 +67,7 @@ class RewriteLimits:
     # True if Spark has extensions of its plans that are not known: one may show a user other rows of a table than
     # a view over it does.
     has_unknown_extensions: bool = False
-    # True if the server has Delta's extension: a table that is not known may be Delta's.
+    # True if the server may have Delta's rules: a table that is not known may be Delta's.
     has_delta: bool = False
     # Functions of newer versions of Spark (`NEWER_FUNCTIONS`) that the server is not known to have: a user's own
     # may have the name.

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from sqlglot import Token, TokenType, exp
 from sqlglot.errors import SqlglotError
@@ -58,6 +58,15 @@ _PLAIN_NAME = re.compile(r"[^\\^$.|?*+()\[\]{}]+")
 _COMPARISONS = (exp.EQ, exp.NullSafeEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 _CHAINED = (*_COMPARISONS, exp.NEQ, exp.NullSafeNEQ)
 _TRUTHS = (*_CHAINED, exp.Between, exp.In, exp.Is, exp.Like, exp.ILike, exp.RegexpLike, exp.Escape, exp.Not)
+
+
+class Call(NamedTuple):
+    """A name in lower case before a parenthesis."""
+
+    name: str
+    has_arguments: bool
+    # True if a database or a catalog stands before it.
+    is_qualified: bool
 
 
 @dataclass(frozen=True)
@@ -109,12 +118,6 @@ class Statement:
         hinted = (node for hint in self.tree.find_all(exp.Hint) for node in hint.find_all(exp.Table, exp.Column))
         return names.union(node.name.lower() for node in hinted if node.args.get("db") or node.args.get("table"))
 
-    @cached_property
-    def target(self) -> str | None:
-        """The last part of the name of the table that the statement writes, in lower case."""
-        target = _target(self.tree)
-        return target.name.lower() if isinstance(target, exp.Table) else None
-
     def may_write(self, parts: Sequence[str]) -> bool:
         """True if the table that the statement writes may have the name, whose parts stand outermost first."""
         target = _target(self.tree)
@@ -124,6 +127,11 @@ class Statement:
     def tables_read(self) -> tuple[exp.Table, ...]:
         """The tables that it may read, understood or not, and table functions: no name that is surely a CTE's."""
         return tuple(_tables_read(self.tree))
+
+    @cached_property
+    def calls(self) -> tuple[Call, ...]:
+        """The functions that it calls, and words before a parenthesis. A list of columns behind AS is no call."""
+        return tuple(_calls(self.tokens))
 
     @cached_property
     def only_reads(self) -> bool:
@@ -230,7 +238,8 @@ def _parse(text: str) -> Statement | SkipReason:
     tree = trees[0]
     if tree is None:
         return SkipReason.NOT_A_QUERY
-    return _refusal(tree) or Statement(text, tree, tuple(tokens))
+    statement = Statement(text, tree, tuple(tokens))
+    return _refusal(statement) or statement
 
 
 def _trees(tokens: list[Token], text: str) -> list[exp.Expr | None]:
@@ -314,8 +323,9 @@ def _is_shown_by_query(column: exp.Column) -> bool:
     return False
 
 
-def _refusal(tree: exp.Expr) -> SkipReason | None:
+def _refusal(statement: Statement) -> SkipReason | None:
     """The reason why a statement of its kind is not rewritten; None if it may be."""
+    tree = statement.tree
     if _chains_comparisons(tree) or _shows_patterns(tree):
         return SkipReason.UNUSUAL_TEXT
     if isinstance(tree, exp.Query):
@@ -330,7 +340,7 @@ def _refusal(tree: exp.Expr) -> SkipReason | None:
         # gets others once it has run: it never has a row for it that it did not have when keys were read.
         return None
     written = _parts(target)
-    reads_target = any(_may_be_one(written, _parts(table)) for table in _tables_read(tree))
+    reads_target = any(_may_be_one(written, _parts(table)) for table in statement.tables_read)
     return SkipReason.WRITES_WHAT_IT_READS if reads_target else None
 
 
@@ -358,6 +368,21 @@ def _may_be_one(name: Sequence[str], other: Sequence[str]) -> bool:
     return is_by_path or all(a.lower() == b.lower() for a, b in zip(name[:-3:-1], other[:-3:-1], strict=False))
 
 
+def _calls(tokens: Sequence[Token]) -> Iterator[Call]:
+    for at, token in enumerate(tokens[1:-1], 1):
+        if token.token_type is TokenType.L_PAREN:
+            before = tokens[at - 2].token_type if at > 1 else None
+            if before not in _BEFORE_ALIAS:
+                has_arguments = tokens[at + 1].token_type is not TokenType.R_PAREN
+                yield Call(tokens[at - 1].text.lower(), has_arguments, before is TokenType.DOT)
+
+
+# Tokens behind which a name is an alias, and the parenthesis behind that has its columns: `) AS t(a)`, `) t(a)`.
+_BEFORE_ALIAS = frozenset({TokenType.ALIAS, TokenType.R_PAREN})
+
+# Nodes in which no table is named, of which lists may have thousands.
+_LEAVES = (exp.Literal, exp.Identifier)
+
 # The places of CTEs in a WITH by their names, and the place up to which they are seen.
 _Seen: TypeAlias = tuple[Mapping[str, int], int]
 
@@ -378,7 +403,8 @@ def _tables_read(tree: exp.Expr) -> Iterator[exp.Table]:
             places = {cte.alias: place for place, cte in reversed(list(enumerate(ctes)))}
             pending += [(cte, (*seen, (places, place))) for place, cte in enumerate(ctes)]
             inside = (*seen, (places, len(ctes)))
-        pending += [(child, inside) for child in node.iter_expressions() if child is not with_]
+        below = (child for child in node.iter_expressions() if child is not with_)
+        pending += [(child, inside) for child in below if not isinstance(child, _LEAVES)]
 
 
 def _is_surely_cte(table: exp.Table, seen: Iterable[_Seen]) -> bool:

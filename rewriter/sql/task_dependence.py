@@ -13,14 +13,14 @@ run to run without us.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
+from functools import partial
 from itertools import pairwise
 
 from sqlglot import TokenType, exp
 
 from rewriter.sql.deterministic_functions import QUERY_FUNCTIONS, WORDS_BEFORE_PARENTHESIS
-from rewriter.sql.statement import Statement
+from rewriter.sql.statement import Call, Statement
 
 # The first two count tasks and rows in them. The blocks of a file depend on how much there is to read.
 _BY_TASK = frozenset(
@@ -78,13 +78,22 @@ _KNOWN = (QUERY_FUNCTIONS | WORDS_BEFORE_PARENTHESIS).union(
     {"grouping sets"},
 )
 
+# Spark's own functions, those that all versions from 3.3 on have. None of them reads a table.
+_OF_SPARK = (_KNOWN | _BY_TASK | _BY_SEED | _BY_ORDER | _WITHOUT_ARGUMENTS).union(
+    """
+    aes_encrypt aggregate array_sort assert_true binary bitmap_and_agg collate count_min_sketch forall inline
+    inline_outer json_tuple map_filter map_zip_with percentile_cont percentile_disc raise_error regr_avgx
+    regr_avgy regr_count regr_r2 session_window stack transform transform_keys transform_values window zip_with
+    """.split()
+)
+
 # Hints by which a statement says how many tasks it wants, and of which rows.
 _CHOOSING = frozenset({"coalesce", "repartition", "repartition_by_range", "rebalance"})
 
 
 def word_of_tasks(statement: Statement) -> str | None:
     """A word by which values of the statement depend on which rows each task reads; None if none does."""
-    for name, has_arguments in dict.fromkeys(_calls(statement)):
+    for name, has_arguments, _ in dict.fromkeys(statement.calls):
         if name in _BY_TASK or (name in _BY_SEED and has_arguments):
             return f"{name}(..)"
         if not has_arguments and _may_be_user_function(name):
@@ -100,12 +109,12 @@ def word_of_tasks(statement: Statement) -> str | None:
 
 def called(statement: Statement, names: AbstractSet[str]) -> str | None:
     """The first of these functions that the statement calls; None if it calls none of them."""
-    return next((name for name, _ in _calls(statement) if name in names), None) if names else None
+    return next((call.name for call in statement.calls if call.name in names), None) if names else None
 
 
 def depends_on_row_order(statement: Statement) -> bool:
     """True if the result may depend on the order in which rows are read."""
-    if any(name in _BY_ORDER for name, _ in _calls(statement)):
+    if any(call.name in _BY_ORDER for call in statement.calls):
         return True
     if any(_counts_rows(frame) for frame in statement.tree.find_all(exp.WindowSpec)):
         return True
@@ -122,13 +131,17 @@ def chooses_tasks(statement: Statement) -> bool:
 
 
 def calls_unknown_functions(statement: Statement) -> bool:
-    """True if a function may be a user's. Names of hints, and of columns behind an alias, count as functions."""
-    tokens = statement.tokens
-    is_qualified = any(
-        dot.token_type is TokenType.DOT and parenthesis.token_type is TokenType.L_PAREN
-        for dot, parenthesis in zip(tokens, tokens[2:], strict=False)
-    )
-    return is_qualified or any(name not in _KNOWN and any(map(str.isalnum, name)) for name, _ in _calls(statement))
+    """True if a function may be a user's, or is one of Spark's that may count tasks or rows."""
+    return any(map(partial(_is_another, _KNOWN), statement.calls))
+
+
+def calls_own_functions(statement: Statement) -> bool:
+    """True if a function may be a user's. One that is written in SQL, from Spark 4 on, may read any table."""
+    return any(map(partial(_is_another, _OF_SPARK), statement.calls))
+
+
+def _is_another(known: AbstractSet[str], call: Call) -> bool:
+    return call.is_qualified or (call.name not in known and any(map(str.isalnum, call.name)))
 
 
 def _name_of_hint(hint: exp.Expr) -> str:
@@ -150,11 +163,3 @@ def _counts_rows(frame: exp.WindowSpec) -> bool:
     """True if a window's frame ends so many rows away: rows of equal order may stand in any order."""
     ends = frame.args.get("start"), frame.args.get("end")
     return str(frame.args.get("kind")).upper() == "ROWS" and ends != ("UNBOUNDED", "UNBOUNDED")
-
-
-def _calls(statement: Statement) -> Iterator[tuple[str, bool]]:
-    """The names of all functions that are called, in lower case, each with True if it has arguments."""
-    tokens = statement.tokens
-    for name, parenthesis, inner in zip(tokens, tokens[1:], tokens[2:], strict=False):
-        if parenthesis.token_type is TokenType.L_PAREN:
-            yield name.text.lower(), inner.token_type is not TokenType.R_PAREN

@@ -412,6 +412,11 @@ _KEYS = (
         "rewriter/catalog/test_prunable.py::test_times_are_found_in_parquet[orc-TYPE_REFUSED]",
     ),
     Mutation(
+        "a format that is not known may lose times",
+        becomes("rewriter.catalog.table_facts._FINDING_TIMES", frozenset({"parquet", "hudi"})),
+        "rewriter/planning/test_views.py::test_times_are_no_keys_beside_a_table_in_orc[hudi]",
+    ),
+    Mutation(
         "what Spark infers of times may be asked of another table, in ORC",
         becomes("rewriter.planning.views.FollowedViews.may_lose_times", value=False),
         "rewriter/planning/test_views.py::test_times_are_no_keys_beside_a_table_in_orc[orc]",
@@ -863,8 +868,14 @@ _DELTA = (
         "::test_what_is_not_known_may_be_a_delta_table_where_the_server_has_them[JOIN unknown x ON f.ds = x.s]",
     ),
     Mutation(
+        "a function of a user's own may read a Delta table",
+        answers("rewriter.planning.views.calls_own_functions", answer=False),
+        "rewriter/planning/test_causes.py"
+        "::test_what_is_not_known_may_be_a_delta_table_where_the_server_has_them[AND seen(f.ds)]",
+    ),
+    Mutation(
         "decimals and texts whose bounds a writer of Delta may round or cut are no keys beside its tables",
-        answers("rewriter.catalog.prunable.delta_rounds", answer=False),
+        answers("rewriter.catalog.prunable.is_rounded_in_delta", answer=False),
         "rewriter/planning/test_causes.py::test_decimals_whose_bounds_a_writer_rounds_are_no_keys_of_delta",
     ),
 )
@@ -933,7 +944,7 @@ _SPLITS = (
     ),
     Mutation(
         "a statement that calls a user's function keeps its tasks where nothing narrows it",
-        answers("rewriter.splits.grouped_scans.calls_unknown_functions", answer=False),
+        answers("rewriter.sql.task_dependence._is_another", answer=False),
         f"{_FEWER_SPLITS}a_statement_that_shows_or_chooses_its_tasks_keeps_them",
     ),
     Mutation(

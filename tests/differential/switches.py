@@ -41,6 +41,7 @@ from rewriter.sql import deterministic_functions, null_logic, repeatable, statem
 from rewriter.sql.conditions import alternatives, conjuncts
 from rewriter.sql.negations import SignedCondition
 from rewriter.sql.null_logic import Possible
+from rewriter.sql.statement import Statement
 from rewriter.vocabulary.skip_reason import Refusal
 
 Switch = Callable[[pytest.MonkeyPatch], None]
@@ -393,8 +394,8 @@ def statements_of_any_kind(patch: pytest.MonkeyPatch) -> None:
     """What stores the text of a query is taken for a query."""
     sound = statement._refusal  # noqa: SLF001 - the rule that is switched off
 
-    def unsound(tree: exp.Expr) -> SkipReason | None:
-        return None if isinstance(tree, exp.Create) else sound(tree)
+    def unsound(read: Statement) -> SkipReason | None:
+        return None if isinstance(read.tree, exp.Create) else sound(read)
 
     patch.setattr(statement, "_refusal", unsound)
 
@@ -403,8 +404,8 @@ def writers_of_what_they_read(patch: pytest.MonkeyPatch) -> None:
     """A statement that writes a table which it reads is taken for any other."""
     sound = statement._refusal  # noqa: SLF001 - the rule that is switched off
 
-    def unsound(tree: exp.Expr) -> SkipReason | None:
-        refusal = sound(tree)
+    def unsound(read: Statement) -> SkipReason | None:
+        refusal = sound(read)
         return None if refusal is SkipReason.WRITES_WHAT_IT_READS else refusal
 
     patch.setattr(statement, "_refusal", unsound)

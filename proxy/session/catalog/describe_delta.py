@@ -37,22 +37,20 @@ def with_delta(described: TableFacts, details: Mapping[str, str]) -> TableFacts:
     """
     if described.kind is not TableKind.TABLE:
         return described
-    may_generate = _may_generate(details.get("Table Properties", ""))
+    described = replace(described, allows_generated=_allows_generated(details.get("Table Properties", "")))
     name = _NAME.fullmatch(details.get("Name", ""))
-    if may_generate and (described.partition_columns or name is None):
-        return replace(described, may_generate=True)
-    if name is None:
+    if name is None or (described.allows_generated and described.partition_columns):
         return described
     return replace(
         described,
         full_name=TableName(name.groups()),
         partition_columns=(),
         indexed_columns=tuple(c.name for c in described.columns if is_data_key_type(c.type_name)),
-        delta=DeltaFacts(described.partition_columns, may_generate),
+        delta=DeltaFacts(described.partition_columns),
     )
 
 
-def _may_generate(properties: str) -> bool:
+def _allows_generated(properties: str) -> bool:
     versions = list(map(int, _WRITER.findall(properties)))
     is_old = bool(versions) and max(versions) < _GENERATES_FROM
     return _GENERATES in properties or not (is_old or (versions and min(versions) > _GENERATES_TO))

@@ -24,8 +24,9 @@ _SNAPSHOT = re.compile(r"[\[,]current-snapshot-id=(\d+)[,\]]", re.ASCII)
 # The first column of `[.., sort-order=k ASC NULLS FIRST, v DESC NULLS LAST, ..]`; a transform is in no line with
 # bounds of the column.
 _SORTED_BY = re.compile(r"[\[,]sort-order=(\w+) (?:ASC|DESC) NULLS ", re.ASCII)
-# The format that writers choose: files of before it was set may have another one.
-_WRITES_ORC = re.compile(r"[\[,]format=iceberg/orc[,\]]", re.ASCII)
+# The format that writers choose, and the mapping of names that a table gets when it takes over files of another one
+# (`migrate`, `snapshot`, `add_files`). Files of before the format was set may have another one.
+_MAY_HOLD_ORC = re.compile(r"[\[,](?:format=iceberg/orc[,\]]|schema\.name-mapping\.default=)", re.ASCII)
 # Metadata tables, which list the files or snapshots of another one, have no version of the format themselves.
 _VERSION = re.compile(r"[\[,]format-version=\d", re.ASCII)
 
@@ -48,23 +49,11 @@ def with_iceberg(described: TableFacts, transforms: Iterable[str], details: Mapp
         int(current[1]) if current is not None else None,
         partitioning,
         sorted_by[1].lower() if sorted_by is not None else None,
-        writes_orc=_WRITES_ORC.search(properties) is not None,
+        may_hold_orc=_MAY_HOLD_ORC.search(properties) is not None,
     )
-    return replace(facts, iceberg=iceberg, indexed_columns=_key_columns(facts.columns))
+    return replace(facts, iceberg=iceberg, indexed_columns=key_columns(facts.columns))
 
 
-def at_version(facts: TableFacts, columns: tuple[Column, ...], snapshot_id: int | None) -> TableFacts:
-    """The facts of a table as of a version, which has these columns and is this snapshot, if it is one."""
-    facts = replace(facts, columns=columns)
-    if facts.iceberg is None:
-        # The files, buckets and partitions of then are not known.
-        may_generate = facts.may_generate or (facts.delta is not None and facts.delta.may_have_generated)
-        unknown = replace(facts, indexed_columns=(), bucket_columns=(), partition_columns=())
-        return replace(unknown, may_generate=may_generate)
-    iceberg = replace(facts.iceberg, snapshot_id=snapshot_id)
-    return replace(facts, iceberg=iceberg, indexed_columns=_key_columns(columns))
-
-
-def _key_columns(columns: Iterable[Column]) -> tuple[str, ...]:
+def key_columns(columns: Iterable[Column]) -> tuple[str, ...]:
     """The columns by whose bounds files are skipped: Iceberg keeps bounds of all types that keys can have."""
     return tuple(column.name for column in columns if is_data_key_type(column.type_name))

@@ -24,9 +24,11 @@ _OWN_FUNCTIONS_FIRST: Final = "first"
 # Classes that change how Spark plans (StaticSQLConf). Apache Kyuubi's for Apache Ranger adds row filters and masks
 # of the user to the tables that a statement names, and perhaps others to a view.
 _EXTENSIONS: Final = "spark.sql.extensions"
-# Extensions that add none.
 _DELTA: Final = "io.delta.sql.DeltaSparkSessionExtension"
+# Extensions that add none.
 _KNOWN_EXTENSIONS: Final = frozenset({"org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions", _DELTA})
+_CATALOGS: Final = "spark.sql.catalog."
+_DELTA_CATALOG: Final = "DeltaCatalog"
 
 # Source: Spark's HiveUtils. They decide whether Spark reads Hive's tables of a format by its own reader; both are
 # true where nothing is set.
@@ -52,7 +54,7 @@ class ServerSettings:
     uncertainty: SkipReason | None = None
     # Whether an extension may show a user other rows of a table than a view over it does.
     has_unknown_extensions: bool = False
-    # Whether Delta's extension is among them.
+    # Whether Delta's rules may be there: by its own extension or catalog, or by an extension that applies them.
     has_delta: bool = False
     # The formats whose tables of Hive's are read by Hive's reader.
     unconverted_formats: frozenset[str] = frozenset()
@@ -84,6 +86,7 @@ def read_settings(answer: QueryResult) -> ServerSettings:
         return ServerSettings(SkipReason.SETTINGS_UNKNOWN)
     values = {str(row[0]): str(row[1]) for row in answer.rows}
     extensions = {name.strip() for name in values.get(_EXTENSIONS, "").split(",") if name.strip()}
+    has_unknown = not extensions <= _KNOWN_EXTENSIONS
     unconverted = (
         format_name
         for setting, format_name in _CONVERSIONS.items()
@@ -91,11 +94,16 @@ def read_settings(answer: QueryResult) -> ServerSettings:
     )
     return ServerSettings(
         _uncertainty(values),
-        has_unknown_extensions=not extensions <= _KNOWN_EXTENSIONS,
-        has_delta=_DELTA in extensions,
+        has_unknown_extensions=has_unknown,
+        has_delta=has_unknown or _DELTA in extensions or any(map(_is_delta_catalog, values.items())),
         unconverted_formats=frozenset(unconverted),
         reads_by_position=any(values.get(name, "false").strip().lower() != "false" for name in _BY_POSITION),
     )
+
+
+def _is_delta_catalog(setting: tuple[str, str]) -> bool:
+    name, value = setting
+    return name.startswith(_CATALOGS) and value.strip().endswith(_DELTA_CATALOG)
 
 
 def _uncertainty(values: Mapping[str, str]) -> SkipReason | None:

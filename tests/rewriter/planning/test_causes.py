@@ -573,7 +573,7 @@ def test_beside_a_delta_table_whose_partition_columns_may_be_generated_nothing_i
         return {name: tables[str(name)] for name in names}
 
     assert planned_with(sql, known, LIMITS).key_queries
-    tables["x"] = replace(tables["x"], may_generate=True)
+    tables["x"] = replace(tables["x"], allows_generated=True)
     found = planned_with(sql, known, LIMITS)
     assert not found.key_queries
     assert {scan.skip for scan in found.scans} == {SkipReason.PROVIDER}
@@ -584,7 +584,7 @@ def test_a_delta_table_that_has_the_name_of_a_cte_may_be_generated_too() -> None
     tables = {
         "f": TableFacts((Column("id", "int"), Column("ds", "string")), partition_columns=("ds",)),
         "d": TableFacts((Column("ds", "string"), Column("g", "int"))),
-        "x": TableFacts((Column("s", "string"), Column("p", "date")), provider="delta", may_generate=True),
+        "x": TableFacts((Column("s", "string"), Column("p", "date")), provider="delta", allows_generated=True),
     }
     sql = "WITH x AS (SELECT * FROM x) SELECT f.id FROM f JOIN d ON f.ds = d.ds JOIN x ON f.ds = x.s WHERE d.g = 1"
     found = planned_with(sql, lambda names: {name: tables[str(name)] for name in names}, LIMITS)
@@ -598,23 +598,46 @@ def test_a_delta_table_that_has_the_name_of_a_cte_may_be_generated_too() -> None
         "JOIN range(3) x ON f.ds = x.id",
         "JOIN (SELECT * FROM unknown PIVOT (sum(v) FOR k IN (1, 2))) x ON f.ds = x.s",
         "JOIN LATERAL rows_of(f.ds) x",
+        "JOIN unnest(array(f.ds)) x",
+        "AND seen(f.ds)",
+        "AND mart.lower(f.ds) = 'a'",
+        "JOIN v ON f.ds = v.s",  # a view that calls such a function
         "JOIN delta.`/lake/x` x ON f.ds = x.s",
     ],
 )
 def test_what_is_not_known_may_be_a_delta_table_where_the_server_has_them(other: str) -> None:
+    namespace = ("spark_catalog", "default")
+    view = ViewText("SELECT ds AS s FROM d WHERE seen(ds)", namespace, ("s",))
     tables = {
         "f": TableFacts((Column("id", "int"), Column("ds", "string")), partition_columns=("ds",)),
         "d": TableFacts((Column("ds", "string"), Column("g", "int"))),
+        "v": TableFacts((Column("s", "string"),), provider="", kind=TableKind.VIEW, view=view),
     }
+    tables[".".join((*namespace, "d"))] = tables["d"]
 
     def planned_by(limits: RewriteLimits) -> Plan:
         sql = f"SELECT f.id FROM f JOIN d ON f.ds = d.ds {other} WHERE d.g = 1"
         return planned_with(sql, lambda names: {name: tables.get(str(name)) for name in names}, limits)
 
-    assert planned_by(LIMITS).key_queries or "LATERAL" in other
+    assert planned_by(LIMITS).key_queries or "LATERAL" in other or "unnest" in other
     found = planned_by(replace(LIMITS, has_delta=True))
     assert not found.key_queries
     assert {scan.skip for scan in found.scans} == {SkipReason.PROVIDER}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "JOIN (VALUES ('a')) AS v(s) ON f.ds = v.s",
+        "JOIN (SELECT explode(array('a'))) v(s) ON f.ds = v.s",
+        "LATERAL VIEW explode(transform(array('a'), x -> upper(x))) v AS s",
+    ],
+)
+def test_functions_of_sparks_own_and_columns_behind_an_alias_read_no_table(other: str) -> None:
+    sql = f"SELECT /*+ BROADCAST(d) */ f.id FROM sales f JOIN dates d ON f.ds = d.ds {other} WHERE d.dow = 5"
+    found = planned(sql, replace(LIMITS, has_delta=True))
+    assert {scan.skip for scan in found.scans} != {SkipReason.PROVIDER}
+    assert found.names
 
 
 def test_a_cte_is_no_unknown_table() -> None:

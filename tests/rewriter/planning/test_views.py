@@ -192,9 +192,14 @@ IN_HIVE = replace(MOMENTS, provider="hive", converted_format="orc")
     [
         pytest.param({"m": MOMENTS}, False, id="parquet"),
         pytest.param({"m": ORC}, True, id="orc"),
+        pytest.param({"m": replace(MOMENTS, provider="orc by position")}, True, id="orc-by-position"),
+        pytest.param({"m": replace(MOMENTS, provider="hudi")}, True, id="hudi"),
+        pytest.param({"m": replace(MOMENTS, provider="iceberg")}, True, id="metadata-of-iceberg"),
+        pytest.param({"m": replace(MOMENTS, provider="csv")}, False, id="csv"),
         pytest.param({"m": IN_HIVE}, True, id="hive"),
+        pytest.param({"m": replace(IN_HIVE, converted_format="")}, False, id="hive-text"),
         pytest.param(
-            {"m": MOMENTS, "f": replace(TIMED, iceberg=IcebergFacts(1, writes_orc=True))}, True, id="iceberg"
+            {"m": MOMENTS, "f": replace(TIMED, iceberg=IcebergFacts(1, may_hold_orc=True))}, True, id="iceberg"
         ),
         pytest.param({"m": replace(MOMENTS, provider="delta")}, True, id="delta"),
         pytest.param({"m": MOMENTS, "o": ORC}, True, id="third"),

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from rewriter import Column, KeyRanges, KeySet
 from rewriter.domains.consumers import DELTA, DELTA_PARTITION_POINTS_MAX
 from rewriter.domains.literals import Key, UnreadableKeyError
-from rewriter.predicates.delta_predicate import delta_predicate, require_found
-from rewriter.predicates.predicate import Predicate, Restriction
+from rewriter.predicates.delta_predicate import delta_predicate
+from rewriter.predicates.predicate import Predicate, Restriction, require_kept_by_delta
 
 K, DS, N = Column("K", "int"), Column("ds", "string"), Column("n", "decimal(18,2)")
 CHARS_MAX = 128 * 1024
@@ -98,7 +98,7 @@ def test_what_lost_a_key_is_not_said_of_delta(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("text", ["x" * 32, "\U0001f600" * 16, "ab "])
 def test_a_text_of_which_the_log_may_have_other_bounds_is_no_key_beside_delta(text: str) -> None:
     with pytest.raises(UnreadableKeyError):
-        require_found([keys_of(K, DS, rows=[(1, "a"), (2, text)])])
+        require_kept_by_delta([keys_of(K, DS, rows=[(1, "a"), (2, text)])])
     with pytest.raises(UnreadableKeyError):
-        require_found([Restriction((DS,), KeyRanges("string", (("a", text),)))])
-    require_found([keys_of(K, DS, rows=[(1, text.strip()[:15]), (2, None)])])
+        require_kept_by_delta([Restriction((DS,), KeyRanges("string", (("a", text),)))])
+    require_kept_by_delta([keys_of(K, DS, rows=[(1, text.strip()[:15]), (2, None)])])

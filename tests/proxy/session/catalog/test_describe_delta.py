@@ -4,8 +4,7 @@ import pytest
 from support.played_sessions import rows
 
 from proxy.session.catalog.describe import read_description
-from proxy.session.catalog.describe_iceberg import at_version
-from proxy.session.table_lookup import _as_named
+from proxy.session.table_lookup import _as_named, at_version
 from rewriter import Column, TableFacts, TableName
 from rewriter.catalog.prunable import can_be_checked, fact_refusal, key_refusal
 from rewriter.catalog.table_facts import DeltaFacts
@@ -81,11 +80,13 @@ def test_a_table_whose_partition_columns_may_be_generated_is_left_alone(
     properties: str, *, may_generate: bool
 ) -> None:
     facts = read(properties=properties)
-    assert (facts.delta is None, facts.may_generate) == (may_generate, may_generate)
+    assert (facts.delta is None, facts.may_generate_partitions) == (may_generate, may_generate)
     assert facts.partition_columns == (("ds",) if may_generate else ()), "as a small side it is a partitioned one"
     assert (fact_refusal(facts) is None) is not may_generate
     whole = read(properties=properties, partitioned=())
-    assert whole.delta == DeltaFacts(may_have_generated=may_generate)
-    assert not whole.may_generate
-    assert at_version(whole, whole.columns, None).may_generate is may_generate, "it may have been partitioned then"
-    assert read("delta.`/lake/f`", partitioned=(), properties=properties).may_generate is may_generate
+    assert whole.delta == DeltaFacts()
+    assert not whole.may_generate_partitions
+    of_then = at_version(whole, whole.columns, None)
+    assert of_then.may_generate_partitions is may_generate, "it may have been partitioned then"
+    by_path = read("delta.`/lake/f`", partitioned=(), properties=properties)
+    assert by_path.may_generate_partitions is may_generate

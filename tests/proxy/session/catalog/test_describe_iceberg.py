@@ -42,10 +42,19 @@ def test_writers_sort_by_the_first_column_of_the_tables_order(order: str, column
     assert facts.iceberg == IcebergFacts(5, sorted_by=column)
 
 
-@pytest.mark.parametrize(("file_format", "writes_orc"), [("orc", True), ("parquet", False), ("avro", False)])
-def test_the_format_of_new_files_is_among_the_properties(file_format: str, *, writes_orc: bool) -> None:
-    facts = read(properties=f"current-snapshot-id=5,format=iceberg/{file_format},format-version=2,z=1")
-    assert facts.iceberg == IcebergFacts(5, writes_orc=writes_orc)
+@pytest.mark.parametrize(
+    ("told", "may_hold_orc"),
+    [
+        ("format=iceberg/orc,format-version=2", True),
+        ("format=iceberg/parquet,format-version=2", False),
+        ("format=iceberg/avro,format-version=2", False),
+        # Of a table that took over the files of another one.
+        ('format=iceberg/parquet,format-version=2,schema.name-mapping.default=[ { "field-id" : 1 } ]', True),
+    ],
+)
+def test_the_format_of_files_is_among_the_properties(told: str, *, may_hold_orc: bool) -> None:
+    facts = read(properties=f"current-snapshot-id=5,{told},z=1")
+    assert facts.iceberg == IcebergFacts(5, may_hold_orc=may_hold_orc)
 
 
 def test_files_are_skipped_by_all_columns_that_can_have_keys() -> None:

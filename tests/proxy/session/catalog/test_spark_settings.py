@@ -15,8 +15,21 @@ RANGER = "org.apache.kyuubi.plugin.spark.authz.ranger.RangerSparkExtension"
 )
 def test_an_extension_that_is_not_known_may_show_other_rows(extensions: str, is_unknown: bool) -> None:  # noqa: FBT001
     settings = read_settings(rows(("spark.sql.extensions", extensions)))
-    has_delta = DELTA in extensions
+    has_delta = DELTA in extensions or is_unknown
     assert settings == ServerSettings(None, has_unknown_extensions=is_unknown, has_delta=has_delta)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "has_delta"),
+    [
+        ("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog", True),
+        ("spark.sql.catalog.lake", "org.example.DeltaCatalog ", True),
+        ("spark.sql.catalog.lake", "org.apache.iceberg.spark.SparkCatalog", False),
+        ("spark.example.catalog", "org.example.DeltaCatalog", False),
+    ],
+)
+def test_a_catalog_tells_of_delta(name: str, value: str, *, has_delta: bool) -> None:
+    assert read_settings(rows((name, value))).has_delta is has_delta
 
 
 @pytest.mark.parametrize(
