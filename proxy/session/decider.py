@@ -33,7 +33,7 @@ class SessionCatalogs:
         self._lists = PartitionLists(shared.lists, self._settings, shared.clock)
         self._list_owner = list_owner
         self._cache = shared.metadata
-        self._own = self._cache.of_nobody_else(list_owner)
+        self._unshared = self._cache.of_nobody_else(list_owner)
 
     def of_state(self, state: bytes | None) -> SessionCatalog:
         """The catalog of the session in this state (`SessionState.digest`), shared with its other sessions.
@@ -45,9 +45,9 @@ class SessionCatalogs:
         if self._cache is not self._shared.metadata:
             # The configuration was read anew.
             self._cache = self._shared.metadata
-            self._own = self._cache.of_nobody_else(self._list_owner)
+            self._unshared = self._cache.of_nobody_else(self._list_owner)
         known = None if state is None else self._shared.own_sessions.state_of(state)
-        metadata = self._own if known is None else self._shared.metadata.of(known)
+        metadata = self._unshared if known is None else self._shared.metadata.of(known)
         return SessionCatalog(
             self._shared,
             self._settings,
@@ -67,7 +67,7 @@ class SessionCatalogs:
         is_of_index = self._shared.files.is_named_by(words)
         for metadata in self._kept(state):
             metadata.forget()
-            if is_of_index or metadata is self._own:
+            if is_of_index or metadata is self._unshared:
                 metadata.indexed = None
 
     def forget_written(self, tables: WriteTargets, state: bytes | None) -> None:
@@ -79,15 +79,15 @@ class SessionCatalogs:
 
     def _kept(self, state: bytes | None) -> Iterator[SessionMetadata]:
         """The metadata of this session, and of the state, whether the proxy has a session to ask in or not."""
-        yield self._own
+        yield self._unshared
         shared = None if state is None else self._shared.metadata.kept(state)
         if shared is not None:
             yield shared
 
-    def forget_own(self) -> None:
+    def forget_unshared(self) -> None:
         """Forget the answers that this session got while its state was like that of no other."""
-        self._own.forget()
-        self._own.indexed = None
+        self._unshared.forget()
+        self._unshared.indexed = None
 
 
 class Decider:
@@ -144,6 +144,6 @@ class Decider:
         self._shared.lists.forget(names)
         self._shared.gate.written(names)
 
-    def forget_own(self) -> None:
+    def forget_unshared(self) -> None:
         """Forget the answers that the session got while its state was like that of no other: it has changed."""
-        self._catalogs.forget_own()
+        self._catalogs.forget_unshared()

@@ -66,7 +66,7 @@ class Planner:
         if server.uncertainty is not None:
             return server.uncertainty
         known, grace_s = catalog.metadata, catalog.policy.grace_s
-        functions = known.missing_functions.get(None, grace_s)
+        functions = known.missing_functions.get(None)
         limits = replace(
             limits,
             has_unknown_extensions=server.has_unknown_extensions,

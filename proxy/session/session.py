@@ -206,7 +206,7 @@ class Session:
     def _catch_up(self) -> None:
         """Forget the answers from before the last change and during it: the session decides about some alone."""
         if self._told_after != self._state.changes:
-            self._decider.forget_own()
+            self._decider.forget_unshared()
             # While it lasts, what is told may be of before it.
             self._told_after = -1 if self._state.is_changing else self._state.changes
 

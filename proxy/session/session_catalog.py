@@ -140,7 +140,7 @@ class SessionCatalog:
     async def missing_functions(self) -> frozenset[str]:
         """Functions of newer versions that the server does not have; all of them if it does not tell."""
         known, may_keep = self.metadata.missing_functions, self.policy.is_session_unchanged
-        return await known.get_or_ask(None, self._ask_functions, self.policy.grace_s, may_keep=may_keep)
+        return await known.get_or_ask(None, self._ask_functions, may_keep=may_keep)
 
     async def _ask_functions(self) -> tuple[frozenset[str], float]:
         names = read_functions(await self.policy.ask(functions_query(self.settings)))

@@ -95,7 +95,7 @@ def _elsewhere(scopes: Scopes, tables: frozenset[TableName]) -> Mapping[TableNam
     unversioned = (name for name in mentions if mentions[name] > plain[name] or scopes.is_cte(name.parts[-1]))
     names = Counter(table for name in plain for table in _tables(catalog, [name]))
     # Spark finds the table of a hint by its alias, or by its name where that has no version (ResolveHints).
-    is_hinted = scopes.statement.tree.find(exp.Hint) is not None
+    is_hinted = next(scopes.statement.find_all(exp.Hint), None) is not None
     nameless = (reference.name for reference in references if is_hinted and not reference.has_alias)
     reasons = (
         (UnpinnedReason.VIEW_READS_IT, _tables(catalog, _behind(catalog, mentions))),

@@ -156,7 +156,7 @@ def _parsed(text: str) -> Statement | None:
 
 def _is_original_with(statement: Statement, tree: exp.Expr, views: list[_ViewReference]) -> bool:
     """True if the tree is the original's once the references stand in the places of the texts again."""
-    originals = {_start(table): table for table in statement.tree.find_all(exp.Table)}
+    originals = {_start(table): table for table in statement.find_all(exp.Table)}
     for view in views:
         text = _derived_table(tree, view.alias)
         select = text.parent_select if text is not None else None

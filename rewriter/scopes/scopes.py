@@ -95,7 +95,7 @@ class Scopes:
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
         """Every SELECT that has a FROM, outer before inner."""
-        selects = self.statement.tree.find_all(exp.Select)
+        selects = self.statement.find_all(exp.Select)
         return tuple(block_of(select, self.statement) for select in selects if select.args.get("from_"))
 
     @cached_property
@@ -156,16 +156,16 @@ class Scopes:
 
     @cached_property
     def _cte_names(self) -> Counter[str]:
-        return Counter(_folded(cte.alias) for cte in self.statement.tree.find_all(exp.CTE))
+        return Counter(_folded(cte.alias) for cte in self.statement.find_all(exp.CTE))
 
     @cached_property
     def _ctes(self) -> dict[str, _Cte]:
         used = Counter(
-            _folded(table.name) for table in self.statement.tree.find_all(exp.Table) if not table.args.get("db")
+            _folded(table.name) for table in self.statement.find_all(exp.Table) if not table.args.get("db")
         )
         return {
             name: _Cte(cte.alias, cte.this, with_, position, used[name])
-            for with_ in self.statement.tree.find_all(exp.With)
+            for with_ in self.statement.find_all(exp.With)
             if not with_.args.get("recursive")
             for position, cte in enumerate(with_.expressions)
             if self._cte_names[name := _folded(cte.alias)] == 1 and not cte.args["alias"].columns

@@ -21,7 +21,7 @@ _SEVERAL_GROUPINGS = ("cube", "rollup", "grouping_sets", "totals", "all")
 
 def takes_certain_rows(statement: Statement, is_told_apart: IsToldApart) -> bool:
     """True if no query of the statement takes some of several rows that are equal in their order."""
-    queries = (query for query in statement.tree.find_all(exp.Query) if _takes_some(query))
+    queries = (query for query in statement.find_all(exp.Query) if _takes_some(query))
     return all(isinstance(query, exp.Select) and _is_certain(query, is_told_apart) for query in queries)
 
 

@@ -73,7 +73,7 @@ def are_sums_exact(statement: Statement, type_of: TypeOf) -> bool:
     called = called_names(statement)
     if not _INEXACT.isdisjoint(called):
         return False
-    found = list(statement.tree.find_all(exp.Sum, exp.Avg))
+    found = list(statement.find_all(exp.Sum, exp.Avg))
     if len(found) != called.count("sum") + called.count("avg"):
         return False
     return all(_is_exact(one, type_of) for one in found)
@@ -87,8 +87,8 @@ def called_names(statement: Statement) -> list[str]:
 
 def of_tables_alone(statement: Statement, type_of: TypeOf) -> TypeOf:
     """The types of columns that have no name of an alias: a column of a query has one, and may be of any type."""
-    named = {alias.alias.lower() for alias in statement.tree.find_all(exp.Alias)}
-    named |= {name.name.lower() for alias in statement.tree.find_all(exp.TableAlias) for name in alias.columns}
+    named = {alias.alias.lower() for alias in statement.find_all(exp.Alias)}
+    named |= {name.name.lower() for alias in statement.find_all(exp.TableAlias) for name in alias.columns}
 
     def known_type(column: exp.Column) -> str | None:
         return None if column.name.lower() in named else type_of(column)

@@ -153,7 +153,7 @@ def _is_plain_iceberg(scopes: Scopes, reference: TableReference, facts: TableFac
         return False
     if any(facts.column(name) is None for name in statement.iceberg_metadata):
         return False
-    selects = statement.tree.find_all(exp.Select)
+    selects = statement.find_all(exp.Select)
     return all(select.args.get("group") or select.find(exp.AggFunc) is None for select in selects)
 
 
@@ -184,7 +184,7 @@ def _reads_known_tables_once(scopes: Scopes) -> bool:
 
 def _may_be_merged(statement: Statement) -> bool:
     """True if the statement has several scalar subqueries."""
-    found = (node for node in statement.tree.find_all(exp.Subquery) if _is_scalar(node))
+    found = (node for node in statement.find_all(exp.Subquery) if _is_scalar(node))
     return sum(1 for _ in found) >= _MERGED_MIN
 
 

@@ -80,7 +80,7 @@ def makes_floats(statement: Statement) -> bool:
 
 def are_extremes_exact(statement: Statement, is_told_apart: IsToldApart) -> bool:
     """True if each extreme of the statement is the same in whatever order its values come."""
-    found = list(statement.tree.find_all(*_EXTREMES))
+    found = list(statement.find_all(*_EXTREMES))
     if len(found) != sum(name in _EXTREME_NAMES for name in called_names(statement)):
         return False
     return all(is_told_apart(value) for one in found for value in arguments(one))

@@ -344,7 +344,7 @@ def _uncertain_word(query: Statement, words: AbstractSet[str], functions: Abstra
     names = {i.meta["start"] for i in query.tree.find_all(exp.Identifier) if "start" in i.meta}
     names |= version_starts(query, query.tree)
     tokens = list(query.tokens)
-    inline = [located_inline_table(query, values) for values in query.tree.find_all(exp.Values)]
+    inline = [located_inline_table(query, values) for values in query.find_all(exp.Values)]
     for place in sorted((place for place in inline if place is not None), key=lambda place: -place.start):
         found = _first_uncertain(query.text, query.tokens[place.rows], names, words, functions)
         if found is not None:

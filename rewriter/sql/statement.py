@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from sqlglot import Token, TokenType, exp
 from sqlglot.errors import SqlglotError
@@ -17,6 +17,8 @@ from sqlglot.errors import SqlglotError
 from rewriter.sql.bounded_parser import ReadAgainError, parsed, tokenize
 from rewriter.sql.classify import QUERY_FIRST_WORDS, depends_on_quoting, first_word, may_be_rewritten
 from rewriter.vocabulary.skip_reason import SkipReason
+
+N = TypeVar("N", bound=exp.Expr)
 
 _READING_WORDS = frozenset({"select", "with", "from", "values"})
 _WRITING = (exp.DDL, exp.DML, exp.Command)
@@ -87,6 +89,18 @@ class Statement:
         return self.text if self.client_text is None else self.client_text
 
     @cached_property
+    def _nodes(self) -> tuple[exp.Expr, ...]:
+        """The nodes of the tree, those of each level together, without literals and identifiers."""
+        nodes = [self.tree]
+        for node in nodes:
+            nodes += [child for child in node.iter_expressions() if not isinstance(child, _LEAVES)]
+        return tuple(nodes)
+
+    def find_all(self, *kinds: type[N]) -> Iterator[N]:
+        """The nodes of these kinds, which are neither literals nor identifiers. Outer ones come first."""
+        return (node for node in self._nodes if isinstance(node, kinds))
+
+    @cached_property
     def token_starts(self) -> list[int]:
         """The offset of each token, ascending; `token_at` searches them."""
         return [token.start for token in self.tokens]
@@ -113,9 +127,9 @@ class Statement:
         `db.t.x` names table t by database; `a.t.x` looks the same and may be a field of column t. The hint
         `BROADCAST(db.t)` finds no table behind an alias.
         """
-        columns = [column for column in self.tree.find_all(exp.Column) if column.args.get("db")]
+        columns = [column for column in self.find_all(exp.Column) if column.args.get("db")]
         names = frozenset(name.lower() for column in columns for name in (column.table, column.args["db"].name))
-        hinted = (node for hint in self.tree.find_all(exp.Hint) for node in hint.find_all(exp.Table, exp.Column))
+        hinted = (node for hint in self.find_all(exp.Hint) for node in hint.find_all(exp.Table, exp.Column))
         return names.union(node.name.lower() for node in hinted if node.args.get("db") or node.args.get("table"))
 
     def may_write(self, parts: Sequence[str]) -> bool:
@@ -137,7 +151,9 @@ class Statement:
     def only_reads(self) -> bool:
         """True if it is a query and writes nothing: `WITH .. INSERT` and `FROM .. INSERT` begin like one."""
         begins_as_query = first_word(self.text) in _READING_WORDS
-        return begins_as_query and isinstance(self.tree, exp.Query) and self.tree.find(*_WRITING) is None
+        return (
+            begins_as_query and isinstance(self.tree, exp.Query) and next(self.find_all(*_WRITING), None) is None
+        )
 
     @cached_property
     def comparisons_on_join_columns(self) -> int:
@@ -148,11 +164,11 @@ class Statement:
         """
         joined = {
             identifier.name.lower()
-            for join in self.tree.find_all(exp.Join)
+            for join in self.find_all(exp.Join)
             for identifier in join.args.get("using") or ()
         }
         values = Counter[str]()
-        for node in self.tree.find_all(exp.In, exp.Between, *_COMPARISONS):
+        for node in self.find_all(exp.In, exp.Between, *_COMPARISONS):
             sides = [side for side in (node.this, node.args.get("expression")) if isinstance(side, exp.Column)]
             names = [side.name.lower() for side in sides]
             if len(sides) == 2:  # noqa: PLR2004 - both sides
@@ -289,13 +305,13 @@ def _reads_table(pair: tuple[Token, Token]) -> bool:
     return token.token_type is TokenType.TABLE and before.text.lower() not in _BEFORE_TABLE
 
 
-def _chains_comparisons(tree: exp.Expr) -> bool:
+def _chains_comparisons(statement: Statement) -> bool:
     """True if an operand of a comparison is itself a comparison, without parentheses.
 
     Spark reads `a = b < c` and `a = b IN (c)` from the left, as `(a = b) < c` and `(a = b) IN (c)`. In sqlglot `=`
     binds less than `<` and `IN`, so that `a` would be compared with `b < c`.
     """
-    compared = (side for found in tree.find_all(*_CHAINED) for side in found.iter_expressions())
+    compared = (side for found in statement.find_all(*_CHAINED) for side in found.iter_expressions())
     return any(isinstance(side, _TRUTHS) for side in compared)
 
 
@@ -304,10 +320,10 @@ def is_plain_name(name: str) -> bool:
     return _PLAIN_NAME.fullmatch(name) is not None
 
 
-def _shows_patterns(tree: exp.Expr) -> bool:
+def _shows_patterns(statement: Statement) -> bool:
     """True if a name in a query of a select list may be a pattern: such a query has patterns in conditions too."""
     return any(
-        not is_plain_name(column.name) and _is_shown_by_query(column) for column in tree.find_all(exp.Column)
+        not is_plain_name(column.name) and _is_shown_by_query(column) for column in statement.find_all(exp.Column)
     )
 
 
@@ -326,7 +342,7 @@ def _is_shown_by_query(column: exp.Column) -> bool:
 def _refusal(statement: Statement) -> SkipReason | None:
     """The reason why a statement of its kind is not rewritten; None if it may be."""
     tree = statement.tree
-    if _chains_comparisons(tree) or _shows_patterns(tree):
+    if _chains_comparisons(statement) or _shows_patterns(statement):
         return SkipReason.UNUSUAL_TEXT
     if isinstance(tree, exp.Query):
         return None

@@ -116,17 +116,17 @@ def depends_on_row_order(statement: Statement) -> bool:
     """True if the result may depend on the order in which rows are read."""
     if any(call.name in _BY_ORDER for call in statement.calls):
         return True
-    if any(_counts_rows(frame) for frame in statement.tree.find_all(exp.WindowSpec)):
+    if any(_counts_rows(frame) for frame in statement.find_all(exp.WindowSpec)):
         return True
     is_sampled = any(token.token_type is TokenType.TABLE_SAMPLE for token in statement.tokens)
-    return is_sampled or any(_takes_any_rows(query) for query in statement.tree.find_all(exp.Query))
+    return is_sampled or any(_takes_any_rows(query) for query in statement.find_all(exp.Query))
 
 
 def chooses_tasks(statement: Statement) -> bool:
     """True if the statement says by a hint how many tasks it wants, or sorts the rows of each by SORT BY."""
-    if any(query.args.get("sort") for query in statement.tree.find_all(exp.Query)):
+    if any(query.args.get("sort") for query in statement.find_all(exp.Query)):
         return True
-    hints = (hint for hints in statement.tree.find_all(exp.Hint) for hint in hints.expressions)
+    hints = (hint for hints in statement.find_all(exp.Hint) for hint in hints.expressions)
     return any(_name_of_hint(hint) in _CHOOSING for hint in hints)
 
 

@@ -1,47 +1,51 @@
 """Answers of the backend that are kept, and the theory of state: which old ones a statement may use, and why.
 
-Any answer may be out of date as soon as it is there. Each kind is used only where its age loses no row:
+Any answer may be out of date as soon as it is there. Each kind is current for a while; within a grace behind that
+it is used where somebody asks again before a row leaves. A window statement is one with `consistency = "window"`.
 
-* Descriptions of tables (`facts_cache`): for 60 s (`catalog.facts_ttl_s`), and in a window statement whose
-  keys are checked later for an hour more (`rewrite.keys_remembered_s`), since the check asks for them again.
-  A predicate compares columns by the names that the statement itself uses, and lets all rows through where a
-  column has another type by now. After a write through this proxy that may change columns they are asked for
-  again. Columns that a table gets past this proxy are noticed after the 60 s alone: the one gap
-  (docs/coverage.md).
-* Texts of views (`facts_cache`): from since the statement came, or checked later, since the keys are those of
-  the text.
-* Names known as tables (`metadata_cache`): while the state lasts. Without a join they are not looked at
-  again; one that has become a view is not narrowed.
-* Settings and functions of the server, and what quotes mean (`spark_settings`): as descriptions. A statement of
-  the session that may change them leads to another state (`session_state`), which has answers of its own.
-* Keys checked later (`key_cache`): for an hour. They are asked for again while the statement runs, and no row
-  leaves before every key that there is now was among them (`operations.key_check`). A write through this
-  proxy to a table that they were read from voids them, by the fence that each entry keeps (`write_fence`).
-* Trusted keys (`key_cache`): by default none. A user may say that a small side can be so many seconds old
-  (`rewrite.key_staleness_s`, and `rewrite.key_snapshot_s` for keys at a snapshot); then keys that the same
+* Descriptions of tables (`facts_cache`). Current: 60 s (`catalog.facts_ttl_s`). Grace: an hour
+  (`rewrite.keys_remembered_s`), in a window statement whose keys are checked later; the check asks again
+  (`ask_keys._check`). A predicate compares columns by the names that the statement itself uses, and lets all
+  rows through where a column has another type by now. After a write through this proxy that may change columns
+  they are asked for again. What is made otherwise past this proxy, a table with more columns or in another
+  format, is noticed after the 60 s alone: the one gap (docs/coverage.md).
+* Texts of views (`facts_cache`). Current: since the statement came (`Plan.follows`). Grace: as descriptions.
+  Keys are those of the text.
+* Names known as tables (`metadata_cache`). Current: while the state lasts. A statement without a join is not
+  looked at again by them; a table that has become a view is not narrowed.
+* Settings of the server, and what quotes mean (`spark_settings`). Current, and grace: as descriptions. A
+  statement of the session that may change them leads to another state (`session_state`), which has answers of
+  its own.
+* Functions that the server lacks (`spark_settings`). Current: as descriptions. Grace: none.
+* Keys checked later (`key_cache`). Current: never. Grace: an hour (`rewrite.keys_remembered_s`); the check asks
+  again, and no row leaves before every key that there is now was among them (`operations.key_check`). Where one
+  was not, the statement is cancelled and decided about once more, by the keys that the check has just read
+  (`KeyTerms.asked_since`), which count as asked for with it. A write through this proxy to a table that keys
+  were read from voids them, by the fence that each entry keeps (`write_fence`).
+* Trusted keys (`key_cache`). Current: never, by default. A user may say that a small side can be so many seconds
+  old (`rewrite.key_staleness_s`, and `rewrite.key_snapshot_s` for keys at a snapshot); then keys that the same
   session has asked for need no check.
-* Snapshots (`iceberg_snapshots`): the one that a name reads is asked each time; that its version reads the
-  same holds for ever.
-* Lists of partitions (`layout.partition_lists`): for 600 s (`catalog.partitions_ttl_s`). By a list a
+* Snapshots (`iceberg_snapshots`). The one that a name reads is asked for each time; what its version reads is the
+  same for ever.
+* Lists of partitions (`layout.partition_lists`). Current: 600 s (`catalog.partitions_ttl_s`). By a list a
   condition becomes wider, or names partitions that certainly miss; one that is new since is read. For the
   history alone, lists up to a day old are counted.
-* The file index's tables (`layout.file_lists`): for 300 s (`files.tables_ttl_s`); files of a table, also
+* The file index's tables (`layout.file_lists`). Current: 300 s (`files.tables_ttl_s`); files of a table, also
   those that Iceberg lists (`layout.iceberg_files`), until the index or the snapshot says other numbers. A
   file is left out while its path, size and time are those that were looked at. Iceberg finds files to skip by
   itself, whatever the list says.
-* All that decides about splits alone (`split_packing`, and the above): for 300 s more
-  (`splits.asked_every_s`), and asked for beside the statement. Without keys nothing but a number of tasks is
-  inserted. Types of columns, which decide whether the order of rows shows, are excepted where it may show.
-* Failures and sizes that are missing (`caches`, `late_answers`): for 60 s to 600 s, in which a question is
+* All that decides about splits alone (`split_packing`, and the above). Grace: 300 s (`splits.asked_every_s`);
+  asked for again beside the statement, for those that follow. Without keys nothing but a number of tasks is
+  inserted. Types of columns, which decide whether the order of rows shows, have no grace where it may show.
+* Failures and sizes that are missing (`caches`, `late_answers`). Current: 60 s to 600 s, in which a question is
   not asked.
-* Lessons of earlier runs (`feedback`): of any age. They decide whether something is narrowed, never by what.
+* Lessons of earlier runs (`feedback`). Of any age: they decide whether something is narrowed, never by what.
 
 EXPLAIN asks for its keys first, and uses nothing that has expired. Who can write an entry, and who can read it,
 says docs/decisions/0063.
 
-An answer is current until it expires. Within a grace (`grace_s`) it is used where it is asked for again, as above;
-which grace a statement has, and whom it asks, is one value (`answer_policy`).
-One to a question from before all was forgotten is not kept: names and settings may mean something else since.
+Which grace a statement has, and whom it asks, is one value (`answer_policy`).
+An answer to a question from before all was forgotten is not kept: names and settings may mean something else.
 """
 
 from __future__ import annotations
