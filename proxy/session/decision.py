@@ -112,6 +112,8 @@ class Decision:
     unpinned: Mapping[TableName, UnpinnedReason] = field(default_factory=dict)
     # Numbers of files of Iceberg facts. Only explain asks.
     file_counts: Mapping[TableName, FileCounts] = field(default_factory=dict)
+    # The bytes of Delta facts by their names and predicates, in all and kept. Only explain asks.
+    delta_bytes: Mapping[tuple[TableName, str], tuple[int, int]] = field(default_factory=dict)
     # The ages of remembered keys, in seconds; for explain.
     key_ages: Mapping[KeyQuery, float] = field(default_factory=dict)
     # Failures of key queries, in words; for explain.

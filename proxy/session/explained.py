@@ -22,6 +22,8 @@ async def look_up_explained(ctx: DecisionContext, decision: Decision) -> Decisio
     if ctx.terms.run_key_queries and decision.plan is not None:
         with ctx.timings.counting(Purpose.DESCRIPTIONS):
             decision = replace(decision, file_counts=await ctx.files.file_counts(decision.plan))
+            if decision.rewrite is not None:
+                decision = replace(decision, delta_bytes=await ctx.files.delta_bytes(decision.rewrite))
     return replace(
         decision,
         partitions={**decision.partitions, **indexes_of(listed)},

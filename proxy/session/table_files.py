@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 
 from proxy.session.catalog.file_index import IndexOverview, words
 from proxy.session.catalog.split_packing import SplitPacking
+from proxy.session.catalog.table_sizes import read_size, size_query
 from proxy.session.key_queries import KeyAnswers
 from proxy.session.layout.iceberg_file_counts import FileCounts, file_counts
 from proxy.session.layout.iceberg_files import columns_asked
 from proxy.session.session_catalog import SessionCatalog
 from proxy.session.table_lookup import with_indexed
 from proxy.statements.statement_class import StatementClass
-from rewriter import Plan, RewriteLimits, TableName
+from rewriter import Plan, Rewrite, RewriteLimits, TableName
 from rewriter.files.file_index import FileIndex
 
 
@@ -124,6 +125,19 @@ class TableFiles:
         facts = self.catalog.facts(name)
         lists = (self.catalog.shared.files, self.catalog.shared.iceberg_files)
         return facts is not None and any(one.is_under_way(facts, self.catalog.metadata) for one in lists)
+
+    async def delta_bytes(self, rewrite: Rewrite) -> dict[tuple[TableName, str], tuple[int, int]]:
+        """The bytes of Delta tables by their names and predicates: of all files, and of those that Delta keeps."""
+        found = {}
+        settings, ask = self.catalog.settings, self.catalog.policy.ask
+        for scan in rewrite.scans:
+            name, facts, predicate = scan.scan.reference.name, scan.scan.facts, scan.predicate
+            if facts is not None and facts.delta is not None and predicate is not None:
+                total = read_size(await ask(size_query(name, settings)))
+                kept = read_size(await ask(size_query(name, settings, predicate)))
+                if total is not None and kept is not None:
+                    found[name, predicate] = total, kept
+        return found
 
     async def file_counts(self, planned: Plan) -> dict[TableName, FileCounts]:
         """Files and bytes of the Iceberg tables that could be narrowed, where Iceberg tells them."""

@@ -43,7 +43,10 @@ def test_delta_reads_the_files_that_hold_keys(
 ) -> None:
     sql = f"SELECT f.id FROM {fact} f JOIN days d ON {condition}"
     found = explanation_of(delta_proxy.admin_url, sql=sql, database=DATABASE)
-    (predicate,) = [scan["predicate"] for scan in found["scans"] if scan["alias"] == "f"]
-    read = f"SELECT count(DISTINCT _metadata.file_name) FROM {DATABASE}.{fact} WHERE {predicate}"
+    (scan,) = [scan for scan in found["scans"] if scan["alias"] == "f"]
+    sizes = f"SELECT DISTINCT _metadata.file_name, _metadata.file_size FROM {DATABASE}.{fact}"
     with closing(connect(delta_server.endpoint)) as session:
-        assert run(session, read) == [(files,)]
+        read, in_all = run(session, f"{sizes} WHERE {scan['predicate']}"), run(session, sizes)
+    assert len(read) == files
+    for told, counted in ((scan["bytes"]["kept"], read), (scan["bytes"]["total"], in_all)):
+        assert told == pytest.approx(sum(size for _, size in counted), rel=0.01)

@@ -26,9 +26,10 @@ _PLAN = re.compile(r"Optimized Logical Plan ==\s")
 _SIZE = re.compile(r"\bsizeInBytes=(\d++(?:\.\d++)?) ([KMGTPE]i)?B\b")
 
 
-def size_query(name: TableName, settings: CatalogSection) -> Query:
-    """The statement whose answer `read_size` reads."""
-    sql = f"EXPLAIN COST SELECT * FROM {name.sql}"  # noqa: S608 - a quoted name
+def size_query(name: TableName, settings: CatalogSection, predicate: str | None = None) -> Query:
+    """The statement whose answer `read_size` reads. A predicate leaves those files that a Delta table needs."""
+    where = "" if predicate is None else f" WHERE {predicate}"
+    sql = f"EXPLAIN COST SELECT * FROM {name.sql}{where}"  # noqa: S608 - a quoted name, and a text of ours
     return Query(sql, rows_max=1, bytes_max=_BYTES_MAX, deadline_s=settings.query_deadline_s)
 
 

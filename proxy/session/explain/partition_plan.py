@@ -14,7 +14,7 @@ import msgspec
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from proxy.session.explain.text import megabytes
+from proxy.session.explain.summary import megabytes
 from proxy.session.explain.view import CountView
 from proxy.session.session_catalog import KnownPartitions
 from rewriter import TableName

@@ -70,8 +70,15 @@ def _line(scan: ScanView, found: ScanView | NarrowingView, explained: ExplainVie
         )
         if count.total is not None and count.kept is not None
     ]
+    if not counts and found.bytes.total is not None:
+        counts = [f"{megabytes(found.bytes.kept)} of {megabytes(found.bytes.total)}"]
     result = f"{_listed(counts)} {would_be}kept" if counts else f"{would_be}narrowed by an unknown share"
     return f"Scan of {scan_name(scan)}: {', '.join([result, *_keys(scan, explained.scans)])}"
+
+
+def megabytes(size: int | None) -> str:
+    """A size as people read it."""
+    return "unknown" if size is None else f"{size / 1e6:,.1f} MB"
 
 
 def _listed(counts: Sequence[str]) -> str:

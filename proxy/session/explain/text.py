@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from proxy.session.explain.summary import because, scan_name, summary
+from proxy.session.explain.summary import because, megabytes, scan_name, summary
 from proxy.session.explain.view import ExplainView, IcebergView, NarrowingView, ReducerView, ScanView, SnapshotView
 
 
@@ -64,7 +64,10 @@ def _answered(reducer: ReducerView) -> str:
 
 
 def _narrowing_lines(found: ScanView | NarrowingView, inserted: str, kept: str) -> Iterator[str]:
-    """The predicate that is inserted, and the partitions, files, row groups and splits that it leaves."""
+    """The predicate that is inserted, and the partitions, files, row groups and splits that it leaves.
+
+    Of a Delta table the bytes alone are known.
+    """
     if found.predicate is not None:
         yield f"  {inserted:13}{without_files(found.predicate)}"
     if found.partitions.total is not None:
@@ -72,6 +75,8 @@ def _narrowing_lines(found: ScanView | NarrowingView, inserted: str, kept: str) 
     if found.files.total is not None:
         sizes = f"{megabytes(found.bytes.kept)} of {megabytes(found.bytes.total)}"
         yield f"  files        {_known(found.files.kept)} of {found.files.total} {kept}, {sizes}"
+    elif found.bytes.total is not None:
+        yield f"  bytes        {megabytes(found.bytes.kept)} of {megabytes(found.bytes.total)} {kept}"
     if found.row_groups.total is not None:
         left = f"{_known(found.row_groups.kept)} of {found.row_groups.total} {kept}"
         yield f"  row groups   {left}, or pages, of these files"
@@ -102,11 +107,6 @@ def without_files(sql: str) -> str:
 
 def _counted(found: re.Match[str]) -> str:
     return f"{found[1]} NOT IN (.. {sum(1 for _ in _A_LITERAL.finditer(found[2]))} ..)"
-
-
-def megabytes(size: int | None) -> str:
-    """A size as people read it."""
-    return "unknown" if size is None else f"{size / 1e6:,.1f} MB"
 
 
 def _aged(age_s: float | None) -> str:

@@ -208,10 +208,17 @@ def _narrowing(outcome: ScanOutcome, decision: Decision) -> NarrowingView:
         exact=outcome.exact,
         partitions=_partitions(outcome, decision),
         files=CountView(files.total, files.kept) if files is not None else CountView(),
-        bytes=CountView(files.total_bytes, files.kept_bytes) if files is not None else CountView(),
+        bytes=_bytes(outcome, decision),
         splits=SplitsView(splits.before, splits.after) if splits is not None else SplitsView(),
         row_groups=CountView(row_groups.total, row_groups.kept) if row_groups is not None else CountView(),
     )
+
+
+def _bytes(outcome: ScanOutcome, decision: Decision) -> CountView:
+    if outcome.files is not None:
+        return CountView(outcome.files.total_bytes, outcome.files.kept_bytes)
+    told = decision.delta_bytes.get((outcome.scan.reference.name, outcome.predicate or ""))
+    return CountView(*told) if told is not None else CountView()
 
 
 def _not_done(found: NarrowingView) -> NarrowingView:

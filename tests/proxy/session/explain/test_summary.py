@@ -55,6 +55,12 @@ def test_row_groups_are_counted_within_the_files_that_are_left() -> None:
     assert summary(found)[0].startswith("Scan of sales: 300 of 310 files and 320 of 6,000 row groups kept,")
 
 
+def test_of_a_delta_table_the_bytes_alone_are_known() -> None:
+    found = explained(structs.replace(SALES, partitions=CountView(), bytes=CountView(5_000_000, 1_000_000)))
+    assert "  bytes        1.0 MB of 5.0 MB kept" in text(found).splitlines()
+    assert summary(found)[0].startswith("Scan of sales: 1.0 MB of 5.0 MB kept, keys of")
+
+
 def test_remembered_keys_take_no_time_and_unknown_counts_are_said_to_be_unknown() -> None:
     uncounted = structs.replace(SALES, partitions=CountView(2_924))
     assert summary(explained(uncounted, DATES, key_queries_ms=0.0)) == [
