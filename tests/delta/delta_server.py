@@ -1,5 +1,6 @@
 """Spark Thrift Server with Delta, which Maven brings, on the Spark that Delta is made for."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,24 +9,44 @@ from iceberg_server import spark_for_iceberg
 from pipeline_server import PipelineServer, pipeline_server
 from support import cheap_spark
 from support.cheap_spark import QUICK_JAVA
-from support.maven import fetch
+from support.maven import ClientMissingError, fetch
+from support.stamps import spark_version
 
-# They fit Spark 4.1, and one another.
-DELTA = "io.delta:delta-spark_4.1_2.13:4.2.0"
+from demo.java import SPARK_HOME
+
 _KERNEL = ("api", "defaults", "unitycatalog")
-_ARTIFACTS = (
-    DELTA,
-    "io.delta:delta-storage:4.2.0",
-    *(f"io.delta:delta-kernel-{part}:4.2.0" for part in _KERNEL),
-    "io.unitycatalog:unitycatalog-client:0.4.1",
-)
+# Delta by the Spark that it is made for, with what it needs.
+_ARTIFACTS = {
+    "3.5": ("io.delta:delta-spark_2.12:3.3.2", "io.delta:delta-storage:3.3.2"),
+    "4.1": (
+        "io.delta:delta-spark_4.1_2.13:4.2.0",
+        "io.delta:delta-storage:4.2.0",
+        *(f"io.delta:delta-kernel-{part}:4.2.0" for part in _KERNEL),
+        "io.unitycatalog:unitycatalog-client:0.4.1",
+    ),
+}
 _CACHE = Path(__file__).parents[2] / ".starpruner" / "delta"
+
+
+def spark_for_delta() -> Path:
+    """The folder to import PySpark from: that of the server to test, or as for Iceberg; may raise as that does."""
+    chosen = os.environ.get(SPARK_HOME)
+    return Path(chosen).parent if chosen else spark_for_iceberg()
+
+
+def delta_artifacts() -> tuple[str, ...]:
+    """Delta for that Spark, and what it needs; raises ClientMissingError."""
+    version = spark_version(spark_for_delta() / "pyspark")
+    found = next((jars for spark, jars in _ARTIFACTS.items() if f"-{spark}." in version), None)
+    if found is None:
+        raise ClientMissingError(f"there is no Delta here for {version}")
+    return found
 
 
 def delta_jars(cache: Path = _CACHE) -> list[Path]:
     """Delta and what it needs, fetched by Maven on first use; raises ClientMissingError."""
     found = []
-    for artifact in _ARTIFACTS:
+    for artifact in delta_artifacts():
         _, name, version = artifact.split(":")
         jar = cache / f"{name}-{version}.jar"
         if not jar.exists():
@@ -49,6 +70,6 @@ def delta_server(directory: Path) -> Iterator[PipelineServer]:
         directory,
         java_options=QUICK_JAVA,
         conf={**cheap_spark.interpreted(), **settings},
-        pyspark=spark_for_iceberg(),
+        pyspark=spark_for_delta(),
     ) as server:
         yield server

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from delta_server import DELTA
-from iceberg_server import spark_for_iceberg
+from delta_server import delta_artifacts, spark_for_delta
 from pipeline_server import PipelineServer
 from support.golden_cases import Refusal, Take, catalog, refusals, takes
 from support.golden_sets import DELTA as CASES
@@ -25,7 +24,7 @@ def stage(
     delta_server: PipelineServer, tmp_path_factory: pytest.TempPathFactory, *, updating: bool
 ) -> Iterator[Stage]:
     """The cases in a database of their own."""
-    engine = f"{spark_version(spark_for_iceberg() / 'pyspark')} {DELTA}"
+    engine = f"{spark_version(spark_for_delta() / 'pyspark')} {delta_artifacts()[0]}"
     directory = tmp_path_factory.mktemp("golden")
     with staged(CASES, delta_server.endpoint, directory, updating=updating, engine=engine) as stage:
         yield stage

@@ -16,12 +16,14 @@ from typing import Any
 
 import pytest
 from pyhive import hive
+from pyhive.exc import OperationalError
 
 from demo.hive import Endpoint, connect, run
 from demo.proxy_process import ProxyProcess, proxy_process
 from proxy.operations.query import ResultColumn, Rows
+from proxy.operations.spark_versions import older_view_text_sql, read_older_view_text
 from proxy.session.catalog.describe import read_description, read_view_text
-from rewriter import KeyQuery, KeySet, Rewrite, TableFacts, TableKind
+from rewriter import KeyQuery, KeySet, Rewrite, TableFacts, TableKind, TableName, ViewText
 from rewriter.predicates.strict_check import KEYS_CHANGED
 from support import golden_cases, golden_tables
 from support.explain_requests import explanation_of
@@ -166,8 +168,15 @@ class Stage:
             # The sizes of files are not those of the next server.
             return replace(golden_tables.with_layout(name, facts), size_bytes=None, view=None)
         if facts.kind is TableKind.VIEW and facts.view is None:
-            return replace(facts, view=read_view_text(self._rows(f"DESCRIBE TABLE EXTENDED {name} AS JSON")))
+            return replace(facts, view=self._text_of_view(name))
         return facts
+
+    def _text_of_view(self, name: str) -> ViewText | None:
+        older = older_view_text_sql(TableName((name,)))
+        try:
+            return read_view_text(self._rows(f"DESCRIBE TABLE EXTENDED {name} AS JSON"))
+        except OperationalError:  # before Spark 4
+            return read_older_view_text(self._rows(older), TableName((name,))) if older is not None else None
 
     def _rows(self, sql: str) -> Rows:
         return Rows((ResultColumn("col_name", "string"),), tuple(tuple(row) for row in run(self.direct, sql)), 0.0)
