@@ -6,12 +6,14 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from sqlglot import Token, TokenType, exp
+from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 
 from rewriter.sql.bounded_parser import ReadAgainError, parsed, tokenize
@@ -144,8 +146,13 @@ class Statement:
 
     @cached_property
     def calls(self) -> tuple[Call, ...]:
-        """The functions that it calls, and words before a parenthesis. A list of columns behind AS is no call."""
-        return tuple(_calls(self.tokens))
+        """The functions that it calls, and some words before a parenthesis that could be one, such as FILTER.
+
+        A table, or an alias, whose columns stand in parentheses behind it is none.
+        """
+        named = (node.this for node in self.find_all(exp.Table, exp.TableAlias))
+        starts = {name.meta.get("start") for name in named if isinstance(name, exp.Identifier)}
+        return tuple(_calls(self.tokens, starts))
 
     @cached_property
     def only_reads(self) -> bool:
@@ -384,17 +391,20 @@ def _may_be_one(name: Sequence[str], other: Sequence[str]) -> bool:
     return is_by_path or all(a.lower() == b.lower() for a, b in zip(name[:-3:-1], other[:-3:-1], strict=False))
 
 
-def _calls(tokens: Sequence[Token]) -> Iterator[Call]:
+def _calls(tokens: Sequence[Token], no_functions: AbstractSet[int | None]) -> Iterator[Call]:
     for at, token in enumerate(tokens[1:-1], 1):
-        if token.token_type is TokenType.L_PAREN:
-            before = tokens[at - 2].token_type if at > 1 else None
-            if before not in _BEFORE_ALIAS:
-                has_arguments = tokens[at + 1].token_type is not TokenType.R_PAREN
-                yield Call(tokens[at - 1].text.lower(), has_arguments, before is TokenType.DOT)
+        name = tokens[at - 1]
+        if (
+            token.token_type is TokenType.L_PAREN
+            and name.token_type in _FUNCTIONS
+            and name.start not in no_functions
+        ):
+            is_qualified = at > 1 and tokens[at - 2].token_type is TokenType.DOT
+            yield Call(name.text.lower(), tokens[at + 1].token_type is not TokenType.R_PAREN, is_qualified)
 
 
-# Tokens behind which a name is an alias, and the parenthesis behind that has its columns: `) AS t(a)`, `) t(a)`.
-_BEFORE_ALIAS = frozenset({TokenType.ALIAS, TokenType.R_PAREN})
+# Tokens that sqlglot takes for names of functions; of others it makes clauses, or does not parse the text.
+_FUNCTIONS = Spark.Parser.FUNC_TOKENS
 
 # Nodes in which no table is named, of which lists may have thousands.
 _LEAVES = (exp.Literal, exp.Identifier)

@@ -81,7 +81,7 @@ _KNOWN = (QUERY_FUNCTIONS | WORDS_BEFORE_PARENTHESIS).union(
 # Spark's own functions, those that all versions from 3.3 on have. None of them reads a table.
 _OF_SPARK = (_KNOWN | _BY_TASK | _BY_SEED | _BY_ORDER | _WITHOUT_ARGUMENTS).union(
     """
-    aes_encrypt aggregate array_sort assert_true binary bitmap_and_agg collate count_min_sketch forall inline
+    aes_encrypt aggregate array_sort assert_true binary count_min_sketch div forall inline
     inline_outer json_tuple map_filter map_zip_with percentile_cont percentile_disc raise_error regr_avgx
     regr_avgy regr_count regr_r2 session_window stack transform transform_keys transform_values window zip_with
     """.split()

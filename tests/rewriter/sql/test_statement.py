@@ -111,6 +111,24 @@ def test_the_tables_that_a_statement_reads(sql: str, names: str) -> None:
     assert sorted(" ".join(names_read(sql)).split()) == sorted(names.split())
 
 
+@pytest.mark.parametrize(
+    ("sql", "names"),
+    [
+        ("WITH c(a, b) AS (SELECT 1, 2) SELECT `Seen`(c.a) FROM c JOIN d", "seen"),
+        (
+            "INSERT INTO t PARTITION (ds = 'x') (a, b) SELECT db.seen(f.id), 1 FROM f JOIN d ON seen/**/(f.k)",
+            "seen seen",
+        ),
+        ("SELECT * FROM f AS f(a, b) JOIN (SELECT 1) d(k) JOIN unnest(f.a) WHERE d(1)", "unnest d"),
+        ("SELECT * FROM f JOIN d PIVOT (sum(k) FOR k IN (1)) TABLESAMPLE (1 PERCENT) ORDER BY (f.k)", "sum"),
+    ],
+)
+def test_the_functions_that_a_statement_calls(sql: str, names: str) -> None:
+    statement = parse(sql, chars_max=10_000, has_views=True)
+    assert isinstance(statement, Statement)
+    assert " ".join(call.name for call in statement.calls) == names
+
+
 def test_a_table_that_is_written_by_its_path_may_be_any_that_is_read() -> None:
     write = "INSERT OVERWRITE {} " + JOIN
     assert parse(write.format("delta.`/lake/d`"), chars_max=1_000) is SkipReason.WRITES_WHAT_IT_READS
