@@ -252,7 +252,7 @@ def _planned(
     return Plan(
         statement,
         checked(found) if limits.strict else found,
-        pins=pins(scopes, found),
+        pins=pins(scopes, found, reads_unnamed=followed.reads_unnamed),
         names=followed.names,
         keeps_splits=not followed.is_whole or must_keep_splits(statement, followed.queries),
         partition_columns=followed.partition_columns,

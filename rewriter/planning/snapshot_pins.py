@@ -23,19 +23,22 @@ from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.skip_reason import SkipReason, UnpinnedReason
 
 
-def pins(scopes: Scopes, scans: Iterable[PlannedScan]) -> Mapping[TableName, UnpinnedReason | None]:
+def pins(
+    scopes: Scopes, scans: Iterable[PlannedScan], *, reads_unnamed: bool
+) -> Mapping[TableName, UnpinnedReason | None]:
     """The Iceberg tables that key queries read, each with the reason why it is not pinned, or None if it can be.
 
     A table is pinned if every reference to it can be, to the same snapshot. If one reference stayed plain, the
     statement could read the table as of two snapshots, as no statement does by itself. The same could happen if
-    the table had two names here: a writer may commit between the look-ups of the two.
+    the table had two names here: a writer may commit between the look-ups of the two. With `reads_unnamed` the
+    statement may read any table by what no name in it tells.
     """
     asked = {name for scan in scans for tables in _asked(scan.reducers) for name in tables}
     tables = {name: facts for name in asked if (facts := scopes.catalog.get(name)) and _is_of_iceberg(facts)}
     found = {name: _refusal(scopes.statement, name, facts) for name, facts in tables.items()}
     if None not in found.values():
         return found
-    elsewhere = _elsewhere(scopes, _tables(scopes.catalog, tables))
+    elsewhere = _elsewhere(scopes, _tables(scopes.catalog, tables), reads_unnamed=reads_unnamed)
     return {name: why or elsewhere.get(tables[name].full_name or name) for name, why in found.items()}
 
 
@@ -85,10 +88,12 @@ def _refusal(statement: Statement, name: TableName, facts: TableFacts) -> Unpinn
     return None if _has_snapshot(facts) else UnpinnedReason.NO_SNAPSHOT
 
 
-def _elsewhere(scopes: Scopes, tables: frozenset[TableName]) -> Mapping[TableName, UnpinnedReason]:
+def _elsewhere(
+    scopes: Scopes, tables: frozenset[TableName], *, reads_unnamed: bool
+) -> Mapping[TableName, UnpinnedReason]:
     """The tables that cannot be pinned in every reference, with the reason, and maybe other tables."""
     catalog, mentions = scopes.catalog, Counter(_mentions(scopes))
-    if any(may_read_anything(catalog.get(name)) for name in mentions):
+    if reads_unnamed or any(may_read_anything(catalog.get(name)) for name in mentions):
         return dict.fromkeys(tables, UnpinnedReason.UNKNOWN_BESIDE_IT)
     references = list(_references(scopes))
     plain = Counter(reference.name for reference in references)

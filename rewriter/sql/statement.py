@@ -13,7 +13,6 @@ from itertools import pairwise
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from sqlglot import Token, TokenType, exp
-from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 
 from rewriter.sql.bounded_parser import ReadAgainError, parsed, tokenize
@@ -69,8 +68,8 @@ class Call(NamedTuple):
 
     name: str
     has_arguments: bool
-    # True if a database or a catalog stands before it.
-    is_qualified: bool
+    # True if it is written without quotes, and neither a database nor a catalog before it.
+    is_bare: bool
 
 
 @dataclass(frozen=True)
@@ -92,14 +91,21 @@ class Statement:
 
     @cached_property
     def _nodes(self) -> tuple[exp.Expr, ...]:
-        """The nodes of the tree, those of each level together, without literals and identifiers."""
+        """The nodes of the tree, those of each level together, without literals and identifiers.
+
+        The nodes in a hint are not among them: sqlglot takes names there for tables, with offsets within the hint.
+        """
         nodes = [self.tree]
         for node in nodes:
-            nodes += [child for child in node.iter_expressions() if not isinstance(child, _LEAVES)]
+            if not isinstance(node, exp.Hint):
+                nodes += [child for child in node.iter_expressions() if not isinstance(child, _LEAVES)]
         return tuple(nodes)
 
     def find_all(self, *kinds: type[N]) -> Iterator[N]:
-        """The nodes of these kinds, which are neither literals nor identifiers. Outer ones come first."""
+        """The nodes of these kinds, hints but not what is in them. Outer ones come first.
+
+        Literals and identifiers are not found.
+        """
         return (node for node in self._nodes if isinstance(node, kinds))
 
     @cached_property
@@ -393,18 +399,36 @@ def _may_be_one(name: Sequence[str], other: Sequence[str]) -> bool:
 
 def _calls(tokens: Sequence[Token], no_functions: AbstractSet[int | None]) -> Iterator[Call]:
     for at, token in enumerate(tokens[1:-1], 1):
-        name = tokens[at - 1]
-        if (
-            token.token_type is TokenType.L_PAREN
-            and name.token_type in _FUNCTIONS
-            and name.start not in no_functions
-        ):
-            is_qualified = at > 1 and tokens[at - 2].token_type is TokenType.DOT
-            yield Call(name.text.lower(), tokens[at + 1].token_type is not TokenType.R_PAREN, is_qualified)
+        if token.token_type is TokenType.L_PAREN:
+            name, before = tokens[at - 1], tokens[at - 2] if at > 1 else tokens[0]
+            if name.start not in no_functions and _is_function(name, before):
+                is_bare = before.token_type is not TokenType.DOT and name.token_type is not TokenType.IDENTIFIER
+                yield Call(name.text.lower(), tokens[at + 1].token_type is not TokenType.R_PAREN, is_bare)
 
 
-# Tokens that sqlglot takes for names of functions; of others it makes clauses, or does not parse the text.
-_FUNCTIONS = Spark.Parser.FUNC_TOKENS
+def _is_function(name: Token, before: Token) -> bool:
+    """True if a token before a parenthesis may be the name of a function."""
+    if name.token_type is TokenType.IDENTIFIER or before.token_type in _BEFORE_ANY_NAME:
+        return True
+    is_word = any(char == "_" or char.isalnum() for char in name.text)
+    is_type = before.token_type in _BEFORE_TYPE
+    return is_word and not is_type and name.token_type not in _CLAUSES
+
+
+# Tokens behind which any word may be a name.
+_BEFORE_ANY_NAME = frozenset({TokenType.DOT, TokenType.LATERAL})
+
+# Tokens behind which a name is that of a type, or of columns: `CAST(x AS decimal(5, 2))`, `x::decimal(5, 2)`.
+_BEFORE_TYPE = frozenset({TokenType.ALIAS, TokenType.DCOLON})
+
+# Words of clauses, which sqlglot takes for no function elsewhere.
+_CLAUSES = frozenset(
+    {
+        *(TokenType.PARTITION, TokenType.PARTITION_BY, TokenType.PIVOT, TokenType.UNPIVOT),
+        *(TokenType.TABLE_SAMPLE, TokenType.ORDER_BY, TokenType.SORT_BY, TokenType.DISTRIBUTE_BY),
+        *(TokenType.CLUSTER_BY, TokenType.LATERAL),
+    }
+)
 
 # Nodes in which no table is named, of which lists may have thousands.
 _LEAVES = (exp.Literal, exp.Identifier)

@@ -67,23 +67,26 @@ _BY_ORDER = frozenset(
 
 # Functions that answer the same in any task, and words that a parenthesis may follow. A user's function may count
 # the rows of its task, and an aggregate of a user's may depend on their order.
-_KNOWN = (QUERY_FUNCTIONS | WORDS_BEFORE_PARENTHESIS).union(
+_KNOWN = (QUERY_FUNCTIONS | WORDS_BEFORE_PARENTHESIS - {"dec", "numeric"}).union(
     """
     approx_count_distinct avg bit_and bit_or bit_xor bool_and bool_or corr count_if covar_pop covar_samp
     current_timestamp every filter grouping grouping_id kurtosis max mean median min now percentile skewness some
     std stddev stddev_pop stddev_samp sum try_avg try_sum var_pop var_samp variance
-    all cube except intersect minus rollup sets values varchar
+    all cube except intersect minus rollup sets values
     """.split(),
     # One token.
     {"grouping sets"},
 )
 
-# Spark's own functions, those that all versions from 3.3 on have. None of them reads a table.
+# Spark's own functions, those that it has where a user's may be written in SQL: from 4.0 on. None reads a table.
 _OF_SPARK = (_KNOWN | _BY_TASK | _BY_SEED | _BY_ORDER | _WITHOUT_ARGUMENTS).union(
     """
-    aes_encrypt aggregate array_sort assert_true binary count_min_sketch div forall inline
-    inline_outer json_tuple map_filter map_zip_with percentile_cont percentile_disc raise_error regr_avgx
-    regr_avgy regr_count regr_r2 session_window stack transform transform_keys transform_values window zip_with
+    aes_encrypt aggregate array_sort assert_true binary bitmap_construct_agg bitmap_or_agg collate
+    count_min_sketch div forall from_avro from_protobuf hll_sketch_estimate hll_union inline inline_outer
+    json_tuple map_filter map_zip_with percentile_cont percentile_disc raise_error reduce regr_avgx regr_avgy
+    regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy session_window stack to_avro
+    to_protobuf transform transform_keys transform_values variant_explode variant_explode_outer window
+    window_time zip_with
     """.split()
 )
 
@@ -93,11 +96,11 @@ _CHOOSING = frozenset({"coalesce", "repartition", "repartition_by_range", "rebal
 
 def word_of_tasks(statement: Statement) -> str | None:
     """A word by which values of the statement depend on which rows each task reads; None if none does."""
-    for name, has_arguments, _ in dict.fromkeys(statement.calls):
-        if name in _BY_TASK or (name in _BY_SEED and has_arguments):
-            return f"{name}(..)"
-        if not has_arguments and _may_be_user_function(name):
-            return f"{name}()"
+    for call in dict.fromkeys(statement.calls):
+        if call.name in _BY_TASK or (call.name in _BY_SEED and call.has_arguments):
+            return f"{call.name}(..)"
+        if not call.has_arguments and _is_another(_WITHOUT_ARGUMENTS, call):
+            return f"{call.name}()"
     # A sample is drawn from a seed that it may name, and a script is run by each task for all of its rows.
     words = {token.text.lower() for token in statement.tokens if token.token_type is not TokenType.STRING}
     found = sorted(words & (_BLOCKS | {"repeatable"}))
@@ -141,17 +144,12 @@ def calls_own_functions(statement: Statement) -> bool:
 
 
 def _is_another(known: AbstractSet[str], call: Call) -> bool:
-    return call.is_qualified or (call.name not in known and any(map(str.isalnum, call.name)))
+    return not call.is_bare or call.name not in known
 
 
 def _name_of_hint(hint: exp.Expr) -> str:
     name = hint.sql_name() if isinstance(hint, exp.Func) and not isinstance(hint, exp.Anonymous) else hint.name
     return name.lower()
-
-
-def _may_be_user_function(name: str) -> bool:
-    """True if a name called without arguments is no function of Spark's. A parenthesis or comma is no name."""
-    return any(map(str.isalnum, name)) and name not in _WITHOUT_ARGUMENTS
 
 
 def _takes_any_rows(query: exp.Expr) -> bool:

@@ -893,7 +893,7 @@ _TASKS = (
     ),
     Mutation(
         "nothing is narrowed where a user's own function may number rows",
-        becomes("rewriter.sql.task_dependence._may_be_user_function", lambda _: False),
+        answers("rewriter.sql.task_dependence._is_another", answer=False),
         f"{_REFUSED}[tasks: a function of a user's own without arguments, which may number rows]",
     ),
     Mutation(

@@ -344,6 +344,7 @@ def test_a_table_that_keys_are_read_from_is_pinned_wherever_the_statement_reads_
         ),
         ("SELECT * FROM f JOIN d.tag_a x ON f.k = x.k WHERE x.g = 'a'", {"d.tag_a": UnpinnedReason.NOT_THE_TABLE}),
         (f"{JOINED} AND EXISTS (SELECT 1 FROM gone)", {"d": UnpinnedReason.UNKNOWN_BESIDE_IT}),
+        (f"{JOINED} AND looked_up(f.h)", {"d": UnpinnedReason.UNKNOWN_BESIDE_IT}),
         ("SELECT * FROM f JOIN d ON f.k = d.k JOIN v WHERE d.g = 'a'", {"d": UnpinnedReason.VIEW_READS_IT}),
         ("SELECT * FROM f JOIN v ON f.k = v.k WHERE v.g = 'a'", {"ice.db.d": UnpinnedReason.VIEW_READS_IT}),
         (
