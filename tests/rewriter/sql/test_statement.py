@@ -123,9 +123,9 @@ def test_the_tables_that_a_statement_reads(sql: str, names: str) -> None:
         ("SELECT rand(1) r, q.* FROM (SELECT /*+ MERGE(d) */ f.v FROM f JOIN d ON f.k = d.k) q", "rand"),
         ("SELECT db.comment(f.v), _(1), `+`(2), `in`(3), (f.v) + (1) FROM f JOIN d", "comment _ + in"),
         ("SELECT * FROM f JOIN d, LATERAL describe(f.v) t", "describe"),
-        ("SELECT CAST(f.v AS numeric(3, 2)), f.v::varchar(3), dec(f.v) FROM f JOIN d", "dec"),
+        ("SELECT CAST(f.v AS numeric(3, 2)), f.v::varchar(3), dec(f.v) FROM f JOIN d", "cast dec"),
         ("SELECT * FROM f AS f(a, b) JOIN (SELECT 1) d(k) JOIN unnest(f.a) WHERE d(1)", "unnest d"),
-        ("SELECT * FROM f JOIN d PIVOT (sum(k) FOR k IN (1)) TABLESAMPLE (1 PERCENT) ORDER BY (f.k)", "sum"),
+        ("SELECT * FROM f JOIN d PIVOT (sum(k) FOR k IN (1)) TABLESAMPLE (1 PERCENT) ORDER BY (f.k)", "sum in"),
     ],
 )
 def test_the_functions_that_a_statement_calls(sql: str, names: str) -> None:
