@@ -1,5 +1,7 @@
 """A session's decisions about Iceberg tables: what it asks, which snapshots it names, and what it remembers."""
 
+from dataclasses import replace
+
 import pytest
 from support.iceberg_answers import DAYS_SNAPSHOT, FILES_SQL, NEXT_SNAPSHOT, a_file, described, scan
 from support.played_sessions import Script, begun, ended, failed, played, rows, sent
@@ -12,7 +14,8 @@ from proxy.operations.query import FailureKind, QueryResult
 from proxy.session.catalog.iceberg_snapshots import SNAPSHOT_GONE
 from proxy.session.explain.text import text
 from proxy.session.explain.view import ExplainView, IcebergView, view
-from rewriter import UnpinnedReason
+from proxy.session.session_catalog import _is_as
+from rewriter import Column, IcebergFacts, TableFacts, UnpinnedReason
 
 SQL = "SELECT f.v FROM f JOIN d ON f.k = d.k WHERE d.g = 1"
 AT = f"VERSION AS OF {DAYS_SNAPSHOT}"
@@ -291,3 +294,10 @@ def test_a_plan_at_a_snapshot_rests_on_no_expired_description_that_nobody_checks
     stage.now = 1_000.0
     dispatch = played(one.rewrite(SQL, checked), [*DESCRIBE, *PINNED])
     assert (dispatch.text, dispatch.check) == (NARROWED, None)
+
+
+def test_a_table_whose_writers_turned_to_orc_is_another_one_and_one_with_another_snapshot_is_not() -> None:
+    iceberg = IcebergFacts(1, ("k",))
+    then = TableFacts((Column("k", "int"),), provider="iceberg", iceberg=iceberg)
+    assert _is_as(replace(then, iceberg=replace(iceberg, snapshot_id=2)), then)
+    assert not _is_as(replace(then, iceberg=replace(iceberg, may_hold_orc=True)), then)
