@@ -152,7 +152,8 @@ def _names_in(statement: Statement) -> frozenset[TableName]:
 
 def _reads_unnamed(statement: Statement) -> bool:
     """True if a text may read a table by no certain name: a function of a user's own may read any."""
-    return calls_own_functions(statement) or not all(map(_is_named, statement.tables_read))
+    items = (table for table in statement.tables_read if not isinstance(table.this, exp.Func))
+    return calls_own_functions(statement) or not all(map(_is_named, items))
 
 
 def _is_named(table: exp.Table) -> bool:

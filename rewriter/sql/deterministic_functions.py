@@ -97,14 +97,12 @@ _GRAMMAR = """
 
 FILTER_WORDS = frozenset(_GRAMMAR.split())
 
-# Words that are no functions behind some others: `LIKE ANY ('a%', 'b%')`, `UNION ALL (SELECT ..)`.
-_LIKES = frozenset({"like", "ilike"})
-QUANTIFIERS = {"any": _LIKES, "some": _LIKES, "all": _LIKES | {"union", "intersect", "except", "minus"}}
-
-# Words behind which a parenthesis may open although they are no function.
+# Words behind which a parenthesis may open although they are no function there (`rewriter.sql.calls`).
 WORDS_BEFORE_PARENTHESIS = frozenset(
-    "and or not in is between like ilike rlike case when then else decimal dec numeric on where having from join"
-    " by as using union select distinct exists over".split()
+    """
+    all and any as between case dec decimal distinct else exists from having ilike in is join like not numeric
+    on or over rlike select some then union using when where
+    """.split()
 )
 
 # Words of a whole query that may stand in a small side's text, if its clauses choose the same rows in the next run
@@ -123,6 +121,10 @@ DETERMINISTIC_AGGREGATES = frozenset("any bool_and bool_or count count_if every 
 
 # Functions that make several rows of one.
 GENERATORS = frozenset({"explode", "explode_outer", "posexplode", "posexplode_outer"})
+# Spark's functions that may stand in a FROM and read no table.
+TABLE_FUNCTIONS = GENERATORS.union(
+    "inline inline_outer json_tuple range stack variant_explode variant_explode_outer".split()
+)
 
 # Functions whose answer is fixed within one statement, but not across two, with their types: a key query returns
 # their values, and the narrowed scan assumes them. current_timestamp and now differ each time, so they stay
@@ -192,14 +194,14 @@ NEWER_FUNCTIONS = frozenset(
     """
     any_value approx_top_k approx_top_k_accumulate approx_top_k_combine array_append array_compact
     array_insert array_prepend bitmap_bit_position bitmap_bucket_number bitmap_count collation
-    collations collect_union convert_timezone curdate current_path current_schema current_time date_diff
+    collect_union convert_timezone curdate current_path current_schema current_time date_diff
     dateadd datepart dayname equal_null from_base32 from_xml get hll_sketch_agg hll_union_agg hmac
     is_valid_utf8 is_valid_variant is_variant_null jaro_winkler_similarity kll_merge_agg_bigint
     kll_merge_agg_double kll_merge_agg_float kll_sketch_agg_bigint kll_sketch_agg_double
     kll_sketch_agg_float len listagg localtime localtimestamp luhn_check make_timestamp_ltz
     make_timestamp_ntz make_valid_utf8 mask median mode monthname nullifzero parse_json
-    python_worker_logs quote randstr regexp_count regexp_instr regexp_substr schema_of_variant
-    schema_of_xml session_user sql_keywords st_asbinary st_geogfromwkb st_geomfromwkb st_setsrid st_srid
+    quote randstr regexp_count regexp_instr regexp_substr schema_of_variant
+    schema_of_xml session_user st_asbinary st_geogfromwkb st_geomfromwkb st_setsrid st_srid
     string_agg theta_intersection_agg theta_sketch_agg theta_union_agg time_bucket timestamp_nanos
     to_base32 to_char to_timestamp_ltz to_timestamp_ntz to_varchar to_variant_object to_xml
     try_aes_decrypt try_make_interval try_make_timestamp try_make_timestamp_ltz try_make_timestamp_ntz

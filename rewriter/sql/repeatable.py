@@ -19,7 +19,6 @@ from rewriter.sql.deterministic_functions import (
     FILTER_WORDS,
     KEEPS_LETTERS,
     LITERAL_FUNCTIONS,
-    QUANTIFIERS,
     QUERY_FUNCTIONS,
     QUERY_WORDS,
     TEXT_MAKERS,
@@ -82,11 +81,11 @@ def uncertain_word(statement: Statement, conjunct: Conjunct, bare_functions: Abs
     identifiers = tree.find_all(exp.Identifier)
     names = {i.meta["start"] for i in identifiers if "start" in i.meta and isinstance(i.parent, named)}
     names |= version_starts(statement, tree)
-    return _first_uncertain(statement.text, tokens, names, words, functions)
+    return _first_uncertain(statement, tokens, names, words, functions)
 
 
 def _first_uncertain(
-    text: str,
+    statement: Statement,
     tokens: Sequence[Token],
     names: AbstractSet[int],
     words: AbstractSet[str],
@@ -95,17 +94,16 @@ def _first_uncertain(
     """The first token that is no name at one of the offsets `names`, no literal, and no known word or function."""
     if _spells_the_clock(tokens) or _may_make_the_clock(tokens, names):
         return "Spark may read a string in it as the clock, as it reads 'today' and 'now'"
-    followed = [*tokens[1:], None]
-    for index, (token, after) in enumerate(zip(tokens, followed, strict=True)):
-        called = after is not None and after.token_type is TokenType.L_PAREN
-        if token.start in names and not called:
-            continue
-        if called and _is_quantifier(tokens, index):
-            continue
-        if called and (_is_behind_dot(tokens, index) or not _has_its_arguments(tokens, index)):
-            return _uncertain_call(tokens, index)
-        if not _is_known(text, token, words, functions, called=called):
-            return _uncertain_call(tokens, index) if called else _uncertain_name(tokens, index)
+    for index, (token, after) in enumerate(zip(tokens, [*tokens[1:], None], strict=True)):
+        call = statement.calls.get(token.start)
+        if call is not None:
+            if not call.is_bare or call.name not in functions or not _has_its_arguments(tokens, index):
+                return _uncertain_call(tokens, index)
+        elif after is not None and after.token_type is TokenType.L_PAREN:
+            if token.token_type not in _OPERATORS and token.text.lower() not in WORDS_BEFORE_PARENTHESIS:
+                return _uncertain_call(tokens, index)
+        elif token.start not in names and not _is_known(statement.text, token, words):
+            return _uncertain_name(tokens, index)
     return None
 
 
@@ -134,12 +132,6 @@ def _uncertain_name(tokens: Sequence[Token], index: int) -> str:
 def _is_behind_dot(tokens: Sequence[Token], index: int) -> bool:
     """True if a word stands behind a dot, as the name of a user's own function does behind its database."""
     return index > 0 and tokens[index - 1].token_type is TokenType.DOT
-
-
-def _is_quantifier(tokens: Sequence[Token], index: int) -> bool:
-    """True for `any` in `LIKE ANY (..)`, and for `all` behind UNION; by themselves they may be functions."""
-    before = tokens[index - 1].text.lower() if index else ""
-    return before in QUANTIFIERS.get(tokens[index].text.lower(), ())
 
 
 def _has_its_arguments(tokens: Sequence[Token], called: int) -> bool:
@@ -272,16 +264,12 @@ _SHOWS_DIGITS = re.compile(
 )
 
 
-def _is_known(
-    text: str, token: Token, words: AbstractSet[str], functions: AbstractSet[str], *, called: bool
-) -> bool:
+def _is_known(text: str, token: Token, words: AbstractSet[str]) -> bool:
     if token.token_type in _OPERATORS:
         return True
     if token.token_type is TokenType.IDENTIFIER:
         return False  # quoted: a name, whatever it says
     word = token.text.lower()
-    if called:
-        return word in functions or word in WORDS_BEFORE_PARENTHESIS
     return all(part in words for part in word.split()) or _is_number_suffix(text, token)
 
 
@@ -346,11 +334,11 @@ def _uncertain_word(query: Statement, words: AbstractSet[str], functions: Abstra
     tokens = list(query.tokens)
     inline = [located_inline_table(query, values) for values in query.find_all(exp.Values)]
     for place in sorted((place for place in inline if place is not None), key=lambda place: -place.start):
-        found = _first_uncertain(query.text, query.tokens[place.rows], names, words, functions)
+        found = _first_uncertain(query, query.tokens[place.rows], names, words, functions)
         if found is not None:
             return found
         del tokens[place.start : place.stop]
-    return _first_uncertain(query.text, tokens, names, words, functions)
+    return _first_uncertain(query, tokens, names, words, functions)
 
 
 def repeatable_values(statement: Statement, values: exp.Expr) -> str | None:
@@ -359,7 +347,7 @@ def repeatable_values(statement: Statement, values: exp.Expr) -> str | None:
     if place is None:
         return None
     rows = statement.tokens[place.rows]
-    found = _first_uncertain(statement.text, rows, frozenset(), FILTER_WORDS, FILTER_FUNCTIONS)
+    found = _first_uncertain(statement, rows, frozenset(), FILTER_WORDS, FILTER_FUNCTIONS)
     return place.text(statement) if found is None else None
 
 

@@ -6,16 +6,16 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from sqlglot import Token, TokenType, exp
 from sqlglot.errors import SqlglotError
 
 from rewriter.sql.bounded_parser import ReadAgainError, parsed, tokenize
+from rewriter.sql.calls import Call, calls_in
 from rewriter.sql.classify import QUERY_FIRST_WORDS, depends_on_quoting, first_word, may_be_rewritten
 from rewriter.vocabulary.skip_reason import SkipReason
 
@@ -61,15 +61,6 @@ _PLAIN_NAME = re.compile(r"[^\\^$.|?*+()\[\]{}]+")
 _COMPARISONS = (exp.EQ, exp.NullSafeEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 _CHAINED = (*_COMPARISONS, exp.NEQ, exp.NullSafeNEQ)
 _TRUTHS = (*_CHAINED, exp.Between, exp.In, exp.Is, exp.Like, exp.ILike, exp.RegexpLike, exp.Escape, exp.Not)
-
-
-class Call(NamedTuple):
-    """A name in lower case before a parenthesis."""
-
-    name: str
-    has_arguments: bool
-    # True if it is written without quotes, and neither a database nor a catalog before it.
-    is_bare: bool
 
 
 @dataclass(frozen=True)
@@ -151,14 +142,9 @@ class Statement:
         return tuple(_tables_read(self.tree))
 
     @cached_property
-    def calls(self) -> tuple[Call, ...]:
-        """The functions that it calls, and some words before a parenthesis that could be one, such as FILTER.
-
-        A table, or an alias, whose columns stand in parentheses behind it is none.
-        """
-        named = (node.this for node in self.find_all(exp.Table, exp.TableAlias))
-        starts = {name.meta.get("start") for name in named if isinstance(name, exp.Identifier)}
-        return tuple(_calls(self.tokens, starts))
+    def calls(self) -> Mapping[int, Call]:
+        """The functions that it calls, and some words that may be none, by the offsets of their names."""
+        return {call.start: call for call in calls_in(self.tokens, self._nodes)}
 
     @cached_property
     def only_reads(self) -> bool:
@@ -352,10 +338,16 @@ def _is_shown_by_query(column: exp.Column) -> bool:
     return False
 
 
+def _calls_as_table(statement: Statement) -> bool:
+    """True if a table's columns have names and the table has none: to Spark, `FROM rows(a)` calls a function."""
+    named = (table.args.get("alias") for table in statement.find_all(exp.Table))
+    return any(alias is not None and alias.this is None for alias in named)
+
+
 def _refusal(statement: Statement) -> SkipReason | None:
     """The reason why a statement of its kind is not rewritten; None if it may be."""
     tree = statement.tree
-    if _chains_comparisons(statement) or _shows_patterns(statement):
+    if _chains_comparisons(statement) or _shows_patterns(statement) or _calls_as_table(statement):
         return SkipReason.UNUSUAL_TEXT
     if isinstance(tree, exp.Query):
         return None
@@ -396,39 +388,6 @@ def _may_be_one(name: Sequence[str], other: Sequence[str]) -> bool:
     is_by_path = any("/" in part for part in (*name, *other))
     return is_by_path or all(a.lower() == b.lower() for a, b in zip(name[:-3:-1], other[:-3:-1], strict=False))
 
-
-def _calls(tokens: Sequence[Token], no_functions: AbstractSet[int | None]) -> Iterator[Call]:
-    for at, token in enumerate(tokens[1:-1], 1):
-        if token.token_type is TokenType.L_PAREN:
-            name, before = tokens[at - 1], tokens[at - 2] if at > 1 else tokens[0]
-            if name.start not in no_functions and _is_function(name, before):
-                is_bare = before.token_type is not TokenType.DOT and name.token_type is not TokenType.IDENTIFIER
-                yield Call(name.text.lower(), tokens[at + 1].token_type is not TokenType.R_PAREN, is_bare)
-
-
-def _is_function(name: Token, before: Token) -> bool:
-    """True if a token before a parenthesis may be the name of a function."""
-    if name.token_type is TokenType.IDENTIFIER or before.token_type in _BEFORE_ANY_NAME:
-        return True
-    is_word = any(char == "_" or char.isalnum() for char in name.text)
-    is_type = before.token_type in _BEFORE_TYPE
-    return is_word and not is_type and name.token_type not in _CLAUSES
-
-
-# Tokens behind which any word may be a name.
-_BEFORE_ANY_NAME = frozenset({TokenType.DOT, TokenType.LATERAL})
-
-# Tokens behind which a name is that of a type, or of columns: `CAST(x AS decimal(5, 2))`, `x::decimal(5, 2)`.
-_BEFORE_TYPE = frozenset({TokenType.ALIAS, TokenType.DCOLON})
-
-# Words of clauses, which sqlglot takes for no function elsewhere.
-_CLAUSES = frozenset(
-    {
-        *(TokenType.PARTITION, TokenType.PARTITION_BY, TokenType.PIVOT, TokenType.UNPIVOT),
-        *(TokenType.TABLE_SAMPLE, TokenType.ORDER_BY, TokenType.SORT_BY, TokenType.DISTRIBUTE_BY),
-        *(TokenType.CLUSTER_BY, TokenType.LATERAL),
-    }
-)
 
 # Nodes in which no table is named, of which lists may have thousands.
 _LEAVES = (exp.Literal, exp.Identifier)

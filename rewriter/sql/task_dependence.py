@@ -19,8 +19,9 @@ from itertools import pairwise
 
 from sqlglot import TokenType, exp
 
-from rewriter.sql.deterministic_functions import QUERY_FUNCTIONS, WORDS_BEFORE_PARENTHESIS
-from rewriter.sql.statement import Call, Statement
+from rewriter.sql.calls import Call
+from rewriter.sql.deterministic_functions import QUERY_FUNCTIONS, TABLE_FUNCTIONS
+from rewriter.sql.statement import Statement
 
 # The first two count tasks and rows in them. The blocks of a file depend on how much there is to read.
 _BY_TASK = frozenset(
@@ -31,16 +32,15 @@ _BY_TASK = frozenset(
 # look which of the arguments is the seed.
 _BY_SEED = frozenset("rand randn random randstr shuffle uniform uuid".split())
 
-# Spark's own functions that can be called without arguments, and words that empty parentheses may follow. Any
-# other function without arguments is a user's: one that numbers rows, such as Hive's row_sequence(), has none.
+# Spark's own functions that can be called without arguments. Any other function without arguments is a user's: one
+# that numbers rows, such as Hive's row_sequence(), has none.
 _WITHOUT_ARGUMENTS = (_BY_TASK | _BY_SEED).union(
     """
-    array arrays_zip collations concat count cume_dist curdate current_catalog current_database current_date
+    array arrays_zip concat count cume_dist curdate current_catalog current_database current_date
     current_path current_schema current_time current_timestamp current_timezone current_user dense_rank e
     grouping_id input_file_name localtime localtimestamp make_dt_interval make_interval make_ym_interval map
-    map_concat mode named_struct now percent_rank pi python_worker_logs rank row_number session_user sql_keywords
+    map_concat mode named_struct now percent_rank pi rank row_number session_user
     struct unix_timestamp user version
-    by cube in over rollup sets
     """.split()
 )
 
@@ -65,28 +65,24 @@ _BY_ORDER = frozenset(
     """.split()
 )
 
-# Functions that answer the same in any task, and words that a parenthesis may follow. A user's function may count
-# the rows of its task, and an aggregate of a user's may depend on their order.
-_KNOWN = (QUERY_FUNCTIONS | WORDS_BEFORE_PARENTHESIS - {"dec", "numeric"}).union(
+# Functions that answer the same in any task. A user's function may count the rows of its task, and an aggregate
+# of a user's may depend on their order.
+_KNOWN = QUERY_FUNCTIONS.union(
     """
     approx_count_distinct avg bit_and bit_or bit_xor bool_and bool_or corr count_if covar_pop covar_samp
-    current_timestamp every filter grouping grouping_id kurtosis max mean median min now percentile skewness some
-    std stddev stddev_pop stddev_samp sum try_avg try_sum var_pop var_samp variance
-    all cube except intersect minus rollup sets values
-    """.split(),
-    # One token.
-    {"grouping sets"},
+    current_timestamp every exists filter grouping grouping_id kurtosis max mean median min now percentile
+    skewness some std stddev stddev_pop stddev_samp sum try_avg try_sum var_pop var_samp variance
+    """.split()
 )
 
 # Spark's own functions, those that it has where a user's may be written in SQL: from 4.0 on. None reads a table.
 _OF_SPARK = (_KNOWN | _BY_TASK | _BY_SEED | _BY_ORDER | _WITHOUT_ARGUMENTS).union(
     """
     aes_encrypt aggregate array_sort assert_true binary bitmap_construct_agg bitmap_or_agg collate
-    count_min_sketch div forall from_avro from_protobuf hll_sketch_estimate hll_union inline inline_outer
+    count_min_sketch forall from_avro from_protobuf hll_sketch_estimate hll_union inline inline_outer
     json_tuple map_filter map_zip_with percentile_cont percentile_disc raise_error reduce regr_avgx regr_avgy
     regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy session_window stack to_avro
-    to_protobuf transform transform_keys transform_values variant_explode variant_explode_outer window
-    window_time zip_with
+    to_protobuf transform transform_keys transform_values window window_time zip_with
     """.split()
 )
 
@@ -96,7 +92,7 @@ _CHOOSING = frozenset({"coalesce", "repartition", "repartition_by_range", "rebal
 
 def word_of_tasks(statement: Statement) -> str | None:
     """A word by which values of the statement depend on which rows each task reads; None if none does."""
-    for call in dict.fromkeys(statement.calls):
+    for call in statement.calls.values():
         if call.name in _BY_TASK or (call.name in _BY_SEED and call.has_arguments):
             return f"{call.name}(..)"
         if not call.has_arguments and _is_another(_WITHOUT_ARGUMENTS, call):
@@ -112,12 +108,12 @@ def word_of_tasks(statement: Statement) -> str | None:
 
 def called(statement: Statement, names: AbstractSet[str]) -> str | None:
     """The first of these functions that the statement calls; None if it calls none of them."""
-    return next((call.name for call in statement.calls if call.name in names), None) if names else None
+    return next((call.name for call in statement.calls.values() if call.name in names), None) if names else None
 
 
 def depends_on_row_order(statement: Statement) -> bool:
     """True if the result may depend on the order in which rows are read."""
-    if any(call.name in _BY_ORDER for call in statement.calls):
+    if any(call.name in _BY_ORDER for call in statement.calls.values()):
         return True
     if any(_counts_rows(frame) for frame in statement.find_all(exp.WindowSpec)):
         return True
@@ -135,16 +131,17 @@ def chooses_tasks(statement: Statement) -> bool:
 
 def calls_unknown_functions(statement: Statement) -> bool:
     """True if a function may be a user's, or is one of Spark's that may count tasks or rows."""
-    return any(map(partial(_is_another, _KNOWN), statement.calls))
+    return any(map(partial(_is_another, _KNOWN), statement.calls.values()))
 
 
 def calls_own_functions(statement: Statement) -> bool:
     """True if a function may be a user's. One that is written in SQL, from Spark 4 on, may read any table."""
-    return any(map(partial(_is_another, _OF_SPARK), statement.calls))
+    return any(map(partial(_is_another, _OF_SPARK), statement.calls.values()))
 
 
 def _is_another(known: AbstractSet[str], call: Call) -> bool:
-    return not call.is_bare or call.name not in known
+    """True if a call may be that of another function. A user's own for tables may have the name of any other."""
+    return not call.is_bare or call.name not in (TABLE_FUNCTIONS if call.makes_table else known)
 
 
 def _name_of_hint(hint: exp.Expr) -> str:

@@ -595,7 +595,10 @@ def test_a_delta_table_that_has_the_name_of_a_cte_may_be_generated_too() -> None
     "other",
     [
         "JOIN unknown x ON f.ds = x.s",
-        "JOIN range(3) x ON f.ds = x.id",
+        # Table functions of a user's own, each with the name of another function of Spark's.
+        "JOIN split(f.ds, ',') x ON f.ds = x.a",
+        "JOIN (SELECT x.a FROM d g, LATERAL split(g.ds, ',') x) y ON f.ds = y.a",
+        "JOIN LATERAL if(true, f.ds, '') x",
         "JOIN (SELECT * FROM unknown PIVOT (sum(v) FOR k IN (1, 2))) x ON f.ds = x.s",
         "JOIN LATERAL rows_of(f.ds) x",
         "JOIN unnest(array(f.ds)) x",
@@ -630,6 +633,9 @@ def test_what_is_not_known_may_be_a_delta_table_where_the_server_has_them(other:
     [
         "JOIN (VALUES ('a')) AS v(s) ON f.ds = v.s",
         "JOIN (SELECT explode(array('a'))) v(s) ON f.ds = v.s",
+        "JOIN range(3) v ON f.ds = v.id",
+        "JOIN (SELECT v.s FROM dates g, LATERAL explode(array(g.ds)) v(s)) v ON f.ds = v.s",
+        "JOIN (SELECT listagg(d.ds) WITHIN GROUP (ORDER BY d.ds) s FROM dates d) v ON f.ds = v.s",
         "LATERAL VIEW explode(transform(array('a'), x -> upper(x))) v AS s",
     ],
 )

@@ -172,6 +172,8 @@ def test_a_scan_that_nothing_narrows_is_read_in_fewer_splits(sql: str, text: str
         # A user's function may count the rows of its task.
         "SELECT my_sequence(x) FROM t",
         "SELECT d.sum(x) FROM t",
+        "SELECT by(x) FROM t",
+        "SELECT t.v FROM t, LATERAL upper(t.v) u",
     ],
 )
 def test_a_statement_that_shows_or_chooses_its_tasks_keeps_them(sql: str) -> None:

@@ -16,7 +16,6 @@ from rewriter.sql.deterministic_functions import (
     QUERY_FUNCTIONS,
     TEXT_MAKERS,
     WITH_UNIT,
-    WORDS_BEFORE_PARENTHESIS,
 )
 from rewriter.sql.repeatable import _BLANKS, _SPECIAL
 from rewriter.sql.task_dependence import _BY_ORDER, _KNOWN, _WITHOUT_ARGUMENTS
@@ -81,9 +80,7 @@ def test_every_function_that_is_not_newer_is_one_of_each_server(spark: ThriftSer
     with closing(connect(spark.endpoint)) as session:
         names = {str(row[0]) for row in run(session, "SHOW SYSTEM FUNCTIONS")}
     trusted = QUERY_FUNCTIONS | _WITHOUT_ARGUMENTS | _BY_ORDER | _KNOWN
-    words = set(_GRAMMAR.split()) | WORDS_BEFORE_PARENTHESIS | OF_THE_GRAMMAR
-    words |= set("all cube except grouping intersect minus rollup sets values varchar".split()) | {"grouping sets"}
-    assert trusted - NEWER_FUNCTIONS - names <= words
+    assert trusted - NEWER_FUNCTIONS - names <= set(_GRAMMAR.split()) | OF_THE_GRAMMAR
 
 
 def test_every_function_is_spark_s_own_and_deterministic(described: dict[str, str]) -> None:

@@ -86,6 +86,8 @@ NOT_REPEATABLE = (
     "db.to_timestamp(c.d) > 1",
     "timestampadd(c.d, 1, 2) > 1",
     "iff(c.d, 1, 2) > 1",
+    "by(c.n) = 1",
+    "sets(c.n) = 1",
     "all(c.n)",
     "any(c.n)",
     "some(c.n) LIKE c.a",

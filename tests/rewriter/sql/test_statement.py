@@ -19,6 +19,8 @@ from rewriter import (
     parse,
     plan,
 )
+from rewriter.sql.deterministic_functions import TABLE_FUNCTIONS
+from rewriter.sql.task_dependence import _OF_SPARK, calls_own_functions
 
 FACT = TableFacts((Column("id", "int"), Column("ds", "string")), ("ds",))
 DIMENSION = TableFacts((Column("ds", "string"), Column("g", "int")))
@@ -125,14 +127,38 @@ def test_the_tables_that_a_statement_reads(sql: str, names: str) -> None:
         ("SELECT * FROM f JOIN d, LATERAL describe(f.v) t", "describe"),
         ("SELECT CAST(f.v AS numeric(3, 2)), f.v::varchar(3), dec(f.v) FROM f JOIN d", "cast dec"),
         ("SELECT * FROM f AS f(a, b) JOIN (SELECT 1) d(k) JOIN unnest(f.a) WHERE d(1)", "unnest d"),
-        ("SELECT * FROM f JOIN d PIVOT (sum(k) FOR k IN (1)) TABLESAMPLE (1 PERCENT) ORDER BY (f.k)", "sum in"),
+        ("SELECT * FROM f JOIN d PIVOT (sum(k) FOR k IN (1)) TABLESAMPLE (1 PERCENT) ORDER BY (f.k)", "sum"),
+        ("SELECT by(f.v), sets(f.v), union(1), all(1) FROM f JOIN d ON order(f.k)", "by sets union all order"),
+        ("SELECT as(f.v) FROM f JOIN d ON having(f.v) = 1", "as having"),
+        ("SELECT DISTINCT on(f.v) FROM f JOIN d GROUP BY where(f.v)", "on where"),
+        ("SELECT f.v FROM d JOIN select(f) AS x", "select"),
+        ("SELECT sum(DISTINCT (f.v)) OVER (), (SELECT (1)) FROM f JOIN d GROUP BY GROUPING SETS ((f.v))", "sum"),
+        (
+            "SELECT (f.v) AS a FROM (f) JOIN (d) USING (k) WHERE (f.v) IN (1) AND f.v LIKE (d.w) LIMIT (1)",
+            "",
+        ),
+        ("SELECT 1 FROM f JOIN d WHERE f.v LIKE ANY ('a') AND NOT EXISTS (SELECT 1) UNION ALL (SELECT (2))", ""),
     ],
 )
 def test_the_functions_that_a_statement_calls(sql: str, names: str) -> None:
     statement = parse(sql, chars_max=10_000, has_views=True)
     assert isinstance(statement, Statement)
-    clauses = {"as", "from", "join", "on", "where"}
-    assert " ".join(call.name for call in statement.calls if call.name not in clauses) == names
+    assert " ".join(call.name for call in statement.calls.values()) == names
+
+
+@pytest.mark.parametrize("name", sorted(_OF_SPARK))
+def test_a_function_in_a_from_is_one_of_tables(name: str) -> None:
+    statement = parse(f"SELECT x.k FROM d JOIN g, LATERAL {name}(g.v, ',', 1) x", chars_max=1_000, has_views=True)
+    if isinstance(statement, Statement):
+        assert [call.makes_table for call in statement.calls.values()] == [True]
+        assert calls_own_functions(statement) is (name not in TABLE_FUNCTIONS)
+
+
+@pytest.mark.parametrize("item", ["mart.session(user)", "rows(user)", "cube(k)"])
+def test_a_call_that_is_read_as_a_table_with_columns_is_refused(item: str) -> None:
+    """Else it would be taken for a table, or for a CTE of the name."""
+    sql = f"WITH rows AS (SELECT 1 AS k) SELECT f.id FROM f JOIN d ON f.k = d.k, {item}"
+    assert parse(sql, chars_max=1_000) is SkipReason.UNUSUAL_TEXT
 
 
 def test_a_table_that_is_written_by_its_path_may_be_any_that_is_read() -> None:
