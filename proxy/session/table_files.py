@@ -128,16 +128,19 @@ class TableFiles:
 
     async def delta_bytes(self, rewrite: Rewrite) -> dict[tuple[TableName, str], tuple[int, int]]:
         """The bytes of Delta tables by their names and predicates: of all files, and of those that Delta keeps."""
-        found = {}
         settings, ask = self.catalog.settings, self.catalog.policy.ask
-        for scan in rewrite.scans:
-            name, facts, predicate = scan.scan.reference.name, scan.scan.facts, scan.predicate
-            if facts is not None and facts.delta is not None and predicate is not None:
-                total = read_size(await ask(size_query(name, settings)))
-                kept = read_size(await ask(size_query(name, settings, predicate)))
-                if total is not None and kept is not None:
-                    found[name, predicate] = total, kept
-        return found
+        asked = {
+            (outcome.scan.reference.name, outcome.predicate)
+            for outcome in rewrite.scans
+            if outcome.predicate is not None and outcome.scan.facts is not None and outcome.scan.facts.delta
+        }
+        totals = {name: read_size(await ask(size_query(name, settings))) for name in {name for name, _ in asked}}
+        kept = {one: read_size(await ask(size_query(one[0], settings, one[1]))) for one in asked}
+        return {
+            one: (total, size)
+            for one, size in kept.items()
+            if (total := totals[one[0]]) is not None and size is not None
+        }
 
     async def file_counts(self, planned: Plan) -> dict[TableName, FileCounts]:
         """Files and bytes of the Iceberg tables that could be narrowed, where Iceberg tells them."""

@@ -172,10 +172,10 @@ class Stage:
         return facts
 
     def _text_of_view(self, name: str) -> ViewText | None:
-        older = older_view_text_sql(TableName((name,)))
         try:
             return read_view_text(self._rows(f"DESCRIBE TABLE EXTENDED {name} AS JSON"))
         except OperationalError:  # before Spark 4
+            older = older_view_text_sql(TableName((name,)))
             return read_older_view_text(self._rows(older), TableName((name,))) if older is not None else None
 
     def _rows(self, sql: str) -> Rows:

@@ -54,7 +54,7 @@ class ServerSettings:
     uncertainty: SkipReason | None = None
     # Whether an extension may show a user other rows of a table than a view over it does.
     has_unknown_extensions: bool = False
-    # Whether Delta's rules may be there: by its own extension or catalog, or by an extension that applies them.
+    # Whether the server may apply Delta's rules: Delta's extension or catalog does, and an unknown extension may.
     has_delta: bool = False
     # The formats whose tables of Hive's are read by Hive's reader.
     unconverted_formats: frozenset[str] = frozenset()
