@@ -55,7 +55,7 @@ class SessionCatalogs:
             StoreWait(self._settings.store_deadline_s),
             is_like_no_other=state is None,
             metadata=metadata,
-            policy=AnswerPolicy(asking(metadata, self._shared.writes)),
+            policy=AnswerPolicy(asking(metadata, self._shared.writes), shares=metadata.state is not None),
         )
 
     def forget(self, words: Collection[str], state: bytes | None) -> None:

@@ -159,7 +159,7 @@ class SessionCatalog:
         facts, left_alone = self.metadata.facts, self.metadata.late
         late = {name for name in names if left_alone.is_left_alone(name)}
         for name in sorted(names - late, key=str):
-            asked_at = facts.moment()
+            asked_at = facts.moment(may_be_older=self.policy.shares)
             described = await describe(self.policy.ask, name, self.metadata, self.shared.files, self.settings)
             if not self.policy.is_session_unchanged():
                 return late | (names - facts.current().keys())
@@ -193,7 +193,8 @@ class SessionCatalog:
         """True if the tables are described as they were when the plan was made. Expired facts are asked for again.
 
         Those behind the views whose texts the plan follows are described now or since a moment: a view that was
-        replaced past this proxy would be narrowed by keys of its old text.
+        replaced past this proxy would be narrowed by keys of its old text. The policy must share no answers, or a
+        description that is on its way for another session could be of the old text too.
         """
         facts = self.metadata.facts
         used = {name: planned.catalog.get(name) for name in planned.names | planned.follows}

@@ -73,6 +73,13 @@ def test_a_view_that_was_replaced_past_the_proxy_is_left_alone_once(stage: Stage
     assert finished(one, SQL, [size]) == SQL
 
 
+def test_a_view_whose_description_may_have_been_under_way_is_described_again(stage: Stage) -> None:
+    """In a session whose state others share: one of them may have asked before the view was replaced."""
+    replaced = described_view(JOIN.replace("d.g", "d.g + 1 AS g"))
+    assert finished(stage.session(), SQL, [V, D, F, D, F, replaced]) == SQL
+    assert finished(stage.session("bob"), SQL, [V, D, F, D, F, V, KEYS]) == NARROWED
+
+
 def test_a_small_side_that_is_a_view_is_described_again_before_its_keys_are_used(stage: Stage) -> None:
     """Its text may have become one that gives other rows each time it is read."""
     stage.now, one = 0.0, stage.stranger()
