@@ -16,7 +16,7 @@ from proxy.session.session_catalog import KnownPartitions, SessionCatalog, askin
 from proxy.session.shared_state import SharedState
 from proxy.statements.statement_class import StatementClass
 from proxy.statements.written_tables import WriteTargets, words_in
-from rewriter import TableName
+from rewriter import SkipReason, TableName
 
 # Statements that may change the columns of a table, which Iceberg's catalog keeps as they were for each session.
 _DEFINING = frozenset({"alter", "call", "create", "drop", "replace"})
@@ -113,6 +113,12 @@ class Decider:
     def is_table(self, name: TableName, state: bytes | None) -> bool:
         """Whether a name is known to be that of a table, and of no view."""
         return self._catalogs.of_state(state).is_table(name)
+
+    def note_evolution(self, state: bytes | None) -> None:
+        """Note whether the server's own settings, as last told, let writes add columns to tables."""
+        told = self._catalogs.of_state(state).last_settings
+        if told is not None and told.value.uncertainty is not SkipReason.SETTINGS_UNKNOWN:
+            self._shared.evolves_schemas = bool(self._shared.evolves_schemas) or told.value.evolves_schemas
 
     async def known_partitions(self, name: TableName, condition: str, state: bytes | None) -> KnownPartitions:
         """A table and its partitions, or those that the filter keeps, as far as the session may know them."""

@@ -122,6 +122,8 @@ class Session:
                 self._original(statement, entry), beside=partial(self._shadow, statement, settings, entry)
             )
         decision = await self._decider.decide(statement, self._terms(settings, keys))
+        if not self._state.may_set_evolution:
+            self._decider.note_evolution(self._state.digest)
         if self._state.changes != changes:
             # A statement on another connection changed the session.
             return self.forward_unchanged(statement)
@@ -241,7 +243,10 @@ class Session:
 
     def _begin(self, statement: StatementClass, entry: StatementEntry) -> tuple[Callable[[Outcome], None], ...]:
         """Count a statement that is about to be released. Returns the listeners for its outcome."""
-        told = self._state.begin(statement), self._writes.begin(statement, self._is_table), entry.ended
+        # The settings of a server that none has told may be any.
+        may_evolve = self._shared.evolves_schemas is not False or self._state.may_set_evolution
+        write = self._writes.begin(statement, self._is_table, may_evolve=may_evolve)
+        told = self._state.begin(statement), write, entry.ended
         return tuple(listener for listener in told if listener is not None)
 
     def _is_table(self, name: TableName) -> bool:

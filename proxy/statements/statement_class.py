@@ -39,6 +39,9 @@ _SESSION_OBJECT: Final = re.compile(r"\b(?:temp|temporary|var|variable)\b|\$\{",
 _SEARCH_PATH: Final = re.compile(
     r"(?<![\w.])path\b(?!\.)|\bspark\.sql\.(?:path|defaultpath|functionresolution)\b", re.IGNORECASE
 )
+# Settings by which each write of a session may add columns: spark.databricks.delta.schema.autoMerge.enabled, and
+# Iceberg's spark.sql.iceberg.merge-schema.
+_EVOLUTION: Final = re.compile(r"automerge|merge-schema", re.IGNORECASE)
 # A word of CREATE TEMPORARY FUNCTION. Up to Spark 4.1 OR REPLACE lets one hide any function of Spark's, until the
 # session ends, also those behind BETWEEN and extract(.. FROM ..); from 4.3 on where a setting or the path says so.
 _OWN_FUNCTION: Final = re.compile(r"\bfunction\b|\$\{", re.IGNORECASE)
@@ -146,6 +149,11 @@ class StatementClass:
         return SkipReason.OWN_FUNCTIONS if may_be_anything or is_replaced or makes_function else None
 
     @property
+    def may_set_evolution(self) -> bool:
+        """Whether later writes of the session may add columns, if it does not have `hidden_names`."""
+        return self.first_word in _SETTING and is_evolution_setting(self.text)
+
+    @property
     def may_declare_variables(self) -> bool:
         """True if the session may have a variable afterwards, if it does not have `hidden_names`."""
         return self.first_word == "declare"
@@ -158,6 +166,11 @@ class StatementClass:
 def is_search_path_setting(name: str) -> bool:
     """Whether a setting of this name changes how bare names are resolved."""
     return _SEARCH_PATH.search(name) is not None
+
+
+def is_evolution_setting(name: str) -> bool:
+    """Whether a setting of this name may let writes add columns to tables."""
+    return _EVOLUTION.search(name) is not None
 
 
 def _may_hold(pattern: re.Pattern[str], words: Sequence[str], text: str) -> bool:

@@ -24,10 +24,14 @@ _LEADING: Final = frozenset({"with", "from"})
 _NAMING: Final = frozenset(
     "insert create replace alter drop truncate update delete merge msck load analyze comment cache uncache".split()
 )
+# It stands in the text of a write that adds columns to a table, or for the setting by which it does.
+_EVOLVES: Final = "evolution"
 # One of these stands in whatever gives a table other columns; elsewhere they do no harm. ALTER TABLE .. ADD
 # PARTITION, which some run every few minutes, has none. By the last, an option, INSERT adds columns in Iceberg;
 # as merge-schema it has a word in it that stands for any table.
-COLUMN_WORDS: Final = frozenset("drop replace column columns change rename view evolution mergeschema".split())
+COLUMN_WORDS: Final = frozenset(
+    {*"create drop replace column columns change rename view mergeschema".split(), _EVOLVES}
+)
 # Words of statements that change tables without naming them: DROP DATABASE .. CASCADE, INSERT OVERWRITE DIRECTORY,
 # IDENTIFIER(..).
 _UNNAMED: Final = frozenset("database databases schema schemas directory identifier execute".split())
@@ -76,6 +80,10 @@ class WrittenTables:
         """Whether the name, or a part of it where it is not one word, may be among them."""
         words = self.words
         return words is None or any(words.issuperset(one) for one in words_of(name))
+
+    def evolving(self) -> WrittenTables:
+        """The same tables, where the write may add columns to them by a setting."""
+        return self if self.words is None else WrittenTables({*self.words, _EVOLVES})
 
     @property
     def may_change_columns(self) -> bool:

@@ -72,6 +72,8 @@ class Stage:
     def __init__(self, **sections: Any) -> None:
         self.now = 0.0
         self.shared = SharedState.of(Config(**sections), lambda: self.now)
+        # Some statement has asked for the server's settings before.
+        self.shared.evolves_schemas = False
 
     def session(self, owner: str = "ann") -> TextSession:
         return TextSession(self.shared, SessionOpening(owner=owner, login=owner, user=owner))

@@ -11,6 +11,7 @@ from typing import Final
 
 from proxy.config.rewriting import CatalogSection
 from proxy.operations.query import NO_TABLES, Query, QueryResult, Rows
+from proxy.statements.statement_class import is_evolution_setting
 from rewriter import SkipReason
 
 # Source: Spark's StaticSQLConf. With it, SET and USE of one client count for all.
@@ -60,6 +61,8 @@ class ServerSettings:
     unconverted_formats: frozenset[str] = frozenset()
     # True if columns of ORC files are found by their place in a file: then bounds by name are those of others.
     reads_by_position: bool = False
+    # True if a write may add columns to its table without a word of it.
+    evolves_schemas: bool = False
 
 
 def settings_query(settings: CatalogSection) -> Query:
@@ -97,6 +100,9 @@ def read_settings(answer: QueryResult) -> ServerSettings:
         has_unknown_extensions=has_unknown,
         has_delta=has_unknown or _DELTA in extensions or any(map(_is_delta_catalog, values.items())),
         unconverted_formats=frozenset(unconverted),
+        evolves_schemas=any(
+            value.strip().lower() != "false" for name, value in values.items() if is_evolution_setting(name)
+        ),
         reads_by_position=any(values.get(name, "false").strip().lower() != "false" for name in _BY_POSITION),
     )
 

@@ -12,7 +12,11 @@ from typing import Final
 from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.operations.session_port import KnownState, SessionOpening, folded
 from proxy.session.consistency.write_fence import CLOSING_S
-from proxy.statements.statement_class import StatementClass, is_search_path_setting
+from proxy.statements.statement_class import (
+    StatementClass,
+    is_evolution_setting,
+    is_search_path_setting,
+)
 from rewriter import SkipReason
 
 # A session of the proxy's own is brought into a state by so many statements and characters at most. Clients that
@@ -32,12 +36,14 @@ class _Change:
     has_known_effect: bool
     hidden_names: SkipReason | None
     may_declare_variables: bool
+    may_set_evolution: bool
 
     @classmethod
     def by(cls, statement: StatementClass) -> _Change:
         """The change that a statement may make, looked up before it goes: its end is told on the event loop."""
         known, hidden = statement.has_known_effect, statement.hidden_names
-        return cls(statement.text, known, hidden, statement.may_declare_variables)
+        evolves = hidden is not None or statement.may_set_evolution
+        return cls(statement.text, known, hidden, statement.may_declare_variables, evolves)
 
 
 class SessionState:
@@ -59,6 +65,7 @@ class SessionState:
         has_search_path = any(map(is_search_path_setting, configuration))
         self._hidden_names = SkipReason.SEARCH_PATH if has_search_path else None
         self._has_variables = False
+        self._sets_evolution = any(map(is_evolution_setting, configuration))
         # The statements that are changing the state now, and until when one may be whose end was not seen.
         self._changing: set[_Change] = set()
         self._unseen_until = -inf
@@ -97,6 +104,11 @@ class SessionState:
         """Whether a name that is no column's may be that of a variable."""
         return self._has_variables
 
+    @property
+    def may_set_evolution(self) -> bool:
+        """Whether a setting of the session's own may let its writes add columns to tables."""
+        return self._sets_evolution or any(change.may_set_evolution for change in tuple(self._changing))
+
     def may_be_changed_by(self, statement: StatementClass) -> bool:
         """Whether names or settings may mean something else once a statement has run."""
         return not statement.leaves_session_unchanged or (self._is_private and statement.may_drop_views)
@@ -122,6 +134,7 @@ class SessionState:
             self._is_private |= outcome.kind is not OutcomeKind.FINISHED or not change.has_known_effect
             self._hidden_names = self._hidden_names or change.hidden_names
             self._has_variables |= change.may_declare_variables
+            self._sets_evolution |= change.may_set_evolution
             self._fold(change.sql)
         if outcome.kind in _UNSEEN:
             self._unseen_until = self._clock() + CLOSING_S

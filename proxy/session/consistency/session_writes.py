@@ -31,17 +31,23 @@ class SessionWrites:
         self._is_closed = False
 
     def begin(
-        self, statement: StatementClass, is_table: Callable[[TableName], bool] = lambda _: False
+        self,
+        statement: StatementClass,
+        is_table: Callable[[TableName], bool] = lambda _: False,
+        *,
+        may_evolve: bool = False,
     ) -> Callable[[Outcome], None] | None:
         """Count a statement that is about to be released. Returns an outcome listener, unless it only reads.
 
-        `is_table` says of a name whether the session is known to have a table by it, and no view.
+        `is_table` says of a name whether the session is known to have a table by it, and no view. With
+        `may_evolve`, a setting may let each write add columns.
         """
         tables = statement.written
         if tables is None:
             return None
         if isinstance(tables, WriteTargets):
             tables = tables.given(is_table)
+        tables = tables.evolving() if may_evolve else tables
         if len(self._running) >= _RUNNING_PER_SESSION_MAX:
             self._begin_any()
             return ignore_outcome

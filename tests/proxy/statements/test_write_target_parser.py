@@ -146,6 +146,7 @@ def test_a_target_that_is_not_named_may_be_any_table(sql: str) -> None:
             f"MERGE INTO x USING calendar ON a = b WHEN MATCHED AND replace(a, b) = 'drop' THEN DELETE -- {READS}",
             False,
         ),
+        (f"CREATE TABLE x AS {READS}", True),
         (f"CREATE OR REPLACE TABLE x AS {READS}", True),
         (f"CREATE OR REPLACE VIEW x AS {READS}", True),
         (f"ALTER VIEW x AS {READS}", True),

@@ -1,0 +1,71 @@
+"""Writes that may add columns to their tables by a setting: statements are planned by new descriptions then."""
+
+import pytest
+from support.played_sessions import DESCRIBE, KEYS, NARROWED, SETTINGS, SQL, played, rows, sent
+from support.text_session import FINISHED, Stage, TextSession
+
+from proxy.config.rewriting import RewriteSection
+from proxy.operations.session_port import SessionOpening
+
+AUTO_MERGE = "spark.databricks.delta.schema.autoMerge.enabled"
+WRITE = "INSERT INTO d VALUES ('b', 1, 'new')"
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage(rewrite=RewriteSection(cost_gate=False))
+
+
+def written(session: TextSession) -> None:
+    played(session.rewrite(WRITE), []).on_outcome(FINISHED)
+
+
+@pytest.mark.parametrize(
+    "setting", [f"SET {AUTO_MERGE}=true", "set `spark.sql.iceberg.MERGE-SCHEMA` = true", "SET ${some} = true"]
+)
+def test_a_write_behind_such_a_setting_has_its_table_described_again(stage: Stage, setting: str) -> None:
+    reader, writer = stage.session(), stage.session("bob")
+    assert sent(reader.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    written(writer)
+    assert sent(reader.rewrite(SQL), [KEYS]) == NARROWED, "a plain write leaves the columns as they are"
+    played(writer.rewrite(setting), []).on_outcome(FINISHED)
+    written(writer)
+    assert sent(reader.rewrite(SQL), [DESCRIBE[0], KEYS]) == NARROWED
+
+
+def test_a_session_may_be_opened_with_the_setting(stage: Stage) -> None:
+    reader = stage.session()
+    assert sent(reader.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    opening = SessionOpening(
+        owner="bob", login="bob", user="bob", configuration={f"set:hiveconf:{AUTO_MERGE}": "true"}
+    )
+    written(TextSession(stage.shared, opening))
+    assert sent(reader.rewrite(SQL), [DESCRIBE[0], KEYS]) == NARROWED
+
+
+def test_a_server_of_which_nothing_is_known_may_have_the_setting(stage: Stage) -> None:
+    stage.shared.evolves_schemas = None
+    writer = stage.session("bob")
+    running = played(writer.rewrite(WRITE), [])
+    assert sent(stage.session().rewrite(SQL), []) == SQL
+    running.on_outcome(FINISHED)
+    assert sent(stage.session().rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    written(writer)
+    assert sent(stage.session().rewrite(SQL), [KEYS]) == NARROWED, "by now it was asked"
+
+
+def test_a_server_may_have_the_setting(stage: Stage) -> None:
+    reader, writer = stage.session(), stage.session("bob")
+    settings = (SETTINGS[0], rows((AUTO_MERGE, "true")))
+    assert sent(reader.rewrite(SQL), [settings, *DESCRIBE, KEYS]) == NARROWED
+    written(writer)
+    assert sent(reader.rewrite(SQL), [DESCRIBE[0], KEYS]) == NARROWED
+
+
+def test_a_setting_of_one_session_says_nothing_of_the_writes_of_others(stage: Stage) -> None:
+    reader, writer, other = stage.session(), stage.session("bob"), stage.session("eve")
+    played(other.rewrite(f"SET {AUTO_MERGE}=true"), []).on_outcome(FINISHED)
+    assert sent(other.rewrite(SQL), [(SETTINGS[0], rows((AUTO_MERGE, "true"))), *DESCRIBE, KEYS]) == NARROWED
+    assert sent(reader.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    written(writer)
+    assert sent(reader.rewrite(SQL), [KEYS]) == NARROWED
