@@ -6,22 +6,24 @@ it is used where somebody asks again before a row leaves. A window statement is 
 * Descriptions of tables (`facts_cache`). Current: 60 s (`catalog.facts_ttl_s`). Grace: an hour
   (`rewrite.keys_remembered_s`), in a window statement whose keys are checked later; the check asks again
   (`ask_keys._check`). A predicate compares columns by the names that the statement itself uses, and lets all
-  rows through where a column has another type by now. After a write through this proxy that may change columns
-  they are asked for again. What is made otherwise past this proxy, a table with more columns or in another
+  rows through where a column has another type by now. Void by a write through this proxy that may change columns
+  (`written_tables`), and by a statement of a session of that state that may change what names mean, such as SET,
+  USE and CREATE TEMPORARY VIEW; that voids settings and names too, and no keys. What is made otherwise past this proxy, a table with more columns or in another
   format, is noticed after the 60 s alone: the one gap (docs/coverage.md).
-* Texts of views (`facts_cache`). Current: since the statement came (`Plan.follows`). Grace: as descriptions.
-  Keys are those of the text.
+* Texts of views (`facts_cache`). To plan: as descriptions. Before a row leaves, each view whose text decides
+  what keys are (`Plan.follows`) has been described since the statement came, or the original is sent.
 * Names known as tables (`metadata_cache`). Current: while the state lasts. A statement without a join is not
   looked at again by them; a table that has become a view is not narrowed.
-* Settings of the server, and what quotes mean (`spark_settings`). Current, and grace: as descriptions. A
-  statement of the session that may change them leads to another state (`session_state`), which has answers of
-  its own.
+* Settings of the server (`spark_settings`). Current, and grace: as descriptions. A statement of the session that
+  may change them leads to another state (`session_state`), which has answers of its own. What quotes mean
+  (`SessionCatalog.quoting_is_default`) has no grace.
 * Functions that the server lacks (`spark_settings`). Current: as descriptions. Grace: none.
-* Keys checked later (`key_cache`). Current: never. Grace: an hour (`rewrite.keys_remembered_s`); the check asks
+* Keys checked later (`key_cache`). Current: never, each use is checked. Grace: an hour (`rewrite.keys_remembered_s`); the check asks
   again, and no row leaves before every key that there is now was among them (`operations.key_check`). Where one
   was not, the statement is cancelled and decided about once more, by the keys that the check has just read
   (`KeyTerms.asked_since`), which count as asked for with it. A write through this proxy to a table that keys
-  were read from voids them, by the fence that each entry keeps (`write_fence`).
+  were read from voids them, by the fence that each entry keeps (`write_fence`), and so do 1,000 other writes.
+  Keys that were found to differ three times in a row are asked for first.
 * Trusted keys (`key_cache`). Current: never, by default. A user may say that a small side can be so many seconds
   old (`rewrite.key_staleness_s`, and `rewrite.key_snapshot_s` for keys at a snapshot); then keys that the same
   session has asked for need no check.
