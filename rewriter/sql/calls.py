@@ -1,15 +1,16 @@
 """The functions that a text calls, by sqlglot's tree; where that shows none, by the words before a parenthesis.
 
 Almost any word may be a function's name to Spark: `by(x)`, `union(x)` and `having(x)` are calls. sqlglot reads
-most of them as calls too, and keeps the offset of the name. Where it reads a clause, the words around tell if
-Spark may read a call.
+most of them as calls too, and keeps the offset of the name. Where it reads a clause, the words around have to show
+that Spark does so. A word in doubt counts as a call.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from sqlglot import Token, TokenType, exp
 
@@ -28,48 +29,117 @@ class Call(NamedTuple):
 
 def calls_in(tokens: Sequence[Token], nodes: Iterable[exp.Expr]) -> Iterator[Call]:
     """The calls in a text, of which some words may be none. `nodes` are those of its tree."""
-    # Offsets: sqlglot keeps none of a function that it reads in a way of its own, such as IF and MOD.
-    functions, tables, names = set[int | None](), set[int | None](), set[int | None]()
-    for node in nodes:
-        if isinstance(node, exp.Func):
-            functions.add(node.meta.get("start"))
-        if isinstance(node, exp.Table | exp.Lateral | exp.TableAlias) and not node.args.get("view"):
-            # LATERAL VIEW takes its functions from where conditions take theirs.
-            item = node.this
-            if isinstance(item, exp.Expr) and not isinstance(item, exp.Query):
-                found = names if isinstance(item, exp.Identifier) else tables
-                found.add(item.meta.get("start"))
+    tree = _Tree.of(nodes)
     for at, (name, opening) in enumerate(pairwise(tokens)):
-        if opening.token_type is not TokenType.L_PAREN or name.start in names:
+        if opening.token_type is not TokenType.L_PAREN or name.start in tree.columns_behind:
             continue
-        before = tokens[at - 1] if at else None
-        behind = tokens[at + 2] if at + 2 < len(tokens) else None
-        if name.start in functions or _may_be_call(before, name, behind):
-            is_behind_dot = before is not None and before.token_type is TokenType.DOT
+        before, behind = tokens[max(at - 2, 0) : at], tokens[at + 2 : at + 3]
+        if name.start in tree.functions or not _is_clause(before, name, behind, tree.doubtful):
+            is_behind_dot = bool(before) and before[-1].token_type is TokenType.DOT
             yield Call(
                 start=name.start,
                 name=name.text.lower(),
-                has_arguments=behind is not None and behind.token_type is not TokenType.R_PAREN,
+                has_arguments=_has_more(behind),
                 is_bare=not is_behind_dot and name.token_type is not TokenType.IDENTIFIER,
-                makes_table=name.start in tables or (None in tables and name.start not in functions),
+                makes_table=tree.has_for_table(name.start),
             )
 
 
-def _may_be_call(before: Token | None, name: Token, behind: Token | None) -> bool:
-    """True if Spark may read a call where the tree shows none; `behind` stands behind the parenthesis."""
-    kind = before.token_type if before is not None else None
-    if name.token_type is TokenType.IDENTIFIER or kind in _BEFORE_ANY_NAME:
-        return True
-    if kind in _BEFORE_TYPE or name.token_type in _CLAUSES:
-        return False
+@dataclass(frozen=True)
+class _Tree:
+    """Calls and names in a tree, by their offsets. sqlglot keeps none of some, such as IF(..): then it is None."""
+
+    functions: set[int | None] = field(default_factory=set)
+    # Calls that are items of a FROM.
+    tables: set[int | None] = field(default_factory=set)
+    # Names of tables and aliases, behind which columns may stand in parentheses.
+    columns_behind: set[int | None] = field(default_factory=set)
+    # Words that Spark may read as a function's name in this tree, though sqlglot read a query or DISTINCT.
+    doubtful: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, nodes: Iterable[exp.Expr]) -> Self:
+        """The tree of these nodes."""
+        tree = cls()
+        for node in nodes:
+            if isinstance(node, exp.Func):
+                tree.functions.add(node.meta.get("start"))
+            if isinstance(node, exp.Lateral) and node.args.get("view"):
+                # Its function is one of those in conditions, and takes no DISTINCT.
+                tree.doubtful.add("distinct")
+            elif isinstance(node, exp.Table | exp.Lateral | exp.TableAlias):
+                item = node.this
+                if isinstance(item, exp.Expr) and not isinstance(item, exp.Query):
+                    found = tree.columns_behind if isinstance(item, exp.Identifier) else tree.tables
+                    found.add(item.meta.get("start"))
+            elif isinstance(node, exp.Select) and not node.args.get("from_"):
+                # `IN (SELECT (5), 6)` is a list that begins with a call.
+                tree.doubtful.add("select")
+            elif isinstance(node, exp.Values) and not isinstance(_around(node), _TAKES_ROWS):
+                tree.doubtful.add("values")
+        return tree
+
+    def has_for_table(self, start: int) -> bool:
+        """True if the call there may be an item of a FROM: perhaps that of which no offset is known."""
+        return start in self.tables or (None in self.tables and start not in self.functions)
+
+
+def _around(node: exp.Expr) -> exp.Expr | None:
+    """What stands around a node and the parentheses around that."""
+    node = node.parent or node
+    while isinstance(node, exp.Subquery | exp.Paren) and node.parent is not None:
+        node = node.parent
+    return node
+
+
+# Where VALUES is an inline table, and no function.
+_TAKES_ROWS = (exp.From, exp.Join, exp.Insert, exp.CTE, exp.SetOperation)
+
+
+def _has_more(behind: Sequence[Token]) -> bool:
+    """True unless the parenthesis closes at once."""
+    return not behind or behind[0].token_type is not TokenType.R_PAREN
+
+
+def _is_clause(before: Sequence[Token], name: Token, behind: Sequence[Token], doubtful: set[str]) -> bool:
+    """True if Spark surely reads no user's function, by two tokens before and one in the parentheses."""
+    words = [token.text.lower() for token in before]
+    kind, last = (before[-1].token_type, words[-1]) if before else (None, "")
     word = name.text.lower()
+    if name.token_type is TokenType.IDENTIFIER or kind in _BEFORE_ANY_NAME:
+        return False
+    if " " in word or word in _BUILT_IN or kind in _BEFORE_TYPE or not _is_word(name):
+        return True
     if word in _BEHIND:
-        return before is None or before.text.lower() not in _BEHIND[word]
-    if word == "lateral":
-        return behind is None or behind.token_type is not TokenType.SELECT
-    begins_query = word in _FIRST_WORDS and kind is TokenType.L_PAREN
-    is_clause = begins_query or (word in _CLAUSE_WORDS and kind not in _BEFORE_OPERAND)
-    return not (is_clause or word in _ANYWHERE) and any(char == "_" or char.isalnum() for char in word)
+        is_doubtful = word in doubtful and last == "("
+        is_clause = last in _BEHIND[word] and _has_more(behind) and not is_doubtful
+    elif word == "lateral":
+        is_clause = bool(behind) and behind[0].token_type is TokenType.SELECT
+    elif word == "values":
+        is_clause = word not in doubtful and _has_more(behind)
+    elif word == "select":
+        begins = not before or last in _BEFORE_QUERY or (last == "(" and word not in doubtful)
+        is_clause = begins or _ends_operand(before) or not _SET_OPERATIONS.isdisjoint(words)
+    else:
+        is_compared = word == "from" and words in _COMPARISONS
+        is_clause = word in _CLAUSE_WORDS and (is_compared or _ends_operand(before))
+    return is_clause
+
+
+def _is_word(token: Token) -> bool:
+    return any(char == "_" or char.isalnum() for char in token.text)
+
+
+def _ends_operand(before: Sequence[Token]) -> bool:
+    """True if the last of two tokens ends an operand, or an item of a list."""
+    *_, last = before or (None,)
+    behind = before[0].token_type if len(before) > 1 else None
+    if last is None or behind is TokenType.DOT or last.token_type in _ENDS:
+        return last is not None
+    if last.token_type is TokenType.STAR:
+        return behind in _BEFORE_STAR
+    word = last.text.lower()
+    return _is_word(last) and " " not in word and word not in _BEFORE_OPERAND
 
 
 # Tokens behind which any word may be a name.
@@ -78,17 +148,14 @@ _BEFORE_ANY_NAME = frozenset({TokenType.DOT, TokenType.LATERAL})
 # Tokens behind which a name is that of a type, or of columns: `CAST(x AS decimal(5, 2))`, `x::decimal(5, 2)`.
 _BEFORE_TYPE = frozenset({TokenType.ALIAS, TokenType.DCOLON})
 
-# Clauses that sqlglot reads as one token, or that are none elsewhere.
-_CLAUSES = frozenset(
-    {
-        *(TokenType.PARTITION, TokenType.PARTITION_BY, TokenType.PIVOT, TokenType.UNPIVOT),
-        *(TokenType.TABLE_SAMPLE, TokenType.ORDER_BY, TokenType.SORT_BY, TokenType.DISTRIBUTE_BY),
-        TokenType.CLUSTER_BY,
-    }
+_ENDS = frozenset(
+    {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.STRING, TokenType.NUMBER, TokenType.IDENTIFIER}
 )
+# Before a star that stands for columns. Any other one multiplies.
+_BEFORE_STAR = frozenset({TokenType.SELECT, TokenType.ALL, TokenType.DISTINCT, TokenType.COMMA, TokenType.L_PAREN})
 
-# Operators that are functions of Spark's too, and words of GROUP BY: sqlglot reads calls of these elsewhere.
-_ANYWHERE = frozenset({"not", "case", "exists", "cube", "rollup", "grouping sets"})
+# Words that may be clauses, operators or functions. The functions of these names are Spark's own.
+_BUILT_IN = frozenset("and between case cube div exists ilike in like not or regexp rlike rollup when".split())
 
 # Words that are no functions behind some others: `LIKE ANY ('a%', 'b%')`, `UNION ALL (SELECT ..)`.
 _LIKES = frozenset({"like", "ilike"})
@@ -100,25 +167,18 @@ _BEHIND = {
     "distinct": _SET_OPERATIONS | {"select", "("},
     "group": {"within"},
 }
+_BEFORE_QUERY = _SET_OPERATIONS | {"as"}
+# `x IS DISTINCT FROM (y)`
+_COMPARISONS = (["is", "distinct"], ["not", "distinct"])
 
-# Words with which a query in parentheses begins.
-_FIRST_WORDS = frozenset({"select", "values"})
-
-# Words of clauses and operators, and tokens behind which Spark expects an operand or an item of a FROM. So that of
-# `FROM a, VALUES (1)` counts as a call.
+# Words of clauses, each behind an operand or an item of a list.
 _CLAUSE_WORDS = frozenset(
     """
-    and as between div else except from having ilike in intersect is join like limit minus offset on or over
-    qualify regexp rlike select then union using values when where
+    as else except from having intersect is join limit minus offset on over partition pivot qualify tablesample
+    then union unpivot using where
     """.split()
 )
-_BEFORE_OPERAND = frozenset(
-    {
-        *(TokenType.SELECT, TokenType.DISTINCT, TokenType.FROM, TokenType.JOIN, TokenType.ON),
-        *(TokenType.COMMA, TokenType.L_PAREN, TokenType.L_BRACKET),
-        *(TokenType.WHERE, TokenType.HAVING, TokenType.AND, TokenType.OR, TokenType.WHEN, TokenType.THEN),
-        *(TokenType.ELSE, TokenType.GROUP_BY, TokenType.ORDER_BY, TokenType.PARTITION_BY, TokenType.SORT_BY),
-        *(TokenType.DISTRIBUTE_BY, TokenType.CLUSTER_BY, TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.LTE),
-        *(TokenType.GT, TokenType.GTE, TokenType.NULLSAFE_EQ, TokenType.PLUS, TokenType.DASH, TokenType.DPIPE),
-    }
+# Words behind which an operand, or an item of a list, is still to come.
+_BEFORE_OPERAND = _BUILT_IN.union(
+    _CLAUSE_WORDS, "all any by distinct escape interval lateral select some values within".split()
 )

@@ -97,14 +97,6 @@ _GRAMMAR = """
 
 FILTER_WORDS = frozenset(_GRAMMAR.split())
 
-# Words behind which a parenthesis may open although they are no function there (`rewriter.sql.calls`).
-WORDS_BEFORE_PARENTHESIS = frozenset(
-    """
-    all and any as between case dec decimal distinct else exists from having ilike in is join like not numeric
-    on or over rlike select some then union using when where
-    """.split()
-)
-
 # Words of a whole query that may stand in a small side's text, if its clauses choose the same rows in the next run
 # (`rewriter.semijoins.certain_rows`). TABLESAMPLE is left out, and so are sums and averages: the order of their
 # terms can differ.

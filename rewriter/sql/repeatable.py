@@ -26,7 +26,6 @@ from rewriter.sql.deterministic_functions import (
     VIEW_FUNCTIONS,
     WITH_ARGUMENTS,
     WITH_UNIT,
-    WORDS_BEFORE_PARENTHESIS,
 )
 from rewriter.sql.inline_tables import located_inline_table
 from rewriter.sql.statement import Statement, parse_any
@@ -92,7 +91,7 @@ def _first_uncertain(
     functions: AbstractSet[str],
 ) -> str | None:
     """The first token that is no name at one of the offsets `names`, no literal, and no known word or function."""
-    if _spells_the_clock(tokens) or _may_make_the_clock(tokens, names):
+    if _spells_the_clock(tokens) or _may_make_the_clock(tokens, names, statement.calls.keys()):
         return "Spark may read a string in it as the clock, as it reads 'today' and 'now'"
     for index, (token, after) in enumerate(zip(tokens, [*tokens[1:], None], strict=True)):
         call = statement.calls.get(token.start)
@@ -100,7 +99,7 @@ def _first_uncertain(
             if not call.is_bare or call.name not in functions or not _has_its_arguments(tokens, index):
                 return _uncertain_call(tokens, index)
         elif after is not None and after.token_type is TokenType.L_PAREN:
-            if token.token_type not in _OPERATORS and token.text.lower() not in WORDS_BEFORE_PARENTHESIS:
+            if not _is_known(statement.text, token, words | _QUANTIFIERS):
                 return _uncertain_call(tokens, index)
         elif token.start not in names and not _is_known(statement.text, token, words):
             return _uncertain_name(tokens, index)
@@ -169,16 +168,16 @@ _BLANKS = "".join(map(chr, range(ord(" ") + 1)))
 _SPECIAL = re.compile(r"(?P<word>[A-Za-z]+)(?:(?<!now)(?:[ \t]+|(?![A-Za-z]))[A-Za-z0-9~/._+:-]+)?", re.IGNORECASE)
 
 
-def _may_make_the_clock(tokens: Sequence[Token], names: AbstractSet[int]) -> bool:
+def _may_make_the_clock(tokens: Sequence[Token], names: AbstractSet[int], calls: AbstractSet[int]) -> bool:
     """True if functions or `||` may make a text of literals alone that Spark reads as the clock.
 
     Spark looks for the clock's words in all that it can compute without columns: in
     `if(true, 'to', '') || 'day'` and in `concat('to', lower(hex(218)), 'y')`.
     """
     parts = (part for part in _texts_made(tokens) if not any(token.start in names for token in part))
-    if any(_may_have_its_letters(part, names) for part in parts):
+    if any(_may_have_its_letters(part, names, calls) for part in parts):
         return True
-    return _joins_computed_text(tokens, names) and _may_have_its_letters(tokens, names)
+    return _joins_computed_text(tokens, names) and _may_have_its_letters(tokens, names, calls)
 
 
 def _texts_made(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
@@ -224,9 +223,9 @@ def _operand_behind(tokens: Sequence[Token], index: int) -> Sequence[Token]:
     return tokens[index + 1 :] if end is None else tokens[index + 1 : end + 1]
 
 
-def _may_have_its_letters(tokens: Sequence[Token], names: AbstractSet[int]) -> bool:
+def _may_have_its_letters(tokens: Sequence[Token], names: AbstractSet[int], starts: AbstractSet[int]) -> bool:
     """True if the texts made of literals alone may have all the letters of a word that is the clock."""
-    calls = set(_calls_without_columns(tokens, names))
+    calls = set(_calls_without_columns(tokens, names, starts))
     if not calls <= KEEPS_LETTERS:
         return True
     strings = [token.text for token in tokens if token.token_type is TokenType.STRING]
@@ -238,14 +237,14 @@ def _may_have_its_letters(tokens: Sequence[Token], names: AbstractSet[int]) -> b
     return any(map(_shows_letters, tokens)) or any(letters.issuperset(word) for word in CLOCK_WORDS)
 
 
-def _calls_without_columns(tokens: Sequence[Token], names: AbstractSet[int]) -> Iterator[str]:
-    for opening, token in enumerate(tokens):
-        word = tokens[opening - 1].text.lower() if opening else ""
-        if token.token_type is TokenType.L_PAREN and word not in WORDS_BEFORE_PARENTHESIS:
-            end = closing(tokens, opening)
-            is_call = opening and tokens[opening - 1].token_type not in _OPERATORS
-            if is_call and not any(inner.start in names for inner in tokens[opening:end]):
-                yield word
+def _calls_without_columns(
+    tokens: Sequence[Token], names: AbstractSet[int], starts: AbstractSet[int]
+) -> Iterator[str]:
+    for at, token in enumerate(tokens):
+        if token.start in starts:
+            end = closing(tokens, at + 1)
+            if not any(inner.start in names for inner in tokens[at + 1 : end]):
+                yield token.text.lower()
 
 
 def _shows_letters(token: Token) -> bool:
@@ -262,6 +261,10 @@ _TYPES_WITH_LETTERS = frozenset({"true", "false", "boolean", "double", "float", 
 _SHOWS_DIGITS = re.compile(
     r"(?:y+|M{1,2}|d+|H+|h+|m{1,2}|s+|S+|[^A-Za-z'])*|day|week|month|quarter|year|MON|(?:YY|MM)"
 )
+
+
+# Words that are known where a parenthesis stands behind them and they are no function.
+_QUANTIFIERS = frozenset({"all", "any", "exists", "some"})
 
 
 def _is_known(text: str, token: Token, words: AbstractSet[str]) -> bool:

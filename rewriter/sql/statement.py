@@ -339,9 +339,10 @@ def _is_shown_by_query(column: exp.Column) -> bool:
 
 
 def _calls_as_table(statement: Statement) -> bool:
-    """True if a table's columns have names and the table has none: to Spark, `FROM rows(a)` calls a function."""
+    """True if a function's call is read as a table with columns, as in `FROM rows(a)` and `SELECT into.f(a)`."""
     named = (table.args.get("alias") for table in statement.find_all(exp.Table))
-    return any(alias is not None and alias.this is None for alias in named)
+    has_into = next(statement.find_all(exp.Into), None) is not None
+    return has_into or any(alias is not None and alias.this is None for alias in named)
 
 
 def _refusal(statement: Statement) -> SkipReason | None:

@@ -88,6 +88,7 @@ NOT_REPEATABLE = (
     "iff(c.d, 1, 2) > 1",
     "by(c.n) = 1",
     "sets(c.n) = 1",
+    "c.n IN (select(5), 6)",
     "all(c.n)",
     "any(c.n)",
     "some(c.n) LIKE c.a",

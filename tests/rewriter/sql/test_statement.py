@@ -132,12 +132,32 @@ def test_the_tables_that_a_statement_reads(sql: str, names: str) -> None:
         ("SELECT as(f.v) FROM f JOIN d ON having(f.v) = 1", "as having"),
         ("SELECT DISTINCT on(f.v) FROM f JOIN d GROUP BY where(f.v)", "on where"),
         ("SELECT f.v FROM d JOIN select(f) AS x", "select"),
-        ("SELECT sum(DISTINCT (f.v)) OVER (), (SELECT (1)) FROM f JOIN d GROUP BY GROUPING SETS ((f.v))", "sum"),
+        ("SELECT all() FROM f JOIN d", "all"),
+        ("SELECT distinct() FROM f JOIN d", "distinct"),
+        ("SELECT f.v FROM f JOIN d LATERAL VIEW explode(distinct(f.v)) x AS y", "explode distinct"),
+        ("SELECT 1 FROM f JOIN d ON f.v IN (select(5), 6)", "select"),
+        ("SELECT struct(select(f.v) AS c) FROM f JOIN d", "struct select"),
+        ("SELECT coalesce(values(f.v), 1) FROM f JOIN d", "coalesce values"),
+        ("SELECT 1 FROM f JOIN d ON f.v IN (values(5), 6)", "values"),
+        ("SELECT 1 FROM f JOIN d ON f.v BETWEEN limit(f.k) AND 2", "limit"),
+        ("SELECT ALL as(f.v) FROM f JOIN d UNION ALL SELECT tablesample(1)", "as tablesample"),
+        ("SELECT coalesce(n => from(f.k)) FROM f JOIN d", "coalesce from"),
+        ("SELECT 1 FROM f PIVOT (partition(v) FOR k IN (1, 2)) JOIN d", "partition"),
+        ("SELECT 1 FROM f JOIN VALUES (1), (2) AS v(k) JOIN (VALUES (3)) AS w(k) ON 1 IN (SELECT (v) FROM d)", ""),
+        ("SELECT * FROM (f) JOIN d ON f.v IS NOT DISTINCT FROM (d.v) AND d.limit IN (1) CROSS JOIN (d)", ""),
+        ("INSERT INTO t PARTITION (ds) SELECT (f.v) FROM f JOIN d UNION ALL SELECT (1) FROM d", ""),
+        (
+            "SELECT sum(DISTINCT (f.v)) OVER (), (SELECT (1) FROM d) FROM f JOIN d GROUP BY GROUPING SETS ((f.v))",
+            "sum",
+        ),
         (
             "SELECT (f.v) AS a FROM (f) JOIN (d) USING (k) WHERE (f.v) IN (1) AND f.v LIKE (d.w) LIMIT (1)",
             "",
         ),
-        ("SELECT 1 FROM f JOIN d WHERE f.v LIKE ANY ('a') AND NOT EXISTS (SELECT 1) UNION ALL (SELECT (2))", ""),
+        (
+            "SELECT 1 FROM f JOIN d WHERE f.v LIKE ANY ('a') AND NOT EXISTS (FROM d) UNION (SELECT (2) FROM d)",
+            "",
+        ),
     ],
 )
 def test_the_functions_that_a_statement_calls(sql: str, names: str) -> None:
@@ -154,7 +174,9 @@ def test_a_function_in_a_from_is_one_of_tables(name: str) -> None:
         assert calls_own_functions(statement) is (name not in TABLE_FUNCTIONS)
 
 
-@pytest.mark.parametrize("item", ["mart.session(user)", "rows(user)", "cube(k)"])
+@pytest.mark.parametrize(
+    "item", ["mart.session(user)", "rows(user)", "cube(k)", "d UNION SELECT into.f(k) FROM d"]
+)
 def test_a_call_that_is_read_as_a_table_with_columns_is_refused(item: str) -> None:
     """Else it would be taken for a table, or for a CTE of the name."""
     sql = f"WITH rows AS (SELECT 1 AS k) SELECT f.id FROM f JOIN d ON f.k = d.k, {item}"
