@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from pipeline.commands.options import SparkOptions, column_names, size_bytes, spark_options
 from pipeline.compaction.compaction import Compacted, Compaction, compact, plan_compaction
+from pipeline.compaction.delta import DeltaCompaction, is_delta
 from pipeline.compaction.iceberg import IcebergCompaction, iceberg_catalog
 from pipeline.compaction.plan import Limits, PartitionPlan
 from pipeline.spark.session import to_stderr
@@ -51,7 +52,9 @@ def _limit_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @click.command("compact")
-@click.option("--table", required=True, metavar="DB.TABLE", help="Parquet or ORC table of Spark's, or Iceberg's.")
+@click.option(
+    "--table", required=True, metavar="DB.TABLE", help="Parquet or ORC table of Spark's, or Delta's or Iceberg's."
+)
 @click.option("--index", help="The file index to bring up to date, a table; created if needed.")
 @click.option("--where", metavar="CONDITION", help="Only partitions of which this holds: \"ds >= '2026-11-01'\".")
 @click.option(
@@ -89,33 +92,38 @@ def compact_command(  # noqa: PLR0913 - one parameter per option or group of opt
     """Make few files of many small ones, while others read and append.
 
     It can be stopped at any moment and run again. An Iceberg table is compacted by Iceberg's own procedure,
-    to which --index, --file-worth, --grace-minutes and --keep-hours do not apply.
+    to which --index, --file-worth, --grace-minutes and --keep-hours do not apply, and a Delta table by Delta's
+    OPTIMIZE, which takes --target-size and --where alone.
     """
     request = Compaction(table, index, where, column_names(sort_by), limits, grace_minutes * 60, keep_hours * 3600)
     with spark_options.session() as spark:
         if (catalog := iceberg_catalog(spark, table)) is not None:
-            _refuse_options_given(table)
+            _refuse_options_given(
+                f"{table} is a table of Iceberg's, compacted by its own procedure", _NOT_FOR_ICEBERG
+            )
             iceberg = IcebergCompaction(spark, catalog, request)
             click.echo(iceberg.plan() if dry_run else iceberg.run(to_stderr))
+        elif is_delta(spark, table):
+            _refuse_options_given(f"{table} is a table of Delta's, compacted by its own OPTIMIZE", _NOT_FOR_DELTA)
+            delta = DeltaCompaction(spark, request)
+            click.echo(delta.plan() if dry_run else delta.run(to_stderr))
         else:
             click.echo(_compacted(spark, request, is_dry_run=dry_run))
 
 
-# Parameters of our own compaction, which Iceberg's procedure does not have.
+# Parameters of our own compaction, which the formats' own procedures do not have.
 _NOT_FOR_ICEBERG = ("index", "file_worth", "grace_minutes", "keep_hours")
+# It has ZORDER BY, by which every run writes all files again.
+_NOT_FOR_DELTA = (*_NOT_FOR_ICEBERG, "sort_by", "min_files")
 
 
-def _refuse_options_given(table: str) -> None:
-    """Raises UsageError for options that Iceberg's procedure would ignore."""
+def _refuse_options_given(table_is: str, refused: Sequence[str]) -> None:
+    """Raises UsageError for options that a table format's own procedure would ignore."""
     context = click.get_current_context()
-    given = [
-        name for name in _NOT_FOR_ICEBERG if context.get_parameter_source(name) is not ParameterSource.DEFAULT
-    ]
+    given = [name for name in refused if context.get_parameter_source(name) is not ParameterSource.DEFAULT]
     if given:
         options = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-        raise click.UsageError(
-            f"{table} is a table of Iceberg's, compacted by its own procedure, which has no {options}"
-        )
+        raise click.UsageError(f"{table_is}, which has no {options}")
 
 
 def _compacted(spark: SparkSession, request: Compaction, *, is_dry_run: bool) -> str:

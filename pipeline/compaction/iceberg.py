@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from pipeline.compaction.compaction import Compaction
+from pipeline.compaction.own_procedure import Candidates, described, dry_run_report, named, sentences_for
 from pipeline.compaction.plan import SMALL_SHARE
 from pipeline.spark.errors import PipelineError
 from pipeline.spark.session import Progress
@@ -21,21 +20,19 @@ from rewriter.vocabulary.identifiers import quoted
 _NAME_PARTS_MIN = 3
 # Conditions that Iceberg can turn into an expression of its own, by which it chooses files.
 _WHERE_EXPECTED = "For --where it takes comparisons, IN, IS NULL and LIKE 'a%', of columns with literals"
-# A dry run shows the partitions with most small files.
-PARTITIONS_SHOWN_MAX = 100
 
 
 def iceberg_catalog(spark: SparkSession, name: str) -> tuple[str, ...] | None:
     """The full name of an Iceberg table, its catalog first; None for anything else. Raises PipelineError."""
-    described = _described(spark, name)
-    if described.get("Provider", "").lower() != "iceberg":
+    told = described(spark, name)
+    if told.get("Provider", "").lower() != "iceberg":
         return None
-    full_name = described.get("Name", "")
+    full_name = told.get("Name", "")
     parts = tuple(full_name.split("."))
     if len(parts) < _NAME_PARTS_MIN or not all(parts):
         raise PipelineError(f"{name}: Iceberg describes it as {full_name!r}; expected catalog.database.table")
-    again = _described(spark, ".".join(map(quoted, parts)))
-    if any(again.get(told) != described.get(told) for told in ("Name", "Location")):
+    again = described(spark, ".".join(map(quoted, parts)))
+    if any(again.get(key) != told.get(key) for key in ("Name", "Location")):
         raise PipelineError(
             f"{name}: Iceberg describes it as {full_name!r}, and a dot in it belongs to a name, so that it is not "
             f"certain which table is meant. Call the procedure rewrite_data_files by hand"
@@ -43,15 +40,6 @@ def iceberg_catalog(spark: SparkSession, name: str) -> tuple[str, ...] | None:
     if not _ends_in(name, parts[-1]):
         raise PipelineError(f"{name}: is a branch or a tag of {full_name}; expected the table itself")
     return parts
-
-
-def _described(spark: SparkSession, name: str) -> dict[str, str]:
-    try:
-        rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
-    except PySparkException:
-        # There is no such table, or this is no table name: the search for a table of files reports which.
-        return {}
-    return {row.col_name: str(row.data_type) for row in rows}
 
 
 def _ends_in(name: str, part: str) -> bool:
@@ -79,26 +67,18 @@ class IcebergCompaction:
         keys = ["spec_id", "partition"] if is_partitioned else ["spec_id"]
         counted = files.groupBy(*keys).agg(f.count("*").alias("files"), f.sum("file_size_in_bytes").alias("bytes"))
         rows = counted.where(self._is_worth_rewriting()).orderBy(f.desc("files")).collect()
-        shown = [
-            (_partition(row) if is_partitioned else self.request.table, row) for row in rows[:PARTITIONS_SHOWN_MAX]
+        found = [
+            Candidates(named(row.partition.asDict()) if is_partitioned else "", row.files, row.bytes)
+            for row in rows
         ]
-        lines = [f"{name}: {row.files} files, {row.bytes} bytes" for name, row in shown]
-        total = sum(row.files for row in rows)
-        said = (
-            f"{self.request.table}: going by sizes, Iceberg would rewrite {total} files of {len(rows)} partitions"
-        )
-        return "\n".join([*lines, said + (", less what --where leaves out" if self.request.where else "")])
+        said = dry_run_report(self.request.table, "Iceberg", found)
+        return said + (", less what --where leaves out" if self.request.where else "")
 
     def run(self, progress: Progress) -> str:
         """Calls the procedure, and returns a report of what it did."""
         progress(f"{self.request.table}: {quoted(self.names[0])}.system.rewrite_data_files")
-        try:
+        with sentences_for(self._why):
             [done] = self.spark.sql(self._call()).collect()
-        except PySparkException as error:
-            raise PipelineError(self._why(str(error))) from error
-        except Py4JJavaError as error:
-            # PySpark has no class for this error, and would show it with the stack of Java.
-            raise PipelineError(self._why(error.java_exception.toString())) from error
         return (
             f"{self.request.table}: {done.rewritten_data_files_count} files became {done.added_data_files_count}, "
             f"{done.rewritten_bytes_count} bytes rewritten"
@@ -141,8 +121,7 @@ class IcebergCompaction:
         }
         return f"map({', '.join(_text(str(part)) for option in options.items() for part in option)})"
 
-    def _why(self, said: str) -> str:
-        first = said.strip().partition("\n")[0]
+    def _why(self, first: str) -> str:
         if first.startswith("[") and ("rewrite_data_files" in first or "PARSE" in first):
             return (
                 f"{self.request.table}: the procedure rewrite_data_files was not found ({first}). "
@@ -151,11 +130,6 @@ class IcebergCompaction:
             )
         expected = "" if self.request.where is None else f". {_WHERE_EXPECTED}"
         return f"{self.request.table}: Iceberg's rewrite_data_files failed: {first}{expected}"
-
-
-def _partition(row: Row) -> str:
-    values = row.partition.asDict()
-    return ", ".join(f"{name}={value}" for name, value in values.items())
 
 
 def _text(text: str) -> str:

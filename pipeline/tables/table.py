@@ -139,6 +139,11 @@ def _check_kind(described: Any, name: str, *, takes_buckets: bool, hive_format: 
             f"Make it a Spark-native one: CREATE TABLE .. USING parquet PARTITIONED BY (..) AS SELECT * "
             f"FROM {name}"
         )
+    if provider == "delta":
+        raise PipelineError(
+            f"{name} is a table of Delta's, which keeps its own list of files and their bounds: it is loaded and "
+            f"indexed by Delta alone, and compacted in a Spark session that has Delta's extension and catalog"
+        )
     if provider not in NATIVE_FORMATS:
         raise PipelineError(f"{name} is a table of format {provider}; expected one of {', '.join(NATIVE_FORMATS)}")
     if described.bucketSpec().isDefined() and not takes_buckets:
