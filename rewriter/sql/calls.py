@@ -121,8 +121,8 @@ def _is_clause(before: Sequence[Token], name: Token, behind: Sequence[Token], do
         begins = not before or last in _BEFORE_QUERY or (last == "(" and word not in doubtful)
         is_clause = begins or _ends_operand(before) or not _SET_OPERATIONS.isdisjoint(words)
     else:
-        is_compared = word == "from" and words in _COMPARISONS
-        is_clause = word in _CLAUSE_WORDS and (is_compared or _ends_operand(before))
+        continues = (last != "" and last == _ALSO_BEHIND.get(word)) or (word == "from" and words in _COMPARISONS)
+        is_clause = word in _CLAUSE_WORDS and (continues or _ends_operand(before))
     return is_clause
 
 
@@ -154,8 +154,8 @@ _ENDS = frozenset(
 # Before a star that stands for columns. Any other one multiplies.
 _BEFORE_STAR = frozenset({TokenType.SELECT, TokenType.ALL, TokenType.DISTINCT, TokenType.COMMA, TokenType.L_PAREN})
 
-# Words that may be clauses, operators or functions. The functions of these names are Spark's own.
-_BUILT_IN = frozenset("and between case cube div exists ilike in like not or regexp rlike rollup when".split())
+# Words that may be operators or clauses, or functions, which are Spark's own.
+_BUILT_IN = frozenset("case cube exists not rollup".split())
 
 # Words that are no functions behind some others: `LIKE ANY ('a%', 'b%')`, `UNION ALL (SELECT ..)`.
 _LIKES = frozenset({"like", "ilike"})
@@ -171,14 +171,15 @@ _BEFORE_QUERY = _SET_OPERATIONS | {"as"}
 # `x IS DISTINCT FROM (y)`
 _COMPARISONS = (["is", "distinct"], ["not", "distinct"])
 
-# Words of clauses, each behind an operand or an item of a list.
+# Words of operators and clauses, each behind an operand or an item of a list, or behind words that begin it.
 _CLAUSE_WORDS = frozenset(
     """
-    as else except from having intersect is join limit minus offset on over partition pivot qualify tablesample
-    then union unpivot using where
+    and as between div else except from having ilike in intersect is join like limit minus offset on or over
+    partition pivot qualify regexp rlike tablesample then union unpivot using when where
     """.split()
 )
+_ALSO_BEHIND = {**dict.fromkeys("between ilike in like regexp rlike".split(), "not"), "when": "case"}
 # Words behind which an operand, or an item of a list, is still to come.
 _BEFORE_OPERAND = _BUILT_IN.union(
-    _CLAUSE_WORDS, "all any by distinct escape interval lateral select some values within".split()
+    _CLAUSE_WORDS, "all any by distinct escape interval lateral of select some values within".split()
 )
