@@ -1,4 +1,4 @@
-"""`benchmarks/iceberg.py` runs, and its report holds what it says. It starts a server of its own."""
+"""`benchmarks/table_formats.py` runs, and its report holds what it says. It starts a server of its own."""
 
 import json
 import os
@@ -28,9 +28,9 @@ def test_the_benchmark_counts_files_and_compares_answers_for_each_number_of_keys
     path = tmp_path / "iceberg.json"
     options = ("--files", str(FILES), "--runs", "2", "--warm-ups", "0", "--memory", "1g", "--no-gate")
     where = ("--dir", str(tmp_path / "bench"), "--json", str(path))
-    folders = [ROOT, *(ROOT / "tests" / folder for folder in ("", "layouts", "iceberg"))]
+    folders = [ROOT, *(ROOT / "tests" / folder for folder in ("", "layouts", "iceberg", "delta"))]
     done = subprocess.run(
-        [sys.executable, "benchmarks/iceberg.py", *options, *where],
+        [sys.executable, "benchmarks/table_formats.py", "iceberg", *options, *where],
         cwd=ROOT,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, folders))},
         capture_output=True,
