@@ -23,6 +23,7 @@
 # make bench-lists what is saved where keys do not tell the partitions, on 1,000 and 10,000 of them; half an hour or so
 # make bench-shared-lists  a million partitions in HBase, beside the embedded store; some minutes
 # make bench-iceberg what narrowing saves on Iceberg tables of a hundred to ten thousand files; an hour or so
+# make bench-delta what narrowing saves on Delta tables of a thousand and ten thousand files; an hour or so
 # make check   format, lint, types, directions of imports
 # make wheel-demo  the wheel in an empty environment, and the demo run once from it
 
@@ -37,7 +38,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # One fact and several, a week and years of it, and two that are left alone.
 QUICK_QUERIES := q3 q7 q19 q37 q42 q55 q60 q71 q82 q96 q98 q9
 
-.PHONY: setup demo test test-fast test-of test-all test-servers iceberg bench bench-tpcds bench-dashboard bench-short bench-wire bench-sizing bench-kerberos bench-layouts bench-lists bench-shared-lists bench-iceberg bench-small-files wheel-demo check clean
+.PHONY: setup demo test test-fast test-of test-all test-servers iceberg bench bench-tpcds bench-dashboard bench-short bench-wire bench-sizing bench-kerberos bench-layouts bench-lists bench-shared-lists bench-iceberg bench-delta bench-small-files wheel-demo check clean
 
 setup: $(READY)
 
@@ -135,9 +136,13 @@ bench-lists: setup
 bench-shared-lists: setup
 	PYTHONPATH=tests:. $(BIN)/python benchmarks/shared_lists.py --json .starpruner/bench/shared_lists.json
 
+TABLE_FORMATS := PYTHONPATH=tests:tests/layouts:tests/iceberg:tests/delta $(BIN)/python benchmarks/table_formats.py
+
 bench-iceberg: iceberg
-	PYTHONPATH=tests:tests/layouts:tests/iceberg $(BIN)/python benchmarks/iceberg.py \
-	  --json .starpruner/bench/iceberg.json
+	$(TABLE_FORMATS) iceberg --json .starpruner/bench/iceberg.json
+
+bench-delta: iceberg
+	$(TABLE_FORMATS) delta --json .starpruner/bench/delta.json
 
 bench-small-files: setup
 	PYTHONPATH=tests:tests/layouts $(BIN)/python benchmarks/small_files.py --json .starpruner/bench/small_files.json

@@ -8,6 +8,8 @@ from demo.hive import run
 
 # Set on a table once it is complete: of one whose making was stopped, some rows may be missing.
 _COMPLETE = "starpruner.loaded"
+# In TBLPROPERTIES of a statement that makes and fills a table at once.
+COMPLETE_PROPERTY = f"'{_COMPLETE}' = 'true'"
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ def is_complete(session: hive.Connection, table: str) -> bool:
 
 def mark_complete(session: hive.Connection, table: str) -> None:
     """All its rows are there."""
-    run(session, f"ALTER TABLE {table} SET TBLPROPERTIES ('{_COMPLETE}' = 'true')")
+    run(session, f"ALTER TABLE {table} SET TBLPROPERTIES ({COMPLETE_PROPERTY})")
 
 
 def unmark_complete(session: hive.Connection, table: str) -> None:

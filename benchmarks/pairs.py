@@ -1,8 +1,8 @@
 """A query directly and through the proxy, in turns, with Spark's file listing cold and warm."""
 
 import time
-from collections.abc import Callable, Iterable
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import repeat
 
@@ -98,14 +98,20 @@ class Sides:
             for is_proxied in (False, True) if number % 2 == 0 else (True, False):
                 into = pair.proxied if is_proxied else pair.direct
                 before = self._narrowed() if is_proxied else None
-                if listing == WARM:
-                    self._timed(self.proxied if is_proxied else self.direct, sql, into)
-                else:
-                    with closing(self.open_session(is_proxied)) as session:
-                        self._timed(session, sql, into)
+                with self.session(listing, is_proxied=is_proxied) as session:
+                    self._timed(session, sql, into)
                 if before is not None:
                     pair.narrowed.append((self._narrowed() or 0) - before)
         return pair
+
+    @contextmanager
+    def session(self, listing: str, *, is_proxied: bool) -> Iterator[hive.Connection]:
+        """A side's session, one more of it where the listing is to be cold."""
+        if listing == WARM:
+            yield self.proxied if is_proxied else self.direct
+        else:
+            with closing(self.open_session(is_proxied)) as session:
+                yield session
 
     def _timed(self, session: hive.Connection, sql: str, runs: Runs) -> None:
         cpu_s, wall_s = self._cpu_s(), time.perf_counter()

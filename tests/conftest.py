@@ -255,7 +255,8 @@ def iceberg_proxy(
 @pytest.fixture(scope="session")
 def delta_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PipelineServer]:
     """Spark with Delta for the whole session, in its own catalog."""
-    with _or_skipped(delta_server_in(tmp_path_factory.mktemp("delta"))) as server:
+    directory, conf = tmp_path_factory.mktemp("delta"), cheap_spark.interpreted()
+    with _or_skipped(delta_server_in(directory, java_options=QUICK_JAVA, conf=conf)) as server:
         yield server
 
 

@@ -1,14 +1,12 @@
 """Spark Thrift Server with Delta, which Maven brings, on the Spark that Delta is made for."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from iceberg_server import spark_for_iceberg
 from pipeline_server import PipelineServer, pipeline_server
-from support import cheap_spark
-from support.cheap_spark import QUICK_JAVA
 from support.maven import ClientMissingError, fetch
 from support.stamps import spark_version
 
@@ -56,7 +54,9 @@ def delta_jars(cache: Path = _CACHE) -> list[Path]:
 
 
 @contextmanager
-def delta_server(directory: Path) -> Iterator[PipelineServer]:
+def delta_server(
+    directory: Path, *, memory: str = "1g", java_options: str = "", conf: Mapping[str, str] | None = None
+) -> Iterator[PipelineServer]:
     """Runs a server with Delta as long as the context lasts; raises ClientMissingError."""
     settings = {
         # As one of `spark.jars` it would be gone for all sessions once the first one has closed.
@@ -68,8 +68,9 @@ def delta_server(directory: Path) -> Iterator[PipelineServer]:
     }
     with pipeline_server(
         directory,
-        java_options=QUICK_JAVA,
-        conf={**cheap_spark.interpreted(), **settings},
+        memory=memory,
+        java_options=java_options,
+        conf={**settings, **(conf or {})},
         pyspark=spark_for_delta(),
     ) as server:
         yield server

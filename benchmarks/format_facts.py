@@ -1,9 +1,13 @@
 """Facts of some number of files, with and without partitions, and small sides of some number of keys."""
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
 
-from kept_tables import Question, is_complete, mark_complete
+from kept_tables import COMPLETE_PROPERTY, Question, is_complete
+from known_formats import TableFormat
 from pyhive import hive
 
 from demo.hive import run
@@ -11,22 +15,21 @@ from demo.progress import Progress
 
 # A file of some 50 KB, so that ten thousand of them are written in minutes.
 ROWS_OF_A_FILE = 1_000
-# A table whose files are this small has as many manifests as one of a terabyte in Iceberg's own 8 MiB.
-_MANIFEST_BYTES = 64 << 10
 KEYS = (10, 100, 1_000, 10_000)
 STRATEGIES = ("MERGE", "BROADCAST")
 
 
 @dataclass(frozen=True)
-class IcebergFacts:
-    """The tables for one number of files, in a namespace of their own."""
+class FormatFacts:
+    """The tables of a format for one number of files, in a namespace of their own."""
 
+    table_format: TableFormat
     files: int
 
     @property
     def namespace(self) -> str:
         """The namespace of the tables."""
-        return f"ice.files_{self.files}"
+        return f"{self.table_format.catalog}files_{self.files}"
 
     @property
     def _rows(self) -> int:
@@ -41,25 +44,32 @@ class IcebergFacts:
                 continue
             progress(f"Making {table}")
             run(session, f"DROP TABLE IF EXISTS {table}")
-            for statement in self._statements(name, table):
-                run(session, statement)
-            mark_complete(session, table)
+            run(session, self._creation(name, table))
 
-    def _statements(self, name: str, table: str) -> Iterator[str]:
-        """A fact's files each have keys of their own; a partition is a file."""
-        if name == "keys":
-            yield f"CREATE TABLE {table} (k INT, p INT, g STRING) USING iceberg"
-            yield f"INSERT INTO {table} {self._keys_query}"
-            return
-        partitioned = " PARTITIONED BY (p)" if name == "by_partition" else ""
-        properties = (
-            f"'commit.manifest.target-size-bytes' = '{_MANIFEST_BYTES}', 'write.distribution-mode' = 'none'"
-        )
-        columns = "k INT, p INT, amount INT, note STRING"
-        yield f"CREATE TABLE {table} ({columns}) USING iceberg{partitioned} TBLPROPERTIES ({properties})"
-        yield (
-            f"INSERT INTO {table} SELECT CAST(id AS INT), CAST(id DIV {ROWS_OF_A_FILE} AS INT), "
-            f"CAST(pmod(hash(id), 10000) AS INT), left(sha2(string(id), 256), 32) "
+    def commit(self, session: hive.Connection, table: str) -> None:
+        """Commit to a Delta fact as another writer does that adds no file.
+
+        Spark would make a checkpoint of every tenth commit, which Delta 4.2 cannot read on Spark 4.1.4.
+        """
+        described = run(session, f"DESCRIBE TABLE EXTENDED {self.namespace}.{table}")
+        location = next(str(value) for name, value, *_ in described if name == "Location")
+        log = Path(urlsplit(location).path) / "_delta_log"
+        version = 1 + max(int(commit.stem) for commit in log.glob("*.json"))
+        action = {"txn": {"appId": "starpruner", "version": version}}
+        _ = (log / f"{version:020}.json").write_text(f"{json.dumps(action)}\n", encoding="utf-8")
+
+    def _creation(self, name: str, table: str) -> str:
+        """Make and fill a table at once. A fact's files each have keys of their own; a partition is a file."""
+        query = self._keys_query if name == "keys" else self._fact_query
+        partitioned = "PARTITIONED BY (p)" if name == "by_partition" else ""
+        properties = f"TBLPROPERTIES ({self.table_format.properties}{COMPLETE_PROPERTY})"
+        return f"CREATE TABLE {table} USING {self.table_format.name} {partitioned} {properties} AS {query}"
+
+    @property
+    def _fact_query(self) -> str:
+        return (
+            f"SELECT CAST(id AS INT) AS k, CAST(id DIV {ROWS_OF_A_FILE} AS INT) AS p, "
+            "CAST(pmod(hash(id), 10000) AS INT) AS amount, left(sha2(string(id), 256), 32) AS note "
             f"FROM range(0, {self._rows}, 1, {self.files})"
         )
 
@@ -77,7 +87,7 @@ class IcebergFacts:
         ]
         return " UNION ALL ".join(parts)
 
-    def questions(self, numbers_of_keys: Sequence[int] = KEYS) -> Iterator[Question]:
+    def questions(self, numbers_of_keys: Sequence[int]) -> Iterator[Question]:
         """Each number of keys, by each strategy. More partitions than a third of them are no small part."""
         for strategy in STRATEGIES:
             for count in numbers_of_keys:
