@@ -127,9 +127,9 @@ class ShadowSection(Section, frozen=True):
 class CatalogSection(Section, frozen=True):
     """Table facts, asked for by the client's login and kept for its sessions."""
 
-    # How long a description is used without being asked for again. A statement whose keys are checked while it runs
-    # may use it for rewrite.keys_remembered_s more: the check asks for it again. A changed type is caught by the
-    # inserted type check at any age.
+    # How long a description is used without being asked for again. A statement whose keys are checked while it
+    # runs may use it for rewrite.keys_remembered_s more: the check asks for it again. A changed type is caught by
+    # the inserted type check at any age.
     facts_ttl_s: Seconds = 60.0
     # Expert. Descriptions kept per session.
     tables_max: Count = 1_000

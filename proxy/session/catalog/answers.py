@@ -8,8 +8,9 @@ it is used where somebody asks again before a row leaves. A window statement is 
   (`ask_keys._check`). A predicate compares columns by the names that the statement itself uses, and lets all
   rows through where a column has another type by now. Void by a write through this proxy that may change columns
   (`written_tables`), and by a statement of a session of that state that may change what names mean, such as SET,
-  USE and CREATE TEMPORARY VIEW; that voids settings and names too, and no keys. What is made otherwise past this proxy, a table with more columns or in another
-  format, is noticed after the 60 s alone: the one gap (docs/coverage.md).
+  USE and CREATE TEMPORARY VIEW; that voids settings and names too, and no keys. What is made otherwise past this
+  proxy, a table with more columns or in another format, is noticed after the 60 s alone: the one gap
+  (docs/coverage.md).
 * Texts of views (`facts_cache`). To plan: as descriptions. Before a row leaves, each view whose text decides
   what keys are (`Plan.follows`) has been described since the statement came, or the original is sent.
 * Names known as tables (`metadata_cache`). Current: while the state lasts. A statement without a join is not
@@ -18,10 +19,10 @@ it is used where somebody asks again before a row leaves. A window statement is 
   may change them leads to another state (`session_state`), which has answers of its own. What quotes mean
   (`SessionCatalog.quoting_is_default`) has no grace.
 * Functions that the server lacks (`spark_settings`). Current: as descriptions. Grace: none.
-* Keys checked later (`key_cache`). Current: never, each use is checked. Grace: an hour (`rewrite.keys_remembered_s`); the check asks
-  again, and no row leaves before every key that there is now was among them (`operations.key_check`). Where one
-  was not, the statement is cancelled and decided about once more, by the keys that the check has just read
-  (`KeyTerms.asked_since`), which count as asked for with it. A write through this proxy to a table that keys
+* Keys checked later (`key_cache`). Current: never, each use is checked. Grace: an hour
+  (`rewrite.keys_remembered_s`); the check asks again, and no row leaves before every key that there is now was
+  among them (`operations.key_check`). Where one was not, the statement is cancelled and decided about once more,
+  by the keys that the check has just read (`KeyTerms.asked_since`), which count as asked for with it. A write through this proxy to a table that keys
   were read from voids them, by the fence that each entry keeps (`write_fence`), and so do 1,000 other writes.
   Keys that were found to differ three times in a row are asked for first.
 * Trusted keys (`key_cache`). Current: never, by default. A user may say that a small side can be so many seconds
