@@ -22,9 +22,10 @@ it is used where somebody asks again before a row leaves. A window statement is 
 * Keys checked later (`key_cache`). Current: never, each use is checked. Grace: an hour
   (`rewrite.keys_remembered_s`); the check asks again, and no row leaves before every key that there is now was
   among them (`operations.key_check`). Where one was not, the statement is cancelled and decided about once more,
-  by the keys that the check has just read (`KeyTerms.asked_since`), which count as asked for with it. A write through this proxy to a table that keys
-  were read from voids them, by the fence that each entry keeps (`write_fence`), and so do 1,000 other writes.
-  Keys that were found to differ three times in a row are asked for first.
+  by the keys that the check has just read (`KeyTerms.asked_since`), which count as asked for with it. A write
+  through this proxy to a table that keys were read from voids them, by the fence that each entry keeps
+  (`write_fence`), and so do 1,000 other writes. Keys that were found to differ three times in a row are asked for
+  first.
 * Trusted keys (`key_cache`). Current: never, by default. A user may say that a small side can be so many seconds
   old (`rewrite.key_staleness_s`, and `rewrite.key_snapshot_s` for keys at a snapshot); then keys that the same
   session has asked for need no check.
