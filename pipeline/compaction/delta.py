@@ -41,6 +41,7 @@ class DeltaCompaction:
         """The report of a dry run: the files that Delta would choose, judged by their sizes alone."""
         table = self.request.table
         with sentences_for(self._why):
+            self._read_condition()
             [detail] = self.spark.sql(f"DESCRIBE DETAIL {table}").collect()
             if detail.clusteringColumns:
                 return self._plan_of_clustered(detail)
@@ -59,11 +60,17 @@ class DeltaCompaction:
         said = f"OPTIMIZE {table}" + ("" if where is None else f" WHERE {where}")
         progress(said)
         with sentences_for(self._why), self._sizes():
+            self._read_condition()
             [done] = self.spark.sql(said).select("metrics.*").collect()
         return (
             f"{table}: {done.numFilesRemoved} files became {done.numFilesAdded}, "
             f"{done.filesRemoved.totalSize} bytes rewritten as {done.filesAdded.totalSize}"
         )
+
+    def _read_condition(self) -> None:
+        """Parse the condition alone. What follows one in a statement, such as ZORDER BY, is an error in it."""
+        if self.request.where is not None:
+            _ = f.expr(self.request.where)
 
     def _plan_of_clustered(self, detail: Row) -> str:
         table = self.request.table
@@ -107,4 +114,4 @@ class DeltaCompaction:
 
     def _why(self, first: str) -> str:
         expected = "" if self.request.where is None else f". {_WHERE_EXPECTED}"
-        return f"{self.request.table}: Delta's OPTIMIZE failed: {first}{expected}"
+        return f"{self.request.table}: {first}{expected}"

@@ -25,13 +25,17 @@ class Candidates(NamedTuple):
 
 
 def described(spark: SparkSession, name: str) -> dict[str, str]:
-    """The lines of DESCRIBE TABLE EXTENDED; none if that fails."""
+    """The lines of DESCRIBE TABLE EXTENDED; none if Spark refuses it. Raises PipelineError for an error of Java's.
+
+    Such an error comes where a format is missing, or the files cannot be read in which it describes its tables.
+    """
     try:
         rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
-    except (PySparkException, Py4JJavaError):
-        # There is no such table, its format is missing here, or this is no table name: the search for a table of
-        # files reports which.
+    except PySparkException:
+        # There is no such table, or this is no table name: the search for a table of files reports which.
         return {}
+    except Py4JJavaError as error:
+        raise PipelineError(f"{name}: {_first_line(error)}") from error
     return {row.col_name: str(row.data_type) for row in rows}
 
 
@@ -60,4 +64,8 @@ def sentences_for(why: Callable[[str], str]) -> Iterator[None]:
         raise PipelineError(why(str(error).strip().partition("\n")[0])) from error
     except Py4JJavaError as error:
         # PySpark has no class for this error, and would show it with the stack of Java.
-        raise PipelineError(why(error.java_exception.toString().strip().partition("\n")[0])) from error
+        raise PipelineError(why(_first_line(error))) from error
+
+
+def _first_line(error: Py4JJavaError) -> str:
+    return str(error.java_exception.toString()).strip().partition("\n")[0]

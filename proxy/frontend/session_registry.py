@@ -55,7 +55,7 @@ class SessionRegistry:
         Before V6 results come row by row, which are not read; and settings that were not read may say anything.
         """
         is_offered = protocol_version >= PROTOCOL_V6 and opened is not None
-        opened = opened or SessionOpening()
+        opened = opened or SessionOpening(is_seen=False)
         owner = opened.counts_for or uuid4().hex
         self._sessions[handle] = OpenSession(self._open_port(opened), is_offered=is_offered, owner=owner)
 
@@ -69,7 +69,7 @@ class SessionRegistry:
             identifier = handle_id_of(handle)
             roams = identifier is not None and self._handles.used_elsewhere(identifier)
             settled_at = asyncio.get_running_loop().time() + SETTLING_S if roams else 0.0
-            port = self._open_port(SessionOpening())
+            port = self._open_port(SessionOpening(is_seen=False))
             found = self._sessions[handle] = OpenSession(
                 port, is_offered=False, owner=uuid4().hex, settled_at=settled_at
             )

@@ -68,6 +68,8 @@ class Rows:
     columns: tuple[ResultColumn, ...]
     rows: tuple[tuple[Value, ...], ...]
     seconds: float
+    # How long before this query another session had asked, if the answer is that to its query.
+    asked_before_s: float = 0.0
 
 
 class FailureKind(Enum):

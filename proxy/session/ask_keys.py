@@ -6,7 +6,6 @@ from dataclasses import replace
 from functools import partial
 
 from proxy.operations.key_check import CheckVerdict
-from proxy.operations.query import Ask
 from proxy.session.consistency.write_fence import Fence
 from proxy.session.decision import UncheckedKeys
 from proxy.session.decision_context import Basis, DecisionContext, Draft
@@ -65,8 +64,8 @@ def uses_expired_in_vain(ctx: DecisionContext, planned: Plan, fence: Fence) -> b
 
 async def _check(ctx: DecisionContext, planned: Plan, key_queries: KeyQueries) -> CheckVerdict:
     """Ask again for what was remembered, while the statement runs: keys, and what has expired."""
-    # That is no part of the decision's time.
-    ctx = ctx.by(ctx.catalog.policy.anew(_asking_anew(ctx)))
+    # The check needs answers of now, and is no part of the decision's time.
+    ctx = ctx.by(ctx.catalog.policy.current(asking(ctx.catalog.metadata, ctx.shared.writes, anew=True)))
     verdict = await replace(key_queries, ask=ctx.catalog.policy.ask).check(key_queries.to_check)
     if verdict is not CheckVerdict.HELD:
         return verdict
@@ -76,16 +75,10 @@ async def _check(ctx: DecisionContext, planned: Plan, key_queries: KeyQueries) -
 
 async def _is_as_planned(ctx: DecisionContext, planned: Plan) -> bool:
     """True if views, tables and settings are as the plan takes them to be. Nobody asks for them later."""
-    anew = ctx.by(ctx.catalog.policy.anew(ctx.timings.timed(_asking_anew(ctx), ctx.shared.clock)))
     with ctx.timings.lookup(ctx.shared.clock):
         if _rests_on_expired(ctx, planned):
-            return await _is_all_as_planned(anew, planned)
-        return not planned.follows or await anew.catalog.is_as_planned(planned, _described_since(ctx))
-
-
-def _asking_anew(ctx: DecisionContext) -> Ask:
-    """The way to answers of now."""
-    return asking(ctx.catalog.metadata, ctx.shared.writes, anew=True)
+            return await _is_all_as_planned(ctx, planned)
+        return not planned.follows or await ctx.catalog.is_as_planned(planned, _described_since(ctx))
 
 
 def _rests_on_expired(ctx: DecisionContext, planned: Plan) -> bool:

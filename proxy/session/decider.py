@@ -55,7 +55,7 @@ class SessionCatalogs:
             StoreWait(self._settings.store_deadline_s),
             is_like_no_other=state is None,
             metadata=metadata,
-            policy=AnswerPolicy(asking(metadata, self._shared.writes), shares=metadata.state is not None),
+            policy=AnswerPolicy(asking(metadata, self._shared.writes)),
         )
 
     def forget(self, words: Collection[str], state: bytes | None) -> None:
@@ -114,11 +114,11 @@ class Decider:
         """Whether a name is known to be that of a table, and of no view."""
         return self._catalogs.of_state(state).is_table(name)
 
-    def note_evolution(self, state: bytes | None) -> None:
-        """Note whether the server's own settings, as last told, let writes add columns to tables."""
+    def note_evolution(self, state: bytes | None, backend: str) -> None:
+        """Note whether the backend's own settings, as last told, let writes add columns to tables."""
         told = self._catalogs.of_state(state).last_settings
         if told is not None and told.value.uncertainty is not SkipReason.SETTINGS_UNKNOWN:
-            self._shared.evolves_schemas = bool(self._shared.evolves_schemas) or told.value.evolves_schemas
+            self._shared.evolves_schemas[backend] = told.value.evolves_schemas
 
     async def known_partitions(self, name: TableName, condition: str, state: bytes | None) -> KnownPartitions:
         """A table and its partitions, or those that the filter keeps, as far as the session may know them."""

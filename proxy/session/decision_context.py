@@ -67,9 +67,7 @@ class DecisionContext:
         """The context of a decision that begins."""
         timings = Timings()
         ask = timings.timed(catalog.policy.ask, shared.clock)
-        policy = replace(
-            catalog.policy, ask=ask, grace_s=terms.grace_s, is_session_unchanged=terms.is_session_unchanged
-        )
+        policy = AnswerPolicy(ask, terms.grace_s, is_session_unchanged=terms.is_session_unchanged)
         start, settings = shared.clock(), catalog.last_settings
         return cls(
             shared, catalog.by(policy), listings, statement, terms, timings, start, settings, rooms, Steps()

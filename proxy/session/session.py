@@ -77,6 +77,7 @@ class Session:
         self._shared = shared
         self._log = (log or NoStatementLog()).session_opened(opened)
         self._decider = Decider(shared, KnownState(b"", opened).list_owner if is_own else ())
+        self._backend = opened.backend
         self._owner = owner_of(opened.counts_for)
         self._state = SessionState(opened, shared.clock)
         self._writes = SessionWrites(shared.writes)
@@ -123,7 +124,7 @@ class Session:
             )
         decision = await self._decider.decide(statement, self._terms(settings, keys))
         if not self._state.may_set_evolution:
-            self._decider.note_evolution(self._state.digest)
+            self._decider.note_evolution(self._state.digest, self._backend)
         if self._state.changes != changes:
             # A statement on another connection changed the session.
             return self.forward_unchanged(statement)
@@ -243,8 +244,8 @@ class Session:
 
     def _begin(self, statement: StatementClass, entry: StatementEntry) -> tuple[Callable[[Outcome], None], ...]:
         """Count a statement that is about to be released. Returns the listeners for its outcome."""
-        # The settings of a server that none has told may be any.
-        may_evolve = self._shared.evolves_schemas is not False or self._state.may_set_evolution
+        # As long as a backend has not told its settings, they may be any.
+        may_evolve = self._shared.evolves_schemas.get(self._backend, True) or self._state.may_set_evolution
         write = self._writes.begin(statement, self._is_table, may_evolve=may_evolve)
         told = self._state.begin(statement), write, entry.ended
         return tuple(listener for listener in told if listener is not None)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from proxy.config.rewriting import CatalogSection
-from proxy.operations.query import NO_TABLES, Ask, Query, Rows, ask_driver
+from proxy.operations.query import NO_TABLES, Ask, Query, QueryResult, Rows, ask_driver
 from proxy.operations.spark_versions import DEFAULT_QUOTING
 from proxy.session.catalog.answer_policy import AnswerPolicy
 from proxy.session.catalog.answers import Answer
@@ -152,27 +152,39 @@ class SessionCatalog:
         return counts_s if is_answered else min(counts_s, UNANSWERED_S)
 
     async def describe(self, names: AbstractSet[TableName]) -> set[TableName]:
-        """Describe tables, and remember the answers. Returns the names that were not described in time.
+        """Describe tables, and remember the answers. Returns the names that were not described in time."""
+        left_alone = {name for name in names if self.metadata.late.is_left_alone(name)}
+        described = await self._described(names)
+        known = self.metadata.facts.current().keys()
+        return left_alone | (set() if described.keys() >= names - left_alone else names - known)
+
+    async def _described(self, names: AbstractSet[TableName]) -> dict[TableName, tuple[float, TableFacts | None]]:
+        """Describe tables: the moment at which each was asked about, and its facts. Late ones are missing.
 
         Once one is late, the others are not waited for: a statement waits for one deadline at most.
         """
         facts, left_alone = self.metadata.facts, self.metadata.late
-        late = {name for name in names if left_alone.is_left_alone(name)}
-        for name in sorted(names - late, key=str):
-            asked_at = facts.moment(may_be_older=self.policy.shares)
-            described = await describe(self.policy.ask, name, self.metadata, self.shared.files, self.settings)
+        found: dict[TableName, tuple[float, TableFacts | None]] = {}
+        for name in sorted(names, key=str):
+            if left_alone.is_left_alone(name):
+                continue
+            asked_at, ages = facts.moment(), _Ages()
+            ask = ages.noting(self.policy.ask)
+            described = await describe(ask, name, self.metadata, self.shared.files, self.settings)
             if not self.policy.is_session_unchanged():
-                return late | (names - facts.current().keys())
+                break
             if described.is_late:
                 left_alone.missed(name)
-                return late | (names - facts.current().keys())
+                break
             left_alone.came(name)
+            asked_at = asked_at.earlier(ages.oldest_s)
             facts.add(described, asked_at)
+            found[name] = asked_at.at, described.facts
             if described.facts is not None and described.facts.has_snapshots and not name.version:
                 self.metadata.add_iceberg(name)
             if described.facts is not None and described.facts.kind is TableKind.TABLE:
                 self.metadata.add_table_name(str(name).lower())
-        return late
+        return found
 
     @property
     def last_settings(self) -> Answer[ServerSettings] | None:
@@ -193,25 +205,29 @@ class SessionCatalog:
         """True if the tables are described as they were when the plan was made. Expired facts are asked for again.
 
         Those behind the views whose texts the plan follows are described now or since a moment: a view that was
-        replaced past this proxy would be narrowed by keys of its old text. The policy must share no answers, or a
-        description that is on its way for another session could be of the old text too.
+        replaced past this proxy would be narrowed by keys of its old text.
         """
         facts = self.metadata.facts
         used = {name: planned.catalog.get(name) for name in planned.names | planned.follows}
         before = {name: then for name, then in used.items() if then is not None or name in planned.follows}
         known = facts.current()
-        late = await self.describe(
-            {
-                name
-                for name in before
-                if name not in known or (name in planned.follows and not facts.described_since(name, since))
-            }
-        )
+        now = {
+            name: facts.described(name).facts
+            for name in before.keys() & known.keys()
+            if name not in planned.follows or facts.described_since(name, since)
+        }
+        described = await self._described(before.keys() - now.keys())
+        # Another session may have asked about some before that moment.
+        older = {name for name, (at, _) in described.items() if name in planned.follows and at < since}
+        if older:
+            anew = self.by(self.policy.current(asking(self.metadata, self.shared.writes, anew=True)))
+            described |= dict.fromkeys(older, (since, None)) | await anew._described(older)  # noqa: SLF001
+        now |= {name: found for name, (_, found) in described.items()}
         for name, then in before.items():
-            now = facts.described(name).facts
-            if late or not _is_as(now, then):
+            found = now.get(name)
+            if found is None or not _is_as(found, then):
                 return False
-            if then is not None and then.size_bytes is not None and now is not None and now.size_bytes is None:
+            if then is not None and then.size_bytes is not None and found.size_bytes is None:
                 facts.add_size(name, then.size_bytes)
         return True
 
@@ -253,6 +269,24 @@ class SessionCatalog:
     def costs(self, listed: Mapping[TableName, ListedPartitions]) -> dict[TableName, Mapping[str, PartitionCosts]]:
         """The numbers of partitions between the keys of each list, by column."""
         return {name: self._lists.costs(one.key, one.index) for name, one in listed.items()}
+
+
+class _Ages:
+    """The ages of answers: how long before our questions other sessions had asked them."""
+
+    def __init__(self) -> None:
+        self.oldest_s = 0.0
+
+    def noting(self, ask: Ask) -> Ask:
+        """Ask, and note the age of each answer."""
+
+        async def ask_noting(query: Query) -> QueryResult:
+            answer = await ask(query)
+            if isinstance(answer, Rows):
+                self.oldest_s = max(self.oldest_s, answer.asked_before_s)
+            return answer
+
+        return ask_noting
 
 
 def _is_as(now: TableFacts | None, then: TableFacts | None) -> bool:

@@ -72,8 +72,8 @@ class SharedState:
     analysis: AnalysisRoom
     writes: WriteLog = field(default_factory=LocalWriteLog)
     own_sessions: OwnSessionStates = field(default_factory=NoOwnSessions)
-    # Whether a server's own settings let writes add columns to tables; None as long as no server told.
-    evolves_schemas: bool | None = None
+    # Whether the settings of a server of its own let writes add columns to tables, by the backend's address.
+    evolves_schemas: dict[str, bool] = field(default_factory=dict)
     known_texts: KnownTexts = field(default_factory=KnownTexts)
     metrics: Metrics = field(default_factory=Metrics)
     # Samples statements for shadow mode: a number from 0 to 1 for each.

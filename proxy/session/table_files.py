@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from proxy.session.catalog.file_index import IndexOverview, words
 from proxy.session.catalog.split_packing import SplitPacking
@@ -66,7 +66,7 @@ class TableFiles:
 
     async def _files(self, name: TableName, planned: Plan) -> FileIndex | None:
         shared, known, policy = self.catalog.shared, self.catalog.metadata, self.catalog.policy
-        asked_at, described = known.facts.moment(), self.catalog.described(name)
+        described = self.catalog.described(name)
         facts = described.facts
         # Delta keeps what its files hold to itself.
         if facts is None or facts.delta is not None:
@@ -76,8 +76,8 @@ class TableFiles:
         index = await shared.files.files(policy.ask, facts, known, policy.splits_grace_s)
         # By now the columns of the index are known.
         again = await with_indexed(policy.ask, facts, known, shared.files, policy.splits_grace_s)
-        if again != facts and name in known.facts.current():
-            known.facts.add(replace(described, facts=again), asked_at)
+        if again != facts:
+            known.facts.add_to(described, again)
         return index
 
     def may_name_small_files(self, statement: StatementClass, *, believes_ungrouped: bool) -> bool | None:
@@ -129,18 +129,19 @@ class TableFiles:
     async def delta_bytes(self, rewrite: Rewrite) -> dict[tuple[TableName, str], tuple[int, int]]:
         """The bytes of Delta tables by their names and predicates: of all files, and of those that Delta keeps."""
         settings, ask = self.catalog.settings, self.catalog.policy.ask
-        asked = {
-            (outcome.scan.reference.name, outcome.predicate)
+        scans = {
+            (outcome.scan.reference.name, outcome.predicate): None
             for outcome in rewrite.scans
             if outcome.predicate is not None and outcome.scan.facts is not None and outcome.scan.facts.delta
         }
-        totals = {name: read_size(await ask(size_query(name, settings))) for name in {name for name, _ in asked}}
-        kept = {one: read_size(await ask(size_query(one[0], settings, one[1]))) for one in asked}
-        return {
-            one: (total, size)
-            for one, size in kept.items()
-            if (total := totals[one[0]]) is not None and size is not None
-        }
+        names = dict.fromkeys(name for name, _ in scans)
+        totals = {name: read_size(await ask(size_query(name, settings))) for name in names}
+        found = {}
+        for name, predicate in scans:
+            total, kept = totals[name], read_size(await ask(size_query(name, settings, predicate)))
+            if total is not None and kept is not None:
+                found[name, predicate] = total, kept
+        return found
 
     async def file_counts(self, planned: Plan) -> dict[TableName, FileCounts]:
         """Files and bytes of the Iceberg tables that could be narrowed, where Iceberg tells them."""

@@ -42,11 +42,10 @@ class Timings:
     asked: list[AskedQuery] = field(default_factory=list)
     # The purpose of the queries whose answers count by themselves.
     _counted: Purpose | None = None
-    _start: float | None = None
 
     def timed(self, ask: Ask, clock: Callable[[], float]) -> Ask:
         """Ask, and note how long each answer took."""
-        start = self._start = clock() if self._start is None else self._start
+        start = clock()
 
         async def ask_timed(query: Query) -> QueryResult:
             at, purpose = clock(), self._counted

@@ -40,8 +40,9 @@ _SEARCH_PATH: Final = re.compile(
     r"(?<![\w.])path\b(?!\.)|\bspark\.sql\.(?:path|defaultpath|functionresolution)\b", re.IGNORECASE
 )
 # Settings by which each write of a session may add columns: spark.databricks.delta.schema.autoMerge.enabled, and
-# Iceberg's spark.sql.iceberg.merge-schema.
-_EVOLUTION: Final = re.compile(r"automerge|merge-schema", re.IGNORECASE)
+# spark.sql.iceberg.merge-schema, which Iceberg also takes as mergeSchema (SparkConfParser). Those of that name for
+# Parquet and ORC are about reading.
+_EVOLUTION: Final = re.compile(r"automerge|(?<!parquet\.)(?<!orc\.)merge-?schema", re.IGNORECASE)
 # A word of CREATE TEMPORARY FUNCTION. Up to Spark 4.1 OR REPLACE lets one hide any function of Spark's, until the
 # session ends, also those behind BETWEEN and extract(.. FROM ..); from 4.3 on where a setting or the path says so.
 _OWN_FUNCTION: Final = re.compile(r"\bfunction\b|\$\{", re.IGNORECASE)
@@ -143,15 +144,21 @@ class StatementClass:
         word = self.first_word
         if word not in _NOTHING_HIDDEN and _may_hold(_SEARCH_PATH, ("path", "functionresolution"), self.text):
             return SkipReason.SEARCH_PATH
-        may_be_anything = word not in _NOTHING_HIDDEN | _SETTING or not self.begins_clearly
-        is_replaced = word in _SETTING and "${" in self.text
         makes_function = word == "create" and _may_hold(_OWN_FUNCTION, ("function", "${"), self.text)
-        return SkipReason.OWN_FUNCTIONS if may_be_anything or is_replaced or makes_function else None
+        return SkipReason.OWN_FUNCTIONS if self._may_be_anything or makes_function else None
+
+    @property
+    def _may_be_anything(self) -> bool:
+        """Whether its text does not tell what it does to a session that it changes."""
+        word = self.first_word
+        is_replaced = word in _SETTING and "${" in self.text
+        return word not in _NOTHING_HIDDEN | _SETTING or not self.begins_clearly or is_replaced
 
     @property
     def may_set_evolution(self) -> bool:
-        """Whether later writes of the session may add columns, if it does not have `hidden_names`."""
-        return self.first_word in _SETTING and is_evolution_setting(self.text)
+        """Whether later writes of the session may be evolving ones, if it changes the session."""
+        sets = self.first_word in _SETTING and _may_hold(_EVOLUTION, ("merge",), self.text)
+        return sets or self._may_be_anything
 
     @property
     def may_declare_variables(self) -> bool:

@@ -30,7 +30,7 @@ _EVOLVES: Final = "evolution"
 # PARTITION, which some run every few minutes, has none. By the last, an option, INSERT adds columns in Iceberg;
 # as merge-schema it has a word in it that stands for any table.
 COLUMN_WORDS: Final = frozenset(
-    {*"create drop replace column columns change rename view mergeschema".split(), _EVOLVES}
+    {*"drop replace column columns change rename first after type view mergeschema".split(), _EVOLVES}
 )
 # Words of statements that change tables without naming them: DROP DATABASE .. CASCADE, INSERT OVERWRITE DIRECTORY,
 # IDENTIFIER(..).

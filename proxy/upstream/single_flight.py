@@ -26,6 +26,7 @@ class _Flight:
 
     sharing: Sharing
     answer: asyncio.Future[QueryResult | None]
+    began: float
 
 
 class SingleFlight:
@@ -52,14 +53,15 @@ class SingleFlight:
                 return _late(query, clock() - started)
             waited_s = clock() - started
             if isinstance(result, Rows):
-                return replace(result, seconds=waited_s)
+                return replace(result, seconds=waited_s, asked_before_s=started - flight.began)
             left_s = query.deadline_s - waited_s
             if left_s < _ASK_AGAIN_S:
                 return _late(query, waited_s)
         return await self._ask(key, sharing, replace(query, deadline_s=left_s), ask)
 
     async def _ask(self, key: Hashable, sharing: Sharing, query: Query, ask: Answer) -> QueryResult:
-        flight = _Flight(sharing, asyncio.get_running_loop().create_future())
+        loop = asyncio.get_running_loop()
+        flight = _Flight(sharing, loop.create_future(), loop.time())
         self._under_way[key] = flight
         result: QueryResult | None = None
         try:

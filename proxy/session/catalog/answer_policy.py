@@ -27,16 +27,10 @@ class AnswerPolicy:
     splits_grace_s: float = 0.0
     # Answers that came after a change of the session are not remembered: they are not those of its state.
     is_session_unchanged: Callable[[], bool] = always
-    # True if an answer may be one that was on its way already, for another session.
-    shares: bool = True
 
     def current(self, ask: Ask | None = None) -> Self:
-        """The policy that takes current answers alone: beside a statement, where it asks by another way."""
+        """The policy that takes current answers alone: for a check, or beside a statement, where it asks anew."""
         return replace(self, ask=ask or self.ask, grace_s=0.0, splits_grace_s=0.0)
-
-    def anew(self, ask: Ask) -> Self:
-        """The policy that takes answers of now alone; `ask` waits for none that is on its way."""
-        return replace(self.current(ask), shares=False)
 
     def at_hand(self, splits_grace_s: float, *, is_planned: bool) -> Self:
         """The policy that asks nobody, for what decides about splits alone.

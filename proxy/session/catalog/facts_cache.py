@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
-from math import inf
 from threading import Lock
 from typing import Final
 
@@ -39,16 +38,10 @@ class FactsMoment:
     generation: int
     fence: Fence
     at: float
-    # True if its answer may be one that was on its way already, for another session.
-    may_be_older: bool = True
 
-
-@dataclass(frozen=True)
-class _Entry:
-    # Until when it is current, and the moment at which it was asked for at the earliest.
-    until: float
-    described: DescribedTable
-    asked_at: float
+    def earlier(self, seconds: float) -> FactsMoment:
+        """The moment so many seconds before."""
+        return replace(self, at=self.at - seconds)
 
 
 @dataclass
@@ -65,16 +58,16 @@ class FactsCache:
 
     def __post_init__(self) -> None:
         self._lock = Lock()
-        self._entries: dict[TableName, _Entry] = {}
+        self._entries: dict[TableName, tuple[float, DescribedTable]] = {}
         self._token = object()
         # How often everything was forgotten.
         self._generation = 0
         # Opened when the entries were last compared with the writes.
         self._fence = self.writes.open()
 
-    def moment(self, *, may_be_older: bool = True) -> FactsMoment:
+    def moment(self) -> FactsMoment:
         """The moment before a question goes to the server; handed back to `add` with the answer."""
-        return FactsMoment(self._generation, self.writes.open(), self.clock(), may_be_older)
+        return FactsMoment(self._generation, self.writes.open(), self.clock())
 
     @property
     def token(self) -> Hashable:
@@ -92,41 +85,51 @@ class FactsCache:
             self._entries = {
                 name: entry
                 for name, entry in self._entries.items()
-                if entry.until + _KEPT_S > now and name not in changed
+                if entry[0] + _KEPT_S > now and name not in changed
             }
             return {
-                name: entry.described.facts
-                for name, entry in self._entries.items()
-                if entry.until + grace_s > now and (entry.until > now or entry.described.facts is not None)
+                name: described.facts
+                for name, (until, described) in self._entries.items()
+                if until + grace_s > now and (until > now or described.facts is not None)
             }
 
     def described(self, name: TableName) -> DescribedTable:
         """The facts known of a name, whatever their age: they were current when the statement was planned."""
-        entry = self._entries.get(name)
-        return DescribedTable(name, None) if entry is None else entry.described
+        _, described = self._entries.get(name, (0.0, DescribedTable(name, None)))
+        return described
 
     def described_since(self, name: TableName, moment: float) -> bool:
-        """True if a description of a name was surely asked for at that moment or later, by the clock."""
-        entry = self._entries.get(name)
-        return entry is not None and entry.asked_at >= moment
+        """True if a description of a name was asked for at that moment or later, by the clock."""
+        until, _ = self._entries.get(name, (0.0, None))
+        return until - self.settings.facts_ttl_s >= moment
 
     def add(self, described: DescribedTable, asked: FactsMoment) -> None:
-        """Remember the facts of a name, asked for at that moment; the oldest ones are dropped past the limit."""
+        """Remember the facts of a name, asked for at that moment, unless later ones are known.
+
+        The oldest ones are dropped past the limit.
+        """
         with self._lock:
             if asked.generation != self._generation or asked.fence.changed_columns([described.name]):
                 return
+            until = asked.at + self.settings.facts_ttl_s
+            if self._entries.get(described.name, (until, None))[0] > until:
+                return
             if len(self._entries) >= self.settings.tables_max:
                 del self._entries[next(iter(self._entries))]
-            asked_at = -inf if asked.may_be_older else asked.at
-            self._entries[described.name] = _Entry(asked.at + self.settings.facts_ttl_s, described, asked_at)
+            self._entries[described.name] = (until, described)
 
     def add_size(self, name: TableName, size_bytes: int) -> None:
         """Remember the size of a table whose facts are known. They expire when they would have."""
+        described = self.described(name)
+        if described.facts is not None:
+            self.add_to(described, replace(described.facts, size_bytes=size_bytes))
+
+    def add_to(self, described: DescribedTable, facts: TableFacts) -> None:
+        """Remember more about a table, if it is still described so. It expires when it would have."""
         with self._lock:
-            entry = self._entries.get(name)
-            if entry is not None and entry.described.facts is not None:
-                facts = replace(entry.described.facts, size_bytes=size_bytes)
-                self._entries[name] = replace(entry, described=replace(entry.described, facts=facts))
+            expires, known = self._entries.get(described.name, (0.0, None))
+            if known is described:
+                self._entries[described.name] = (expires, replace(described, facts=facts))
 
     def forget_written(self, tables: WrittenTables) -> None:
         """Forget the tables that a statement writes: sizes and snapshots change, the meaning of names stays."""

@@ -42,7 +42,7 @@ class _Change:
     def by(cls, statement: StatementClass) -> _Change:
         """The change that a statement may make, looked up before it goes: its end is told on the event loop."""
         known, hidden = statement.has_known_effect, statement.hidden_names
-        evolves = hidden is not None or statement.may_set_evolution
+        evolves = statement.may_set_evolution
         return cls(statement.text, known, hidden, statement.may_declare_variables, evolves)
 
 
@@ -65,7 +65,7 @@ class SessionState:
         has_search_path = any(map(is_search_path_setting, configuration))
         self._hidden_names = SkipReason.SEARCH_PATH if has_search_path else None
         self._has_variables = False
-        self._sets_evolution = any(map(is_evolution_setting, configuration))
+        self._sets_evolution = not opened.is_seen or any(map(is_evolution_setting, configuration))
         # The statements that are changing the state now, and until when one may be whose end was not seen.
         self._changing: set[_Change] = set()
         self._unseen_until = -inf

@@ -21,7 +21,13 @@ def written(session: TextSession) -> None:
 
 
 @pytest.mark.parametrize(
-    "setting", [f"SET {AUTO_MERGE}=true", "set `spark.sql.iceberg.MERGE-SCHEMA` = true", "SET ${some} = true"]
+    "setting",
+    [
+        f"SET {AUTO_MERGE}=true",
+        "set `spark.sql.iceberg.MERGE-SCHEMA` = true",
+        "SET spark.sql.iceberg.mergeSchema=true",
+        "SET ${some} = true",
+    ],
 )
 def test_a_write_behind_such_a_setting_has_its_table_described_again(stage: Stage, setting: str) -> None:
     reader, writer = stage.session(), stage.session("bob")
@@ -44,7 +50,7 @@ def test_a_session_may_be_opened_with_the_setting(stage: Stage) -> None:
 
 
 def test_a_server_of_which_nothing_is_known_may_have_the_setting(stage: Stage) -> None:
-    stage.shared.evolves_schemas = None
+    stage.shared.evolves_schemas.clear()
     writer = stage.session("bob")
     running = played(writer.rewrite(WRITE), [])
     assert sent(stage.session().rewrite(SQL), []) == SQL
@@ -69,3 +75,17 @@ def test_a_setting_of_one_session_says_nothing_of_the_writes_of_others(stage: St
     assert sent(reader.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
     written(writer)
     assert sent(reader.rewrite(SQL), [KEYS]) == NARROWED
+
+
+def test_what_one_backend_says_of_its_settings_says_nothing_of_others(stage: Stage) -> None:
+    reader = stage.session()
+    assert sent(reader.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    written(TextSession(stage.shared, SessionOpening(owner="bob", login="bob", user="bob", backend="other:10000")))
+    assert sent(reader.rewrite(SQL), [DESCRIBE[0], KEYS]) == NARROWED
+
+
+def test_of_a_session_whose_opening_was_not_seen_nobody_knows_what_it_has_set(stage: Stage) -> None:
+    reader = stage.session()
+    assert sent(reader.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    written(TextSession(stage.shared, SessionOpening(is_seen=False)))
+    assert sent(reader.rewrite(SQL), [DESCRIBE[0], KEYS]) == NARROWED

@@ -1,5 +1,7 @@
 """A session's decisions about views that join: what it asks of them, and what it does where they have changed."""
 
+from dataclasses import replace
+
 import pytest
 from support.played_sessions import DETAILS, PARTITION_INFORMATION, SETTINGS, Script, played, rows, sent
 from support.text_session import FINISHED, Stage, TextSession
@@ -73,11 +75,13 @@ def test_a_view_that_was_replaced_past_the_proxy_is_left_alone_once(stage: Stage
     assert finished(one, SQL, [size]) == SQL
 
 
-def test_a_view_whose_description_may_have_been_under_way_is_described_again(stage: Stage) -> None:
-    """In a session whose state others share: one of them may have asked before the view was replaced."""
+def test_a_view_about_which_another_session_had_asked_before_is_described_again(stage: Stage) -> None:
+    """It may have been replaced in between."""
+    before = V[0], replace(V[1], asked_before_s=1.0)
     replaced = described_view(JOIN.replace("d.g", "d.g + 1 AS g"))
-    assert finished(stage.session(), SQL, [V, D, F, D, F, replaced]) == SQL
-    assert finished(stage.session("bob"), SQL, [V, D, F, D, F, V, KEYS]) == NARROWED
+    assert finished(stage.session(), SQL, [before, D, F, before, replaced]) == SQL
+    assert finished(stage.session("bob"), SQL, [before, D, F, V, KEYS]) == NARROWED
+    assert finished(stage.session("eve"), SQL, [V, D, F, KEYS]) == NARROWED
 
 
 def test_a_small_side_that_is_a_view_is_described_again_before_its_keys_are_used(stage: Stage) -> None:

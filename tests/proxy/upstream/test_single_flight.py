@@ -52,6 +52,8 @@ async def test_sessions_of_one_state_ask_once() -> None:
     backend.asked[0].set_result(ONE)
     answers = await asyncio.gather(*tasks)
     assert [answer.rows for answer in answers if isinstance(answer, Rows)] == [ONE.rows] * 3
+    asked_before = [answer.asked_before_s for answer in answers if isinstance(answer, Rows)]
+    assert asked_before[0] == 0.0 < min(asked_before[1:]), "the others asked later than the one that is answered"
     _ = await begun(single_flight, backend, query())
     assert len(backend.asked) == 2, "an answer that has come is nobody else's any more"
 

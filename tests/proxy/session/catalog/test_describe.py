@@ -1,6 +1,7 @@
 """Reading what Spark says of its tables, and remembering it."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -172,6 +173,32 @@ def test_facts_are_believed_until_they_expire() -> None:
     assert cache.current() == {TableName(("f",)): FACTS}
     now[0] = 110.0
     assert cache.current() == {}
+
+
+def test_an_answer_that_was_asked_for_earlier_replaces_none_of_later() -> None:
+    """Of another session, whose answer took longer: the table, or the view's text, may be another one by now."""
+    now, name = [100.0], TableName(("f",))
+    cache = FactsCache(CatalogSection(facts_ttl_s=10), lambda: now[0], LocalWriteLog())
+    early = cache.moment()
+    now[0] = 101.0
+    late = cache.moment()
+    cache.add(DescribedTable(name, FACTS), late)
+    cache.add(DescribedTable(name, None), early)
+    cache.add(DescribedTable(name, None), late.earlier(0.5))
+    assert cache.current() == {name: FACTS}
+    assert cache.described_since(name, 101.0)
+    assert not cache.described_since(name, 101.5)
+
+
+def test_more_about_a_table_is_not_added_to_a_later_description() -> None:
+    now, name = [100.0], TableName(("f",))
+    cache = FactsCache(CatalogSection(facts_ttl_s=10), lambda: now[0], LocalWriteLog())
+    before = DescribedTable(name, FACTS)
+    cache.add(before, cache.moment())
+    cache.add_to(before, replace(FACTS, size_bytes=7))
+    assert cache.current() == {name: replace(FACTS, size_bytes=7)}
+    cache.add_to(before, replace(FACTS, size_bytes=8))
+    assert cache.current() == {name: replace(FACTS, size_bytes=7)}
 
 
 def test_the_oldest_fact_goes_where_there_are_too_many() -> None:
