@@ -81,19 +81,20 @@ def test_no_call_of_sparks_parser_is_missed(java: Java) -> None:
     read = [(sql, parse(sql, chars_max=1_000, has_views=True)) for sql in dict.fromkeys(texts())]
     statements = [statement for _, statement in read if isinstance(statement, Statement)]
     told = calls_in_spark(java, [statement.text for statement in statements])
-    missed, others = [], 0
+    missed, seen_by_both = [], 0
     for statement, line in zip(statements, told, strict=True):
         for place in line.split()[1:]:
-            call, start = statement.calls.get(int(place[1:])), int(place[1:])
-            name = statement.text[start:].lower().partition("(")[0].partition("/")[0]
+            is_of_tables, start = place.startswith("T"), int(place[1:])
+            call = statement.calls.get(start)
             if call is None:
                 # Spark looks up its own functions first.
-                is_own = place.startswith("T") or name not in OPERATORS
+                name = statement.text[start:].lower().partition("(")[0].partition("/")[0]
+                is_missed = is_of_tables or name not in OPERATORS
             else:
                 of_spark = TABLE_FUNCTIONS if call.makes_table else _OF_SPARK
-                is_own = call.makes_table != place.startswith("T") and call.name in of_spark - _BOTH
-                others += 1
-            if is_own:
+                is_missed = call.makes_table != is_of_tables and call.name in of_spark - _BOTH
+                seen_by_both += 1
+            if is_missed:
                 missed.append((statement.text, start))
     assert missed[:20] == []
-    assert others > 10_000
+    assert seen_by_both > 10_000
