@@ -40,7 +40,7 @@ class SessionOpening:
     # The user for whose lessons, and for whose share of the threads, the statements count: equal for all sessions
     # that a login opens for one user. Empty where nobody knows it: then the owner's.
     who: str = ""
-    # False for a session that was opened elsewhere, or whose settings were too long to be read.
+    # False for a session that was opened elsewhere, or whose settings or login are not known.
     is_seen: bool = True
 
     @property

@@ -116,9 +116,15 @@ class Decider:
 
     def note_evolution(self, state: bytes | None, backend: str) -> None:
         """Note whether the backend's own settings, as last told, let writes add columns to tables."""
-        told = self._catalogs.of_state(state).last_settings
-        if told is not None and told.value.uncertainty is not SkipReason.SETTINGS_UNKNOWN:
-            self._shared.evolves_schemas[backend] = told.value.evolves_schemas
+        catalog = self._catalogs.of_state(state)
+        told = catalog.last_settings
+        if told is None or told.value.uncertainty is SkipReason.SETTINGS_UNKNOWN:
+            return
+        # Of what a client's own session says, only the careful answer counts for others.
+        evolves = told.value.evolves_schemas
+        if evolves or catalog.metadata.state is not None:
+            until = told.until + self._shared.config.rewrite.keys_remembered_s
+            self._shared.evolving.told(backend, evolves=evolves, until=until)
 
     async def known_partitions(self, name: TableName, condition: str, state: bytes | None) -> KnownPartitions:
         """A table and its partitions, or those that the filter keeps, as far as the session may know them."""

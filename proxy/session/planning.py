@@ -114,8 +114,7 @@ class Planner:
             answer = await self.catalog.policy.ask(query)
             size_bytes = read_size(answer)
             if size_bytes is not None:
-                known.facts.add_size(name, size_bytes)
-                has_found = True
+                has_found |= known.facts.add_size(name, size_bytes)
                 continue
             known.unsized.add(query.sql)
             if is_late(answer):

@@ -244,8 +244,7 @@ class Session:
 
     def _begin(self, statement: StatementClass, entry: StatementEntry) -> tuple[Callable[[Outcome], None], ...]:
         """Count a statement that is about to be released. Returns the listeners for its outcome."""
-        # As long as a backend has not told its settings, they may be any.
-        may_evolve = self._shared.evolves_schemas.get(self._backend, True) or self._state.may_set_evolution
+        may_evolve = self._shared.evolving.may_evolve(self._backend) or self._state.may_set_evolution
         write = self._writes.begin(statement, self._is_table, may_evolve=may_evolve)
         told = self._state.begin(statement), write, entry.ended
         return tuple(listener for listener in told if listener is not None)

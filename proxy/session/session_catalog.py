@@ -219,10 +219,10 @@ class SessionCatalog:
         described = await self._described(before.keys() - now.keys())
         # Another session may have asked about some before that moment.
         older = {name for name, (at, _) in described.items() if name in planned.follows and at < since}
-        if older:
-            anew = self.by(self.policy.current(asking(self.metadata, self.shared.writes, anew=True)))
-            described |= dict.fromkeys(older, (since, None)) | await anew._described(older)  # noqa: SLF001
-        now |= {name: found for name, (_, found) in described.items()}
+        # By now any question under way was asked since.
+        again = await self._described(older)
+        now |= {name: found for name, (_, found) in described.items() if name not in older}
+        now |= {name: found for name, (at, found) in again.items() if at >= since}
         for name, then in before.items():
             found = now.get(name)
             if found is None or not _is_as(found, then):

@@ -15,6 +15,7 @@ from proxy.config.reload import counting_after_restart
 from proxy.operations.session_port import KnownState
 from proxy.session.analysis_room import AnalysisRoom
 from proxy.session.catalog.metadata_cache import MetadataCache
+from proxy.session.consistency.evolving_backends import EvolvingBackends
 from proxy.session.consistency.write_fence import LocalWriteLog, WriteLog
 from proxy.session.feedback.cost_gate import CostGate, Gate
 from proxy.session.feedback.known_texts import KnownTexts
@@ -70,10 +71,9 @@ class SharedState:
     metadata: MetadataCache
     mismatches: MismatchLog
     analysis: AnalysisRoom
+    evolving: EvolvingBackends
     writes: WriteLog = field(default_factory=LocalWriteLog)
     own_sessions: OwnSessionStates = field(default_factory=NoOwnSessions)
-    # Whether the settings of a server of its own let writes add columns to tables, by the backend's address.
-    evolves_schemas: dict[str, bool] = field(default_factory=dict)
     known_texts: KnownTexts = field(default_factory=KnownTexts)
     metrics: Metrics = field(default_factory=Metrics)
     # Samples statements for shadow mode: a number from 0 to 1 for each.
@@ -103,6 +103,7 @@ class SharedState:
             quarantine=Quarantine(rewrite.quarantine_s, clock),
             keys=KeyCache(bytes_max=min(rewrite.key_cache_bytes_max, memory.key_bytes)),
             metadata=MetadataCache(config.catalog, clock, writes),
+            evolving=EvolvingBackends(clock),
             mismatches=MismatchLog(path, shadow.differences_bytes_max),
             analysis=AnalysisRoom(memory.analysis_bytes),
             writes=writes,

@@ -27,11 +27,11 @@ _NAMING: Final = frozenset(
 # It stands in the text of a write that adds columns to a table, or for the setting by which it does.
 _EVOLVES: Final = "evolution"
 # One of these stands in whatever gives a table other columns; elsewhere they do no harm. ALTER TABLE .. ADD
-# PARTITION, which some run every few minutes, has none. By the last, an option, INSERT adds columns in Iceberg;
+# PARTITION, which some run every few minutes, has none. By mergeSchema, an option, INSERT adds columns in Iceberg;
 # as merge-schema it has a word in it that stands for any table.
-COLUMN_WORDS: Final = frozenset(
-    {*"drop replace column columns change rename first after type view mergeschema".split(), _EVOLVES}
-)
+COLUMN_WORDS: Final = frozenset({*"drop replace column columns change rename view mergeschema".split(), _EVOLVES})
+# ALTER TABLE .. ALTER g FIRST has none of these words, but one of those. Elsewhere they are names of columns.
+_ALTERING: Final = frozenset({"first", "after", "type"})
 # Words of statements that change tables without naming them: DROP DATABASE .. CASCADE, INSERT OVERWRITE DIRECTORY,
 # IDENTIFIER(..).
 _UNNAMED: Final = frozenset("database databases schema schemas directory identifier execute".split())
@@ -105,7 +105,9 @@ class WriteTargets(WrittenTables):
     def __init__(self, targets: Iterable[Target]) -> None:
         targets = tuple(targets)
         self.names = frozenset[str]().union(*(target.words for target in targets))
-        super().__init__(self.names)
+        # A table that is made has its own columns: one of the name may have been dropped past this proxy.
+        makes = "create" in self.names and "exists" not in self.names
+        super().__init__(self.names | {_EVOLVES} if makes else self.names)
         # Names that may be those of views, of which the tables behind are written.
         self.maybe_views = tuple(target.name for target in targets if target.may_be_view)
 
@@ -147,7 +149,10 @@ def tables_written(sql: str) -> WrittenTables | None:
     start = len(before_first_word(sql))
     if "${" not in sql and any(form.match(sql, start) for form in (_MAKES_DATABASE, _OF_SESSION)):
         return None
-    return _targets(sql, [start]) or _named(sql, whole=word != "insert")
+    named = _targets(sql, [start]) or _named(sql, whole=word != "insert")
+    words = named.words or frozenset()
+    alters = word == "alter" and not words.isdisjoint(_ALTERING)
+    return named.evolving() if alters and not ("partition" in words and words & {"add", "drop"}) else named
 
 
 def begins_clearly(sql: str) -> bool:

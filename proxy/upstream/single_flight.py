@@ -53,7 +53,7 @@ class SingleFlight:
                 return _late(query, clock() - started)
             waited_s = clock() - started
             if isinstance(result, Rows):
-                return replace(result, seconds=waited_s, asked_before_s=started - flight.began)
+                return replace(result, seconds=waited_s, asked_before_s=max(0.0, started - flight.began))
             left_s = query.deadline_s - waited_s
             if left_s < _ASK_AGAIN_S:
                 return _late(query, waited_s)

@@ -73,7 +73,7 @@ class Stage:
         self.now = 0.0
         self.shared = SharedState.of(Config(**sections), lambda: self.now)
         # Some statement has asked for the server's settings before.
-        self.shared.evolves_schemas[""] = False
+        self.shared.evolving.told("", evolves=False, until=3_600.0)
 
     def session(self, owner: str = "ann") -> TextSession:
         return TextSession(self.shared, SessionOpening(owner=owner, login=owner, user=owner))

@@ -114,22 +114,23 @@ class FactsCache:
             until = asked.at + self.settings.facts_ttl_s
             if self._entries.get(described.name, (until, None))[0] > until:
                 return
-            if len(self._entries) >= self.settings.tables_max:
+            if described.name not in self._entries and len(self._entries) >= self.settings.tables_max:
                 del self._entries[next(iter(self._entries))]
             self._entries[described.name] = (until, described)
 
-    def add_size(self, name: TableName, size_bytes: int) -> None:
-        """Remember the size of a table whose facts are known. They expire when they would have."""
+    def add_size(self, name: TableName, size_bytes: int) -> bool:
+        """Remember the size of a table whose facts are known. True if it was added."""
         described = self.described(name)
-        if described.facts is not None:
-            self.add_to(described, replace(described.facts, size_bytes=size_bytes))
+        facts = described.facts
+        return facts is not None and self.add_to(described, replace(facts, size_bytes=size_bytes))
 
-    def add_to(self, described: DescribedTable, facts: TableFacts) -> None:
+    def add_to(self, described: DescribedTable, facts: TableFacts) -> bool:
         """Remember more about a table, if it is still described so. It expires when it would have."""
         with self._lock:
             expires, known = self._entries.get(described.name, (0.0, None))
             if known is described:
                 self._entries[described.name] = (expires, replace(described, facts=facts))
+            return known is described
 
     def forget_written(self, tables: WrittenTables) -> None:
         """Forget the tables that a statement writes: sizes and snapshots change, the meaning of names stays."""

@@ -6,6 +6,7 @@ from support.text_session import FINISHED, Stage, TextSession
 
 from proxy.config.rewriting import RewriteSection
 from proxy.operations.session_port import SessionOpening
+from proxy.session.consistency.evolving_backends import EvolvingBackends
 
 AUTO_MERGE = "spark.databricks.delta.schema.autoMerge.enabled"
 WRITE = "INSERT INTO d VALUES ('b', 1, 'new')"
@@ -50,7 +51,7 @@ def test_a_session_may_be_opened_with_the_setting(stage: Stage) -> None:
 
 
 def test_a_server_of_which_nothing_is_known_may_have_the_setting(stage: Stage) -> None:
-    stage.shared.evolves_schemas.clear()
+    stage.shared.evolving = EvolvingBackends(lambda: stage.now)
     writer = stage.session("bob")
     running = played(writer.rewrite(WRITE), [])
     assert sent(stage.session().rewrite(SQL), []) == SQL
@@ -89,3 +90,25 @@ def test_of_a_session_whose_opening_was_not_seen_nobody_knows_what_it_has_set(st
     assert sent(reader.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
     written(TextSession(stage.shared, SessionOpening(is_seen=False)))
     assert sent(reader.rewrite(SQL), [DESCRIBE[0], KEYS]) == NARROWED
+
+
+def test_an_earlier_answer_and_that_of_a_clients_session_do_not_say_that_no_write_evolves() -> None:
+    now = [0.0]
+    evolving = EvolvingBackends(lambda: now[0])
+    assert evolving.may_evolve("one")
+    evolving.told("one", evolves=True, until=20.0)
+    evolving.told("one", evolves=False, until=10.0)
+    assert evolving.may_evolve("one")
+    evolving.told("one", evolves=False, until=30.0)
+    assert not evolving.may_evolve("one")
+    now[0] = 30.0
+    assert evolving.may_evolve("one"), "nothing was told for a while"
+
+
+def test_what_a_clients_own_session_says_of_settings_lets_no_other_write_count_as_plain(stage: Stage) -> None:
+    stage.shared.evolving = EvolvingBackends(lambda: stage.now)
+    settings = (SETTINGS[0], rows((AUTO_MERGE, "true")))
+    assert sent(stage.session().rewrite(SQL), [settings, *DESCRIBE, KEYS]) == NARROWED
+    assert sent(stage.stranger().rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    written(stage.session("bob"))
+    assert sent(stage.session().rewrite(SQL), [DESCRIBE[0], KEYS]) == NARROWED
