@@ -73,13 +73,18 @@ class SessionRegistry:
             found = self._sessions[handle] = OpenSession(
                 port, is_offered=False, owner=uuid4().hex, settled_at=settled_at
             )
+        elif not self._is_local(handle):
+            found.port.used_elsewhere()
         return found
 
     def is_offered(self, handle: SessionHandle) -> bool:
         """Whether the session's statements may be rewritten now. Checked again after each decision."""
-        session, identifier = self._sessions.get(handle), handle_id_of(handle)
-        is_offered = session is not None and session.is_offered
-        return is_offered and identifier is not None and self._handles.is_local(identifier)
+        session = self._sessions.get(handle)
+        return session is not None and session.is_offered and self._is_local(handle)
+
+    def _is_local(self, handle: SessionHandle) -> bool:
+        identifier = handle_id_of(handle)
+        return identifier is not None and self._handles.is_local(identifier)
 
     def ended_elsewhere(self) -> list[SessionHandle]:
         """End the sessions that were opened elsewhere and have ended there. Returns them."""

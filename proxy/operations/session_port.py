@@ -107,6 +107,10 @@ class SessionPort(Protocol):
         """Rewritten statements that have to end before this one, which may change the session, is released."""
         ...
 
+    def used_elsewhere(self) -> None:
+        """Another process has forwarded statements of the session, which may have changed its settings."""
+        ...
+
     def closed(self) -> None:
         """The session has ended. Called from the event loop: to be quick."""
         ...

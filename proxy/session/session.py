@@ -187,6 +187,11 @@ class Session:
         entry = self._log.answered(statement.text, deciding_s)
         return Dispatch(query, on_outcome=entry.ended, on_operation=entry.operation_opened, statement_id=entry.id)
 
+    def used_elsewhere(self) -> None:
+        """Another process has forwarded statements of the session, which may have changed its settings."""
+        self._state.note_unseen_settings()
+        self._writes.evolve()
+
     def closed(self) -> None:
         """The session has ended."""
         self._writes.closed()
@@ -244,9 +249,11 @@ class Session:
 
     def _begin(self, statement: StatementClass, entry: StatementEntry) -> tuple[Callable[[Outcome], None], ...]:
         """Count a statement that is about to be released. Returns the listeners for its outcome."""
-        may_evolve = self._shared.evolving.may_evolve(self._backend) or self._state.may_set_evolution
-        write = self._writes.begin(statement, self._is_table, may_evolve=may_evolve)
+        write = self._writes.begin(statement, self._is_table)
         told = self._state.begin(statement), write, entry.ended
+        # Read last: of a write and a setting that begin at once, one sees the other.
+        if self._state.may_set_evolution or self._shared.evolving.may_evolve(self._backend):
+            self._writes.evolve()
         return tuple(listener for listener in told if listener is not None)
 
     def _is_table(self, name: TableName) -> bool:

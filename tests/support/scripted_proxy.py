@@ -51,6 +51,9 @@ class Script:
     def writes_before(self, statement: StatementClass) -> Sequence[WriteUnderWay]:  # noqa: ARG002 - none is rewritten here
         return ()
 
+    def used_elsewhere(self) -> None:
+        """Nothing is kept by session."""
+
     def closed(self) -> None:
         """Nothing is kept by session."""
 

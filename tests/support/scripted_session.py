@@ -84,6 +84,7 @@ class Rewriter:
         self.write = write
         self.outcomes: list[Outcome] = []
         self.has_closed = False
+        self.is_used_elsewhere = False
 
     async def rewrite(self, statement: StatementClass, _keys: KeyTerms = ASK_FIRST) -> Dispatch:
         if self.fails:
@@ -113,6 +114,9 @@ class Rewriter:
         if self.write is not None:
             self.write.is_over = True
         self.outcomes.append(outcome)
+
+    def used_elsewhere(self) -> None:
+        self.is_used_elsewhere = True
 
     def closed(self) -> None:
         self.has_closed = True

@@ -109,6 +109,10 @@ class SessionState:
         """Whether a setting of the session's own may let its writes add columns to tables."""
         return self._sets_evolution or any(change.may_set_evolution for change in tuple(self._changing))
 
+    def note_unseen_settings(self) -> None:
+        """Note that statements may have set something that were not seen here."""
+        self._sets_evolution = True
+
     def may_be_changed_by(self, statement: StatementClass) -> bool:
         """Whether names or settings may mean something else once a statement has run."""
         return not statement.leaves_session_unchanged or (self._is_private and statement.may_drop_views)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from threading import Lock
 from typing import Final
 
 from proxy.operations.dispatch import Outcome, OutcomeKind, ignore_outcome
@@ -27,48 +28,57 @@ class SessionWrites:
 
     def __init__(self, writes: WriteLog) -> None:
         self._writes = writes
-        self._running: set[Write] = set()
+        # Writes begin in a thread; their ends, and that of the session, are told on the event loop.
+        self._lock = Lock()
+        # By the statement, which keeps its place where its write is counted anew.
+        self._running: dict[object, Write] = {}
         self._is_closed = False
 
     def begin(
-        self,
-        statement: StatementClass,
-        is_table: Callable[[TableName], bool] = lambda _: False,
-        *,
-        may_evolve: bool = False,
+        self, statement: StatementClass, is_table: Callable[[TableName], bool] = lambda _: False
     ) -> Callable[[Outcome], None] | None:
         """Count a statement that is about to be released. Returns an outcome listener, unless it only reads.
 
-        `is_table` says of a name whether the session is known to have a table by it, and no view. With
-        `may_evolve`, a setting may let each write add columns.
+        `is_table` says of a name whether the session is known to have a table by it, and no view.
         """
         tables = statement.written
         if tables is None:
             return None
         if isinstance(tables, WriteTargets):
             tables = tables.given(is_table)
-        tables = tables.evolving() if may_evolve else tables
-        if len(self._running) >= _RUNNING_PER_SESSION_MAX:
-            self._begin_any()
-            return ignore_outcome
-        write = self._begin(tables)
-        return partial(self._ended, write)
+        began = object()
+        with self._lock:
+            if len(self._running) > _RUNNING_PER_SESSION_MAX:
+                return ignore_outcome
+            if len(self._running) == _RUNNING_PER_SESSION_MAX:
+                # This write and all later ones are a single one, which lasts as long as the session.
+                self._running[began] = self._begin(AnyTable())
+                return ignore_outcome
+            self._running[began] = self._begin(tables)
+        return partial(self._ended, began)
+
+    def evolve(self) -> None:
+        """Count the writes that run as such that may add columns to their tables: a setting may let them."""
+        with self._lock:
+            for began, write in self._running.items():
+                if not write.tables.may_change_columns:
+                    self._running[began] = self._begin(write.tables.evolving())
+                    # The new one holds the same tables.
+                    self._writes.withdraw(write)
 
     def _begin(self, tables: WrittenTables) -> Write:
         write = self._writes.begin(tables)
-        self._running.add(write)
         if self._is_closed:
             # In the meantime, from another thread.
             self._writes.end_soon(write)
         return write
 
-    def _begin_any(self) -> None:
-        """Count this write and all later ones as a single one, which lasts as long as the session."""
-        if len(self._running) == _RUNNING_PER_SESSION_MAX:
-            _ = self._begin(AnyTable())
-
-    def _ended(self, write: Write, outcome: Outcome) -> None:
+    def _ended(self, began: object, outcome: Outcome) -> None:
         if outcome.kind is OutcomeKind.UNKNOWN:
+            return
+        with self._lock:
+            write = self._running.pop(began, None)
+        if write is None:
             return
         if outcome.did_nothing:
             self._writes.withdraw(write)
@@ -76,10 +86,10 @@ class SessionWrites:
             self._writes.lose(write)
         else:
             self._writes.end(write)
-        self._running.discard(write)
 
     def closed(self) -> None:
         """The session has ended."""
-        self._is_closed = True
-        for write in tuple(self._running):
-            self._writes.end_soon(write)
+        with self._lock:
+            self._is_closed = True
+            for write in self._running.values():
+                self._writes.end_soon(write)

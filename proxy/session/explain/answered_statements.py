@@ -111,6 +111,10 @@ class AnsweringSession:
         """See SessionPort."""
         return self._session.writes_before(statement)
 
+    def used_elsewhere(self) -> None:
+        """See SessionPort."""
+        self._session.used_elsewhere()
+
     def closed(self) -> None:
         """The session has ended."""
         self._session.closed()

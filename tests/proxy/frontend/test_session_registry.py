@@ -17,12 +17,14 @@ from proxy.wire.hs2.calls import OperationState
 
 
 async def test_a_session_that_roams_is_rewritten_no_longer() -> None:
-    handles = Elsewhere()
-    async with stage(Rewriter("SELECT 2"), process=ProcessScope(handles)) as on:
+    handles, rewriter = Elsewhere(), Rewriter("SELECT 2")
+    async with stage(rewriter, process=ProcessScope(handles)) as on:
         client, backend = await on.open_session()
         await passes(client, backend, execute("SELECT 1", 2), executed(2), execute("SELECT 2", 2))
+        assert not rewriter.is_used_elsewhere
         handles.roaming.add(session_id())
         await reaches(client, backend, execute("SELECT 1", 3))
+        assert rewriter.is_used_elsewhere, "its settings are not known any more"
 
 
 async def test_a_session_that_begins_to_roam_while_its_statement_is_decided_about_is_not_rewritten() -> None:

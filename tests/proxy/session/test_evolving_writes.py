@@ -92,6 +92,30 @@ def test_of_a_session_whose_opening_was_not_seen_nobody_knows_what_it_has_set(st
     assert sent(reader.rewrite(SQL), [DESCRIBE[0], KEYS]) == NARROWED
 
 
+def test_a_setting_counts_for_a_write_that_is_running(stage: Stage) -> None:
+    reader, writer = stage.session(), stage.session("bob")
+    assert sent(reader.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    running = played(writer.rewrite(WRITE), [])
+    setting = played(writer.rewrite(f"SET {AUTO_MERGE}=true"), [])
+    assert sent(reader.rewrite(SQL), []) == SQL, "its columns may be other ones at any moment"
+    running.on_outcome(FINISHED)
+    setting.on_outcome(FINISHED)
+    assert sent(reader.rewrite(SQL), [DESCRIBE[0], KEYS]) == NARROWED
+    assert sent(reader.rewrite(SQL), [KEYS]) == NARROWED, "none is left running"
+
+
+def test_of_a_session_that_another_process_has_used_nobody_knows_what_it_has_set(stage: Stage) -> None:
+    reader, writer = stage.session(), stage.session("bob")
+    assert sent(reader.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    running = played(writer.rewrite(WRITE), [])
+    writer.inner.used_elsewhere()
+    assert sent(reader.rewrite(SQL), []) == SQL
+    running.on_outcome(FINISHED)
+    assert sent(reader.rewrite(SQL), [DESCRIBE[0], KEYS]) == NARROWED
+    written(writer)
+    assert sent(reader.rewrite(SQL), [DESCRIBE[0], KEYS]) == NARROWED
+
+
 def test_an_earlier_answer_and_that_of_a_clients_session_do_not_say_that_no_write_evolves() -> None:
     now = [0.0]
     evolving = EvolvingBackends(lambda: now[0])

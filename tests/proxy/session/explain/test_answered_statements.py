@@ -38,7 +38,7 @@ class Inner:
         self.explained: list[str] = []
         self.answered: list[str] = []
         self.listed: list[TableName] = []
-        self.has_closed = False
+        self.has_closed = self.is_used_elsewhere = False
 
     async def rewrite(self, statement: StatementClass, _keys: KeyTerms = ASK_FIRST) -> Dispatch:
         self.rewritten.append(statement.text)
@@ -71,6 +71,9 @@ class Inner:
 
     def writes_before(self, statement: StatementClass) -> Sequence[WriteUnderWay]:
         return () if statement.text == "SELECT 1" else (WriteUnderWay(),)
+
+    def used_elsewhere(self) -> None:
+        self.is_used_elsewhere = True
 
     def closed(self) -> None:
         self.has_closed = True
@@ -162,9 +165,12 @@ def test_the_session_inside_says_what_has_to_end_before_and_what_is_quick(sql: s
     assert AnsweringSession(Inner()).is_quick(StatementClass(sql)) is (count == 0)
 
 
-def test_the_sessions_end_is_passed_on() -> None:
+def test_the_sessions_end_and_its_use_elsewhere_are_passed_on() -> None:
     inner = Inner()
-    AnsweringSession(inner).closed()
+    session = AnsweringSession(inner)
+    session.used_elsewhere()
+    session.closed()
+    assert inner.is_used_elsewhere
     assert inner.has_closed
 
 
