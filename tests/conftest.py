@@ -27,7 +27,7 @@ from support.profile import DEEP
 from support.proxies import patient
 
 from demo.hive import connect, run
-from demo.java import Java, find_java
+from demo.java import SPARK_HOME, Java, find_java
 from demo.metrics import SparkUi
 from demo.proxy_process import ProxyProcess, proxy_process
 from demo.sample import Sample, load
@@ -203,7 +203,10 @@ def pytest_exception_interact(node: pytest.Item | pytest.Collector) -> None:
 def pipeline_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PipelineServer]:
     """A server for the whole session in which the pipeline runs too, with a database for the file index."""
     directory = tmp_path_factory.mktemp("pipeline_spark")
-    with pipeline_server(directory, java_options=QUICK_JAVA, conf=cheap_spark.interpreted()) as running:
+    chosen = os.environ.get(SPARK_HOME)
+    pyspark = Path(chosen).parent if chosen else None
+    conf = cheap_spark.interpreted()
+    with pipeline_server(directory, java_options=QUICK_JAVA, conf=conf, pyspark=pyspark) as running:
         with closing(connect(running.endpoint)) as connection:
             run(connection, f"CREATE DATABASE {FILE_INDEX.partition('.')[0]}")
         yield running

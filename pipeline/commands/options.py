@@ -10,10 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import click
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from pipeline.spark.errors import PipelineError
+from pipeline.spark.errors import SPARK_ERRORS, PipelineError, said
 from pipeline.spark.session import spark_session
 
 _SIZE = re.compile(r"(\d+)([kmg]?)", re.IGNORECASE)
@@ -72,5 +71,5 @@ def _sentences_for_errors() -> Iterator[None]:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
-    except (PipelineError, PySparkException) as error:
-        raise click.ClickException(str(error)) from error
+    except (PipelineError, *SPARK_ERRORS) as error:
+        raise click.ClickException(said(error)) from error

@@ -7,14 +7,13 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from pipeline.compaction.index_update import KnownSkew, Merged, update_index
 from pipeline.compaction.merge_files import Group, Merger
 from pipeline.compaction.plan import Limits, PartitionPlan, batches, statements
 from pipeline.compaction.small_files import SmallFiles, sorted_by
-from pipeline.spark.errors import PipelineError
+from pipeline.spark.errors import SPARK_ERRORS, PipelineError, said
 from pipeline.spark.java import forget_listings
 from pipeline.spark.session import Progress
 from pipeline.swap.record import PartitionExchange
@@ -152,10 +151,10 @@ class _Compacting:
         self.progress(f"Indexing in {self.request.index}")
         try:
             return str(update_index(self.spark, self.table, self.request.index, merged, self.progress))
-        except PySparkException as error:
+        except SPARK_ERRORS as error:
             raise PipelineError(
                 f"{self.table.index_name} was compacted, but its new files could not be indexed: run `starpruner "
-                f"pipeline index`. Spark said: {error}"
+                f"pipeline index`. Spark said: {said(error)}"
             ) from error
 
 

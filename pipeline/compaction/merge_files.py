@@ -7,12 +7,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
-from pipeline.spark.errors import PipelineError
+from pipeline.spark.errors import SPARK_ERRORS, PipelineError, first_line
 from pipeline.tables.row_hash import hashable
 from pipeline.tables.storage import Storage
 from pipeline.tables.table import Table
@@ -120,7 +119,7 @@ class Merger:
         union = functools.reduce(DataFrame.union, frames)
         try:
             union.write.format(self.table.provider).options(**options).save(self.storage.absolute(directory))
-        except PySparkException as error:
+        except SPARK_ERRORS as error:
             if _ANCIENT not in str(error):
                 raise
             raise self._unclear_calendar(error) from error
@@ -143,12 +142,12 @@ class Merger:
         found = reader.load([self._plain(path) for path in paths]).schema
         return [field.name for field in found.fields if known.get(field.name.lower()) != field.dataType]
 
-    def _unclear_calendar(self, error: PySparkException) -> PipelineError:
+    def _unclear_calendar(self, error: Exception) -> PipelineError:
         return PipelineError(
             f"{self.table.index_name} has dates before 1582 or timestamps before 1900 in files that do not tell "
             f"which calendar they are of: spark.sql.parquet.datetimeRebaseModeInRead and int96RebaseModeInRead "
             f"decide what a reader sees, and merged files would fix one reading for good. Write these rows again "
-            f"with Spark, or leave their partitions out with --where. Spark said: {str(error).splitlines()[0]}"
+            f"with Spark, or leave their partitions out with --where. Spark said: {first_line(error)}"
         )
 
     def _frame(self, group: Group) -> DataFrame:

@@ -10,7 +10,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from pipeline.spark.errors import PipelineError
+from pipeline.spark.errors import SPARK_ERRORS, PipelineError, first_line
 
 # A dry run shows the partitions with most small files.
 PARTITIONS_SHOWN_MAX = 100
@@ -35,7 +35,7 @@ def described(spark: SparkSession, name: str) -> dict[str, str]:
         # There is no such table, or this is no table name: the search for a table of files reports which.
         return {}
     except Py4JJavaError as error:
-        raise PipelineError(f"{name}: {_first_line(error)}") from error
+        raise PipelineError(f"{name}: {first_line(error)}") from error
     return {row.col_name: str(row.data_type) for row in rows}
 
 
@@ -60,12 +60,5 @@ def sentences_for(why: Callable[[str], str]) -> Iterator[None]:
     """Raises PipelineError for an error of Spark's or Java's, with what `why` makes of the error's first line."""
     try:
         yield
-    except PySparkException as error:
-        raise PipelineError(why(str(error).strip().partition("\n")[0])) from error
-    except Py4JJavaError as error:
-        # PySpark has no class for this error, and would show it with the stack of Java.
-        raise PipelineError(why(_first_line(error))) from error
-
-
-def _first_line(error: Py4JJavaError) -> str:
-    return str(error.java_exception.toString()).strip().partition("\n")[0]
+    except SPARK_ERRORS as error:
+        raise PipelineError(why(first_line(error))) from error

@@ -6,14 +6,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from pipeline.compaction.index_update import KnownSkew
 from pipeline.compaction.merge_files import Merger, codec_of
 from pipeline.compaction.plan import SMALL_SHARE, Candidate, FileKind, Limits, PartitionPlan, plan_partition
-from pipeline.spark.errors import PipelineError
+from pipeline.spark.errors import SPARK_ERRORS, PipelineError, first_line
 from pipeline.spark.local_rows import local_frame
 from pipeline.spark.session import Progress
 from pipeline.tables.partitions import CatalogLocations, partition_values
@@ -97,7 +97,7 @@ class SmallFiles:
         except AnalysisException as error:
             raise PipelineError(
                 f"--where {where!r}: expected a condition on {', '.join(self.table.partition_columns)} "
-                f"({str(error).splitlines()[0]})"
+                f"({first_line(error)})"
             ) from error
         return sorted(row[0] for row in rows)
 
@@ -159,8 +159,8 @@ class SmallFiles:
         paths = [f"{plan.directory}/{file.name}".removeprefix("/") for plan in plans for file in plan.merged]
         try:
             columns = merger.foreign_columns(paths)
-        except PySparkException as error:
-            return f"the columns of its files do not go together ({str(error).splitlines()[0]})"
+        except SPARK_ERRORS as error:
+            return f"the columns of its files do not go together ({first_line(error)})"
         return f"its files have columns that the table does not: {', '.join(columns)}" if columns else None
 
 

@@ -20,7 +20,7 @@ from pipeline.index.indexed_table import IndexedTable, find_indexed_table
 from pipeline.index.known_files import KnownFiles, known_files
 from pipeline.index.rows import FileColumnBounds, IndexedFile, as_frame
 from pipeline.index.scan_bounds import ScanReader
-from pipeline.spark.errors import PipelineError
+from pipeline.spark.errors import PipelineError, first_line
 from pipeline.spark.java import forget_listings
 from pipeline.spark.session import Progress
 
@@ -74,7 +74,7 @@ def index_files(
     try:
         create_if_needed(spark, index)
     except AnalysisException as error:
-        raise PipelineError(f"{index}: the index cannot be made ({str(error).splitlines()[0]})") from error
+        raise PipelineError(f"{index}: the index cannot be made ({first_line(error)})") from error
     if "lacks" not in spark.table(index).columns:
         raise PipelineError(f"{index} is a table of another kind: name one for the index that is not there yet")
     spark.catalog.refreshTable(table.sql)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from pipeline.index.file_listing import file_profiles, only_files
 from pipeline.index.indexed_table import IndexedTable
 from pipeline.index.rows import FileColumnBounds, IndexedFile
-from pipeline.spark.errors import PipelineError
+from pipeline.spark.errors import SPARK_ERRORS, PipelineError, first_line
 from rewriter.domains.literals import TIMES
 
 
@@ -66,8 +65,8 @@ class ScanReader:
     def _profiles(self, columns: Mapping[str, str], condition: str, files_max: int) -> list[IndexedFile]:
         try:
             return file_profiles(self.session, self.table, columns, condition, files_max)
-        except PySparkException as error:
-            said = str(error).splitlines()[0]
+        except SPARK_ERRORS as error:
+            said = first_line(error)
             raise PipelineError(
                 f"{self.table.full_name}: Spark could not read its files ({said}). "
                 f"If it is about one column, name the others with --columns"

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as f
 
@@ -24,7 +23,7 @@ from pipeline.load.kept_skew import completed
 from pipeline.load.skew import Skew, check_found, check_given, labelled, skewed_values
 from pipeline.load.source import Source, check_fits, create_table, fitted, read, skewed_columns
 from pipeline.load.staged_files import StagedFile, inspect, rows_of
-from pipeline.spark.errors import PipelineError
+from pipeline.spark.errors import SPARK_ERRORS, PipelineError, said
 from pipeline.spark.java import forget_listings
 from pipeline.spark.session import Progress
 from pipeline.swap.workspace import Workspace, at_work
@@ -210,10 +209,10 @@ class _Loading:
             added = as_frame(self.spark, rows)
             replace_rows(self.spark, self.request.index, self.table.index_name, removed, added)
             complete_bounds(self.spark, self.table.sql_name, self.request.index, rows, self.progress)
-        except (PipelineError, PySparkException) as error:
+        except (PipelineError, *SPARK_ERRORS) as error:
             raise PipelineError(
                 f"{self.table.index_name} was loaded, but its new files could not be indexed. Do not load again: "
-                f"run `starpruner pipeline index`. The reason: {error}"
+                f"run `starpruner pipeline index`. The reason: {said(error)}"
             ) from error
         return len(rows)
 

@@ -7,11 +7,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from pipeline.spark.errors import PipelineError
+from pipeline.spark.errors import SPARK_ERRORS, PipelineError, said
 from pipeline.tables.table import Table, find_table
 from rewriter.domains.literals import is_key_type
 from rewriter.vocabulary.identifiers import quoted
@@ -40,8 +39,8 @@ def read(spark: SparkSession, source: Source, table: Table | None) -> DataFrame:
         if source.table is not None:
             return spark.table(source.table)
         return _read_path(spark, source, table)
-    except PySparkException as error:
-        raise PipelineError(f"the source cannot be read: {error}") from error
+    except SPARK_ERRORS as error:
+        raise PipelineError(f"the source cannot be read: {said(error)}") from error
 
 
 def create_table(
@@ -60,8 +59,8 @@ def create_table(
             f"CREATE TABLE {name} ({columns}) USING {table_format}"
             + (f" PARTITIONED BY ({partitioned})" if partitioned else "")
         )
-    except PySparkException as error:
-        raise PipelineError(f"{name} cannot be created: {error}") from error
+    except SPARK_ERRORS as error:
+        raise PipelineError(f"{name} cannot be created: {said(error)}") from error
     made = find_table(spark, name)
     assert made is not None  # noqa: S101 - made a moment ago
     return made

@@ -38,6 +38,21 @@ def list_of(spark: SparkSession, array: Any) -> Any:
     return java.util.Arrays.asList(objects)
 
 
+def list_of_scala(spark: SparkSession, sequence: Any) -> Any:
+    """The elements of a Scala sequence as a Java list."""
+    return _converters(spark).seqAsJavaList(sequence)
+
+
+def map_of_scala(spark: SparkSession, mapping: Any) -> Any:
+    """A Scala map as a Java map."""
+    return _converters(spark).mapAsJavaMap(mapping)
+
+
+def _converters(spark: SparkSession) -> Any:
+    # Scala 2.13 says that they are deprecated; 2.12, which Spark 3 has, knows no others.
+    return jvm(spark).scala.collection.JavaConverters
+
+
 def texts(spark: SparkSession, objects: Any) -> list[str] | None:
     """The texts of all objects in a Java list, from one call; None where they cannot be told apart."""
     joined = str(jvm(spark).org.apache.hadoop.util.StringUtils.join(_SEPARATOR, objects))

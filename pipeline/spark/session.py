@@ -10,8 +10,8 @@ from pipeline.spark.errors import PipelineError
 
 Progress = Callable[[str], None]
 
-# Of Spark, for what is called in its JVM: 3.5 is of Scala 2.12, which has other classes.
-MAJOR_VERSION_MIN = 4
+# Of Spark: the first whose PySpark runs on the Python that the commands need.
+VERSION_MIN = (3, 4)
 
 
 @contextmanager
@@ -35,10 +35,11 @@ def to_stderr(message: str) -> None:
 
 def check_version(version: str) -> None:
     """Raises PipelineError for a Spark that is too old."""
-    if int(version.partition(".")[0]) < MAJOR_VERSION_MIN:
+    major, minor, *_ = version.split(".")
+    if (int(major), int(minor)) < VERSION_MIN:
+        needed = ".".join(map(str, VERSION_MIN))
         raise PipelineError(
-            f"this is Spark {version}, and the commands need {MAJOR_VERSION_MIN} or later, which may share its "
-            f"metastore"
+            f"this is Spark {version}, and the commands need {needed} or later, which may share its metastore"
         )
 
 

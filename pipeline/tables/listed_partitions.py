@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from pipeline.spark.java import jvm, texts
+from pipeline.spark.java import jvm, map_of_scala, texts
 
 # Characters that Spark writes unescaped in the name of a directory.
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]+")
@@ -54,6 +54,6 @@ def partition_parser(columns: Sequence[str]) -> Callable[[str], Location | None]
 def _asked(spark: SparkSession, partition: Any, columns: Sequence[str]) -> Location:
     java = jvm(spark)
     escape = java.org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils.escapePathName
-    spec = java.scala.jdk.javaapi.CollectionConverters.asJava(partition.spec())
+    spec = map_of_scala(spark, partition.spec())
     name = "/".join(f"{escape(column)}={escape(spec[column])}" for column in columns)
     return name, str(java.org.apache.hadoop.fs.Path(partition.location()).toString())

@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from pipeline.spark.errors import PipelineError
-from pipeline.spark.java import jvm, jvm_session
+from pipeline.spark.java import jvm, jvm_session, list_of_scala
 from pipeline.tables.listed_partitions import listed_partitions
 from pipeline.tables.storage import Storage
 from pipeline.tables.table import Table, identifier
@@ -63,7 +63,7 @@ class _Listed:
             return cls({}, [])
         nothing = getattr(getattr(jvm(spark).scala, "None$"), "MODULE$")
         partitions = jvm_session(spark).sessionState().catalog().listPartitions(described.identifier(), nothing)
-        objects = jvm(spark).scala.jdk.javaapi.CollectionConverters.asJava(partitions)
+        objects = list_of_scala(spark, partitions)
         found = enumerate(listed_partitions(spark, objects, table.partition_columns))
         known = {name: _Known(_relative(storage, location), number) for number, (name, location) in found}
         return cls(known, objects)

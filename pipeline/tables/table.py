@@ -9,7 +9,7 @@ from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
 
 from pipeline.spark.errors import PipelineError
-from pipeline.spark.java import jvm, jvm_session
+from pipeline.spark.java import jvm_session, list_of_scala, map_of_scala
 from pipeline.tables.reserved_paths import EXCHANGES
 from rewriter.vocabulary.identifiers import quoted
 
@@ -160,9 +160,8 @@ def _columns(spark: SparkSession, names: tuple[str, ...], count: int) -> dict[st
 
 
 def _listed(spark: SparkSession, sequence: Any) -> list[str]:
-    return [str(item) for item in jvm(spark).scala.jdk.javaapi.CollectionConverters.asJava(sequence)]
+    return [str(item) for item in list_of_scala(spark, sequence)]
 
 
 def _mapped(spark: SparkSession, mapping: Any) -> dict[str, str]:
-    found = jvm(spark).scala.jdk.javaapi.CollectionConverters.asJava(mapping)
-    return {str(key): str(value) for key, value in found.items()}
+    return {str(key): str(value) for key, value in map_of_scala(spark, mapping).items()}

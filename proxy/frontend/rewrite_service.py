@@ -72,7 +72,7 @@ class RewriteService:
         if not self._sessions.is_offered(handle):
             return dispatch_unchanged(session.port, statement)
         dispatch = dispatch_now(session, statement, connection)
-        return None if dispatch is None else self._if_still_offered(handle, statement, dispatch)
+        return None if dispatch is None else self._if_still_offered(session, handle, statement, dispatch)
 
     async def forward_unchanged(
         self, handle: SessionHandle, statement: StatementClass, make_call: MakeCall | None = None
@@ -124,7 +124,7 @@ class RewriteService:
                     session, statement, deciding, answer_in_turn, thread, caller.connection
                 )
             break
-        return self._if_still_offered(handle, statement, dispatch)
+        return self._if_still_offered(session, handle, statement, dispatch)
 
     async def _prepare(
         self, session: OpenSession, statement: StatementClass, access: Access | None, thread: Executor
@@ -149,9 +149,12 @@ class RewriteService:
             connection,
         )
 
-    def _if_still_offered(self, handle: SessionHandle, statement: StatementClass, dispatch: Dispatch) -> Dispatch:
+    def _if_still_offered(
+        self, session: OpenSession, handle: SessionHandle, statement: StatementClass, dispatch: Dispatch
+    ) -> Dispatch:
         """The dispatch, or the original where another process has forwarded something of the session meanwhile."""
         if not self._sessions.is_offered(handle):
+            session.port.used_elsewhere()
             return Dispatch(
                 statement.text,
                 on_outcome=dispatch.on_outcome,

@@ -64,7 +64,7 @@ class SessionRegistry:
         found = self._sessions.get(handle)
         if found is None:
             if len(self._unseen) >= UNSEEN_SESSIONS_MAX:
-                self.closed([self._unseen.popleft()])
+                self.closed([self._unseen.popleft()], are_forgotten=True)
             self._unseen.append(handle)
             identifier = handle_id_of(handle)
             roams = identifier is not None and self._handles.used_elsewhere(identifier)
@@ -98,9 +98,9 @@ class SessionRegistry:
         self.closed(ended)
         return ended
 
-    def closed(self, handles: Iterable[SessionHandle]) -> None:
-        """Remove sessions that have ended."""
+    def closed(self, handles: Iterable[SessionHandle], *, are_forgotten: bool = False) -> None:
+        """Remove sessions that have ended, or that go on and are too many."""
         for handle in handles:
             session = self._sessions.pop(handle, None)
             if session is not None:
-                session.port.closed()
+                session.port.closed(is_forgotten=are_forgotten)

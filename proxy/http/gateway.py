@@ -177,8 +177,8 @@ class Gateway:
             running.add_done_callback(_drop_answer)
             raise
 
-    def forget(self, sessions: Iterable[SessionHandle]) -> None:
-        """Forget sessions that have ended, or will not be used again."""
+    def forget(self, sessions: Iterable[SessionHandle], *, have_ended: bool = True) -> None:
+        """Forget sessions that have ended, or that go on and are too many."""
         gone = list(sessions)
         for session in gone:
             backend = self._sessions.pop(session, None)
@@ -187,7 +187,7 @@ class Gateway:
         self._tell(self._context.tracked_statements.sessions_ended(gone, _now()))
         self._context.shadow_runner.sessions_closed(gone)
         self._context.key_checks.sessions_closed(gone)
-        self._context.sessions.closed(gone)
+        self._context.sessions.closed(gone, are_forgotten=not have_ended)
 
     async def close(self) -> None:
         """Cancel queries of ours that nobody waits for any more."""
@@ -267,7 +267,7 @@ class Gateway:
     def _opened(self, session: SessionHandle, upstream: Upstream) -> None:
         upstream.opened(session)
         if len(self._sessions) >= SESSIONS_MAX:
-            self.forget([next(iter(self._sessions))])
+            self.forget([next(iter(self._sessions))], have_ended=False)
         if session not in self._sessions and self._counts_sessions:
             upstream.backend.sessions += 1
         self._sessions[session] = upstream.backend

@@ -111,6 +111,6 @@ class SessionPort(Protocol):
         """Another process has forwarded statements of the session, which may have changed its settings."""
         ...
 
-    def closed(self) -> None:
-        """The session has ended. Called from the event loop: to be quick."""
+    def closed(self, *, is_forgotten: bool = False) -> None:
+        """The session has ended, or is forgotten here and goes on. Called from the event loop: to be quick."""
         ...

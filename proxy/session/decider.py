@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from proxy.session.catalog.answer_policy import AnswerPolicy
+from proxy.session.catalog.answers import Answer
 from proxy.session.catalog.metadata_cache import SessionMetadata
 from proxy.session.chances import chances_of
 from proxy.session.decide import decide
@@ -115,16 +116,11 @@ class Decider:
         return self._catalogs.of_state(state).is_table(name)
 
     def note_evolution(self, state: bytes | None, backend: str) -> None:
-        """Note whether the backend's own settings, as last told, let writes add columns to tables."""
-        catalog = self._catalogs.of_state(state)
-        told = catalog.last_settings
-        if told is None or told.value.uncertainty is SkipReason.SETTINGS_UNKNOWN:
-            return
-        # Of what a client's own session says, only the careful answer counts for others.
-        evolves = told.value.evolves_schemas
-        if evolves or catalog.metadata.state is not None:
-            until = told.until + self._shared.config.rewrite.keys_remembered_s
-            self._shared.evolving.told(backend, evolves=evolves, until=until)
+        """Note whether a backend lets writes add columns, as a session was told that has set nothing about it."""
+        told = self._catalogs.of_state(state).last_settings
+        if told is not None and told.value.uncertainty is not SkipReason.SETTINGS_UNKNOWN:
+            answer = Answer(told.value.evolves_schemas, told.came_at, told.until)
+            self._shared.evolving.told(backend, answer)
 
     async def known_partitions(self, name: TableName, condition: str, state: bytes | None) -> KnownPartitions:
         """A table and its partitions, or those that the filter keeps, as far as the session may know them."""

@@ -77,7 +77,7 @@ class Session:
         self._shared = shared
         self._log = (log or NoStatementLog()).session_opened(opened)
         self._decider = Decider(shared, KnownState(b"", opened).list_owner if is_own else ())
-        self._backend = opened.backend
+        self._backend, self._opened_at = opened.backend, shared.clock()
         self._owner = owner_of(opened.counts_for)
         self._state = SessionState(opened, shared.clock)
         self._writes = SessionWrites(shared.writes)
@@ -192,9 +192,9 @@ class Session:
         self._state.note_unseen_settings()
         self._writes.evolve()
 
-    def closed(self) -> None:
-        """The session has ended."""
-        self._writes.closed()
+    def closed(self, *, is_forgotten: bool = False) -> None:
+        """The session has ended, or is forgotten here and goes on."""
+        self._writes.closed(is_forgotten=is_forgotten)
         self._log.closed()
 
     def _original(self, statement: StatementClass, entry: StatementEntry) -> Dispatch:
@@ -249,10 +249,11 @@ class Session:
 
     def _begin(self, statement: StatementClass, entry: StatementEntry) -> tuple[Callable[[Outcome], None], ...]:
         """Count a statement that is about to be released. Returns the listeners for its outcome."""
-        write = self._writes.begin(statement, self._is_table)
+        may_evolve = self._shared.evolving.may_evolve(self._backend, self._opened_at)
+        write = self._writes.begin(statement, self._is_table, may_evolve=may_evolve)
         told = self._state.begin(statement), write, entry.ended
         # Read last: of a write and a setting that begin at once, one sees the other.
-        if self._state.may_set_evolution or self._shared.evolving.may_evolve(self._backend):
+        if self._state.may_set_evolution:
             self._writes.evolve()
         return tuple(listener for listener in told if listener is not None)
 

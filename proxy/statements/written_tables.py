@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from itertools import islice
-from typing import Final
+from typing import Final, Self
 
 from proxy.statements.write_target_parser import Target, target_at
 from rewriter import TableName
@@ -24,14 +25,18 @@ _LEADING: Final = frozenset({"with", "from"})
 _NAMING: Final = frozenset(
     "insert create replace alter drop truncate update delete merge msck load analyze comment cache uncache".split()
 )
-# It stands in the text of a write that adds columns to a table, or for the setting by which it does.
-_EVOLVES: Final = "evolution"
-# One of these stands in whatever gives a table other columns; elsewhere they do no harm. ALTER TABLE .. ADD
-# PARTITION, which some run every few minutes, has none. By mergeSchema, an option, INSERT adds columns in Iceberg;
-# as merge-schema it has a word in it that stands for any table.
-COLUMN_WORDS: Final = frozenset({*"drop replace column columns change rename view mergeschema".split(), _EVOLVES})
-# ALTER TABLE .. ALTER g FIRST has none of these words, but one of those. Elsewhere they are names of columns.
-_ALTERING: Final = frozenset({"first", "after", "type"})
+# Among the words of a write that may give its tables other columns; in the text of one WITH SCHEMA EVOLUTION.
+EVOLUTION: Final = "evolution"
+# First words of statements that do. CREATE TABLE may be about a name whose table was dropped past this proxy.
+_DEFINING: Final = frozenset({"create", "replace", "alter", "drop"})
+# Forms of these that do not. Some run ALTER TABLE .. ADD PARTITION every few minutes.
+_ABSENT: Final = r"if\s++not\s++exists\s"
+_PLAIN_NAME: Final = r"(?:\w++|`\w++`)(?:\s*+\.\s*+(?:\w++|`\w++`))*+"
+_LEAVES_COLUMNS: Final = re.compile(
+    rf"create\s++(?:external\s++)?+table\s++{_ABSENT}"
+    rf"|alter\s++table\s++{_PLAIN_NAME}\s++(?:add\s++(?:{_ABSENT}++)?+partition\s*+\(|recover\s++partitions\b)",
+    re.IGNORECASE,
+)
 # Words of statements that change tables without naming them: DROP DATABASE .. CASCADE, INSERT OVERWRITE DIRECTORY,
 # IDENTIFIER(..).
 _UNNAMED: Final = frozenset("database databases schema schemas directory identifier execute".split())
@@ -81,14 +86,16 @@ class WrittenTables:
         words = self.words
         return words is None or any(words.issuperset(one) for one in words_of(name))
 
-    def evolving(self) -> WrittenTables:
-        """The same tables, where the write may add columns to them by a setting."""
-        return self if self.words is None else WrittenTables({*self.words, _EVOLVES})
+    def evolving(self) -> Self:
+        """The same tables, where the write may add columns to them."""
+        evolving = copy(self)
+        evolving.words = self.words if self.words is None else self.words | {EVOLUTION}
+        return evolving
 
     @property
     def may_change_columns(self) -> bool:
         """Whether the tables may have other columns afterwards."""
-        return self.words is None or not self.words.isdisjoint(COLUMN_WORDS)
+        return self.words is None or EVOLUTION in self.words
 
 
 class AnyTable(WrittenTables):
@@ -105,9 +112,7 @@ class WriteTargets(WrittenTables):
     def __init__(self, targets: Iterable[Target]) -> None:
         targets = tuple(targets)
         self.names = frozenset[str]().union(*(target.words for target in targets))
-        # A table that is made has its own columns: one of the name may have been dropped past this proxy.
-        makes = "create" in self.names and "exists" not in self.names
-        super().__init__(self.names | {_EVOLVES} if makes else self.names)
+        super().__init__(self.names)
         # Names that may be those of views, of which the tables behind are written.
         self.maybe_views = tuple(target.name for target in targets if target.may_be_view)
 
@@ -149,10 +154,11 @@ def tables_written(sql: str) -> WrittenTables | None:
     start = len(before_first_word(sql))
     if "${" not in sql and any(form.match(sql, start) for form in (_MAKES_DATABASE, _OF_SESSION)):
         return None
-    named = _targets(sql, [start]) or _named(sql, whole=word != "insert")
-    words = named.words or frozenset()
-    alters = word == "alter" and not words.isdisjoint(_ALTERING)
-    return named.evolving() if alters and not ("partition" in words and words & {"add", "drop"}) else named
+    targets = _targets(sql, [start])
+    named = targets or _named(sql, whole=word != "insert")
+    # An INSERT that is not recognized may have options, of which some add columns.
+    may_evolve = word in _DEFINING or (word == "insert" and targets is None)
+    return named.evolving() if may_evolve and not _LEAVES_COLUMNS.match(sql, start) else named
 
 
 def begins_clearly(sql: str) -> bool:
@@ -178,7 +184,8 @@ def _written_behind(query: str) -> WrittenTables | None:
         return AnyTable()
     # Each of the words may be a name, or stand in a string: a write is among them, and nothing is lost by others.
     found = [match.start() for match in islice(_WRITING.finditer(query), _BEGINNINGS_MAX + 1)]
-    return (_targets(query, found) if len(found) <= _BEGINNINGS_MAX else None) or _named(query, whole=True)
+    targets = _targets(query, found) if len(found) <= _BEGINNINGS_MAX else None
+    return targets or _named(query, whole=True).evolving()
 
 
 def _targets(sql: str, beginnings: Sequence[int]) -> WrittenTables | None:

@@ -27,7 +27,7 @@ from proxy.session.consistency.write_fence import (
     Write,
     Written,
 )
-from proxy.statements.written_tables import COLUMN_WORDS, AnyTable, WrittenTables, words_of
+from proxy.statements.written_tables import EVOLUTION, AnyTable, WrittenTables, words_of
 from proxy.workers.ledger import Ledger
 from rewriter import TableName
 
@@ -186,7 +186,7 @@ class _Encoded:
     def may_change_columns(self) -> bool:
         """See Written."""
         words = self._words
-        return words is None or not words.isdisjoint(map(self.digests.word_digest, COLUMN_WORDS))
+        return words is None or self.digests.word_digest(EVOLUTION) in words
 
     @cached_property
     def _words(self) -> set[bytes] | None:

@@ -1,19 +1,14 @@
 """`starpruner pipeline compact` of Delta tables, by Delta's own OPTIMIZE."""
 
-import os
 from collections.abc import Iterator
 from contextlib import closing
 from typing import NamedTuple
 
 import pytest
-from delta_server import spark_for_delta
 from pipeline_server import CommandError, PipelineServer
 from pyhive import hive
-from support.stamps import spark_version
 
 from demo.hive import connect, run
-from demo.java import SPARK_HOME
-from pipeline.spark.session import MAJOR_VERSION_MIN
 
 DATABASE = "compacted"
 # Each of these is a file of every partition.
@@ -34,9 +29,6 @@ class Detail(NamedTuple):
 
 @pytest.fixture(scope="module")
 def session(delta_server: PipelineServer) -> Iterator[hive.Connection]:
-    version = spark_version(spark_for_delta() / "pyspark")
-    if os.environ.get(SPARK_HOME) and "-3." in version:
-        pytest.skip(f"{SPARK_HOME}: the pipeline needs Spark {MAJOR_VERSION_MIN}")
     with closing(connect(delta_server.endpoint)) as connection:
         run(connection, f"CREATE DATABASE {DATABASE}")
         yield connection

@@ -54,7 +54,7 @@ class Script:
     def used_elsewhere(self) -> None:
         """Nothing is kept by session."""
 
-    def closed(self) -> None:
+    def closed(self, *, is_forgotten: bool = False) -> None:
         """Nothing is kept by session."""
 
 

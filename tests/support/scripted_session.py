@@ -118,7 +118,7 @@ class Rewriter:
     def used_elsewhere(self) -> None:
         self.is_used_elsewhere = True
 
-    def closed(self) -> None:
+    def closed(self, *, is_forgotten: bool = False) -> None:  # noqa: ARG002 - equal here
         self.has_closed = True
 
 

@@ -1,12 +1,14 @@
 """A process of sessions that are given statements as texts, and classify them themselves, as connections do."""
 
 from collections.abc import Coroutine, Sequence
+from math import inf
 from typing import Any
 
 from proxy.config.config import Config
 from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind, WriteUnderWay
 from proxy.operations.key_check import ASK_FIRST, KeyTerms
 from proxy.operations.session_port import KnownState, SessionOpening
+from proxy.session.catalog.answers import Answer
 from proxy.session.decision import Decision
 from proxy.session.session import Session
 from proxy.session.shared_state import SharedState
@@ -62,8 +64,8 @@ class TextSession:
     def writes_before(self, sql: str) -> Sequence[WriteUnderWay]:
         return self.inner.writes_before(StatementClass(sql))
 
-    def closed(self) -> None:
-        self.inner.closed()
+    def closed(self, *, is_forgotten: bool = False) -> None:
+        self.inner.closed(is_forgotten=is_forgotten)
 
 
 class Stage:
@@ -73,7 +75,7 @@ class Stage:
         self.now = 0.0
         self.shared = SharedState.of(Config(**sections), lambda: self.now)
         # Some statement has asked for the server's settings before.
-        self.shared.evolving.told("", evolves=False, until=3_600.0)
+        self.shared.evolving.told("", Answer(value=False, came_at=0.0, until=inf))
 
     def session(self, owner: str = "ann") -> TextSession:
         return TextSession(self.shared, SessionOpening(owner=owner, login=owner, user=owner))

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Lock
+
+from proxy.session.catalog.answers import Answer
 
 
 class EvolvingBackends:
@@ -10,16 +13,24 @@ class EvolvingBackends:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        # Until when an answer counts, and whether writes may evolve.
-        self._told: dict[str, tuple[float, bool]] = {}
+        self._lock = Lock()
+        # Whether writes may evolve their tables.
+        self._told: dict[str, Answer[bool]] = {}
 
-    def told(self, backend: str, *, evolves: bool, until: float) -> None:
-        """Remember an answer, which counts until then, unless a later one is known."""
-        known = self._told.get(backend)
-        if known is None or known[0] <= until:
-            self._told[backend] = until, evolves
+    def told(self, backend: str, answer: Answer[bool]) -> None:
+        """Remember an answer, unless a later one is known."""
+        with self._lock:
+            known = self._told.get(backend)
+            if known is None or known.came_at <= answer.came_at:
+                self._told[backend] = answer
 
-    def may_evolve(self, backend: str) -> bool:
-        """Whether writes at a backend may add columns: also where it has told nothing for a while."""
-        until, evolves = self._told.get(backend, (self._clock(), True))
-        return evolves or until <= self._clock()
+    def may_evolve(self, backend: str, opened_at: float) -> bool:
+        """Whether writes of a session that was opened then may add columns.
+
+        A server that has told its settings since has them as long as the session lives. An earlier answer may be
+        of before the server was started anew.
+        """
+        answer = self._told.get(backend)
+        if answer is None or answer.value:
+            return True
+        return answer.came_at < opened_at and answer.until <= self._clock()

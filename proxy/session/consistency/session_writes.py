@@ -32,20 +32,29 @@ class SessionWrites:
         self._lock = Lock()
         # By the statement, which keeps its place where its write is counted anew.
         self._running: dict[object, Write] = {}
-        self._is_closed = False
+        # Writes whose end will not be seen, unless they count as evolving ones.
+        self._lost: list[Write] = []
+        # What is done about writes that run, once the session is gone.
+        self._end_later: Callable[[Write], None] | None = None
 
     def begin(
-        self, statement: StatementClass, is_table: Callable[[TableName], bool] = lambda _: False
+        self,
+        statement: StatementClass,
+        is_table: Callable[[TableName], bool] = lambda _: False,
+        *,
+        may_evolve: bool = False,
     ) -> Callable[[Outcome], None] | None:
         """Count a statement that is about to be released. Returns an outcome listener, unless it only reads.
 
-        `is_table` says of a name whether the session is known to have a table by it, and no view.
+        `is_table` says of a name whether the session is known to have a table by it, and no view. With
+        `may_evolve`, the server's settings may let each write add columns.
         """
         tables = statement.written
         if tables is None:
             return None
         if isinstance(tables, WriteTargets):
             tables = tables.given(is_table)
+        tables = tables.evolving() if may_evolve else tables
         began = object()
         with self._lock:
             if len(self._running) > _RUNNING_PER_SESSION_MAX:
@@ -58,38 +67,52 @@ class SessionWrites:
         return partial(self._ended, began)
 
     def evolve(self) -> None:
-        """Count the writes that run as such that may add columns to their tables: a setting may let them."""
+        """Let the writes that run, or may be running, count as such that add columns: a setting may let them."""
         with self._lock:
             for began, write in self._running.items():
-                if not write.tables.may_change_columns:
-                    self._running[began] = self._begin(write.tables.evolving())
-                    # The new one holds the same tables.
-                    self._writes.withdraw(write)
+                self._running[began] = self._evolving(write)
+            while self._lost:
+                self._writes.lose(self._evolving(self._lost.pop()))
+
+    def _evolving(self, write: Write) -> Write:
+        if write.tables.may_change_columns:
+            return write
+        evolving = self._begin(write.tables.evolving())
+        # The new one holds the same tables.
+        self._writes.withdraw(write)
+        return evolving
 
     def _begin(self, tables: WrittenTables) -> Write:
         write = self._writes.begin(tables)
-        if self._is_closed:
-            # In the meantime, from another thread.
-            self._writes.end_soon(write)
+        if self._end_later is not None:
+            # The session was closed in the meantime, from another thread.
+            self._end_later(write)
         return write
+
+    def _lose(self, write: Write) -> None:
+        if len(self._lost) < _RUNNING_PER_SESSION_MAX:
+            self._lost.append(write)
+        else:
+            write = self._evolving(write)
+        self._writes.lose(write)
 
     def _ended(self, began: object, outcome: Outcome) -> None:
         if outcome.kind is OutcomeKind.UNKNOWN:
             return
         with self._lock:
             write = self._running.pop(began, None)
-        if write is None:
-            return
-        if outcome.did_nothing:
-            self._writes.withdraw(write)
-        elif outcome.kind is OutcomeKind.LOST:
-            self._writes.lose(write)
-        else:
-            self._writes.end(write)
+            if write is None:
+                return
+            if outcome.did_nothing:
+                self._writes.withdraw(write)
+            elif outcome.kind is OutcomeKind.LOST:
+                self._lose(write)
+            else:
+                self._writes.end(write)
 
-    def closed(self) -> None:
-        """The session has ended."""
+    def closed(self, *, is_forgotten: bool = False) -> None:
+        """The session has ended, or goes on at the server and its statements' ends are not seen any more."""
         with self._lock:
-            self._is_closed = True
+            self._end_later = self._writes.lose if is_forgotten else self._writes.end_soon
             for write in self._running.values():
-                self._writes.end_soon(write)
+                self._end_later(write)

@@ -115,9 +115,9 @@ class AnsweringSession:
         """See SessionPort."""
         self._session.used_elsewhere()
 
-    def closed(self) -> None:
-        """The session has ended."""
-        self._session.closed()
+    def closed(self, *, is_forgotten: bool = False) -> None:
+        """See SessionPort."""
+        self._session.closed(is_forgotten=is_forgotten)
 
 
 def lines_query(lines: list[str], column: str = "rewrite") -> str:

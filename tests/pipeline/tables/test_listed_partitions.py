@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline.spark.java import jvm, jvm_session, texts
+from pipeline.spark.java import jvm, jvm_session, list_of_scala, texts
 from pipeline.tables.listed_partitions import listed_partitions, partition_parser
 from pipeline.tables.table import identifier
 
-VALUES = ("a", "2026-01-01", "null", "a b", "a, region=b", "x%y", "é中", "a/b=c", "]", "line\\nbreak", "''")
+VALUES = ("a", "2026-01-01", "null", "a b", "a, region=b", "x%y", "é中", "a/b=c", "]", "line\\nbreak", "\\'")
 COLUMNS = ["day", "region"]
 
 
@@ -27,7 +27,7 @@ def partitions(local_spark: SparkSession) -> Iterator[Any]:
     catalog = jvm_session(local_spark).sessionState().catalog()
     nothing = getattr(getattr(jvm(local_spark).scala, "None$"), "MODULE$")
     listed = catalog.listPartitions(identifier(local_spark, "default", "listed"), nothing)
-    yield jvm(local_spark).scala.jdk.javaapi.CollectionConverters.asJava(listed)
+    yield list_of_scala(local_spark, listed)
     local_spark.sql("DROP TABLE listed")
 
 

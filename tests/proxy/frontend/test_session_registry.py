@@ -41,6 +41,7 @@ async def test_a_session_that_begins_to_roam_while_its_statement_is_decided_abou
         await reaches(client, backend, execute("SELECT 1", 2))
         client.close()
         await on.all_gone()
+    assert rewriter.is_used_elsewhere, "what it writes was counted before"
     assert [outcome.kind for outcome in rewriter.outcomes] == [OutcomeKind.UNKNOWN], (
         "who decided is told all the same"
     )

@@ -1,12 +1,18 @@
 """Writes that may add columns to their tables by a setting: statements are planned by new descriptions then."""
 
+from dataclasses import replace
+
 import pytest
 from support.played_sessions import DESCRIBE, KEYS, NARROWED, SETTINGS, SQL, played, rows, sent
 from support.text_session import FINISHED, Stage, TextSession
 
 from proxy.config.rewriting import RewriteSection
+from proxy.operations.dispatch import Outcome, OutcomeKind
+from proxy.operations.key_check import ASK_FIRST
 from proxy.operations.session_port import SessionOpening
+from proxy.session.catalog.answers import Answer
 from proxy.session.consistency.evolving_backends import EvolvingBackends
+from proxy.session.consistency.write_fence import CLOSING_S, LOST_S
 
 AUTO_MERGE = "spark.databricks.delta.schema.autoMerge.enabled"
 WRITE = "INSERT INTO d VALUES ('b', 1, 'new')"
@@ -116,23 +122,80 @@ def test_of_a_session_that_another_process_has_used_nobody_knows_what_it_has_set
     assert sent(reader.rewrite(SQL), [DESCRIBE[0], KEYS]) == NARROWED
 
 
-def test_an_earlier_answer_and_that_of_a_clients_session_do_not_say_that_no_write_evolves() -> None:
+def test_a_write_whose_end_will_not_be_seen_counts_by_a_later_setting_too(stage: Stage) -> None:
+    reader, writer = stage.session(), stage.session("bob")
+    assert sent(reader.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    for _ in range(20):
+        played(writer.rewrite("INSERT INTO f VALUES (1, 'a')"), []).on_outcome(Outcome(OutcomeKind.LOST, 1.0))
+    played(writer.rewrite(f"SET {AUTO_MERGE}=true"), []).on_outcome(FINISHED)
+    assert sent(reader.rewrite(SQL), []) == SQL
+    stage.now = LOST_S
+    assert sent(reader.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
+def test_the_writes_of_a_session_that_is_forgotten_and_goes_on_count_as_running(stage: Stage) -> None:
+    reader, writer = stage.session(), stage.session("bob")
+    assert sent(reader.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    played(writer.rewrite(WRITE), [])
+    writer.closed(is_forgotten=True)
+    stage.now = CLOSING_S + 1
+    assert sent(reader.rewrite(SQL), DESCRIBE) == SQL
+    stage.now = LOST_S
+    assert sent(reader.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
+def answer(came_at: float, *, evolves: bool) -> Answer[bool]:
+    return Answer(evolves, came_at, came_at + 60.0)
+
+
+def test_an_answer_counts_for_sessions_that_were_open_as_it_came_and_for_others_while_it_is_current() -> None:
     now = [0.0]
     evolving = EvolvingBackends(lambda: now[0])
-    assert evolving.may_evolve("one")
-    evolving.told("one", evolves=True, until=20.0)
-    evolving.told("one", evolves=False, until=10.0)
-    assert evolving.may_evolve("one")
-    evolving.told("one", evolves=False, until=30.0)
-    assert not evolving.may_evolve("one")
-    now[0] = 30.0
-    assert evolving.may_evolve("one"), "nothing was told for a while"
+    assert evolving.may_evolve("one", 0.0)
+    evolving.told("one", answer(20.0, evolves=True))
+    evolving.told("one", answer(10.0, evolves=False))
+    assert evolving.may_evolve("one", 0.0), "the later answer is another one"
+    evolving.told("one", answer(30.0, evolves=False))
+    now[0] = 89.0
+    assert not evolving.may_evolve("one", 80.0)
+    now[0] = 90.0
+    assert evolving.may_evolve("one", 80.0), "the server may have been started anew"
+    assert not evolving.may_evolve("one", 30.0)
+    assert evolving.may_evolve("other", 30.0)
 
 
-def test_what_a_clients_own_session_says_of_settings_lets_no_other_write_count_as_plain(stage: Stage) -> None:
+def test_a_backend_of_which_nobody_has_asked_for_a_while_may_evolve_the_one_write_that_begins(
+    stage: Stage,
+) -> None:
+    stage.shared.evolving = EvolvingBackends(lambda: stage.now)
+    pool, fact = stage.session("bob"), "INSERT INTO f VALUES (1, 'a')"
+    assert sent(stage.session().rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    played(pool.rewrite(fact), []).on_outcome(Outcome(OutcomeKind.UNKNOWN, 1.0))
+    stage.now = 8_000.0
+    played(pool.rewrite("SELECT 1"), []).on_outcome(FINISHED)
+    assert sent(stage.session().rewrite(SQL), [SETTINGS, *DESCRIBE, KEYS]) == NARROWED
+    stage.now = 8_001.0
+    late = stage.session("eve")
+    stage.now = 9_000.0
+    played(late.rewrite(fact), [])
+    assert sent(stage.session().rewrite(SQL), [SETTINGS]) == SQL
+
+
+def test_a_clients_own_session_tells_of_its_server_unless_it_has_set_something(stage: Stage) -> None:
     stage.shared.evolving = EvolvingBackends(lambda: stage.now)
     settings = (SETTINGS[0], rows((AUTO_MERGE, "true")))
-    assert sent(stage.session().rewrite(SQL), [settings, *DESCRIBE, KEYS]) == NARROWED
-    assert sent(stage.stranger().rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
-    written(stage.session("bob"))
-    assert sent(stage.session().rewrite(SQL), [DESCRIBE[0], KEYS]) == NARROWED
+    stranger, other = stage.stranger(), stage.stranger()
+    played(other.rewrite(f"SET {AUTO_MERGE}=false"), []).on_outcome(FINISHED)
+    assert sent(other.rewrite(SQL), [SETTINGS, *DESCRIBE, KEYS]) == NARROWED
+    assert stage.shared.evolving.may_evolve("", 0.0)
+    assert sent(stranger.rewrite(SQL), [SETTINGS, *DESCRIBE, KEYS]) == NARROWED
+    assert not stage.shared.evolving.may_evolve("", 0.0)
+    assert sent(stage.stranger().rewrite(SQL), [settings, *DESCRIBE, KEYS]) == NARROWED
+    assert stage.shared.evolving.may_evolve("", 0.0)
+
+
+def test_a_session_that_another_process_uses_meanwhile_tells_nothing(stage: Stage) -> None:
+    stage.shared.evolving = EvolvingBackends(lambda: stage.now)
+    keys = replace(ASK_FIRST, is_session_here=lambda: False)
+    assert sent(stage.stranger().rewrite(SQL, keys), [SETTINGS, DESCRIBE[0]]) == SQL
+    assert stage.shared.evolving.may_evolve("", 0.0)

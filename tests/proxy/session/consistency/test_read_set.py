@@ -4,7 +4,7 @@ import pytest
 
 from proxy.session.consistency.read_set import ReadSet
 from proxy.session.consistency.write_fence import LocalWriteLog
-from proxy.statements.written_tables import WrittenTables
+from proxy.statements.written_tables import EVOLUTION, WrittenTables
 from rewriter import SkipReason, TableName
 
 ASKED, PINNED, READ = (TableName((word,)) for word in ("asked", "pinned", "read"))
@@ -57,5 +57,5 @@ def test_where_the_text_checks_its_keys_no_write_of_rows_counts(writes: LocalWri
     writes.end(writes.begin(WrittenTables(["asked", "pinned", "read"])))
     assert read_set.skip() is WRITTEN
     assert checked.skip() is None
-    writes.end(writes.begin(WrittenTables(["alter", "read", "columns"])))
+    writes.end(writes.begin(WrittenTables(["alter", "read", EVOLUTION])))
     assert checked.skip() is UNSETTLED

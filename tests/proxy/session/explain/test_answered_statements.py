@@ -75,7 +75,7 @@ class Inner:
     def used_elsewhere(self) -> None:
         self.is_used_elsewhere = True
 
-    def closed(self) -> None:
+    def closed(self, *, is_forgotten: bool = False) -> None:  # noqa: ARG002 - equal here
         self.has_closed = True
 
 
