@@ -11,8 +11,9 @@ from pyspark.sql import SparkSession
 
 from pipeline.commands.options import SparkOptions, column_names, size_bytes, spark_options
 from pipeline.compaction.compaction import Compacted, Compaction, compact, plan_compaction
-from pipeline.compaction.delta import DeltaCompaction, is_delta
+from pipeline.compaction.delta import DeltaCompaction
 from pipeline.compaction.iceberg import IcebergCompaction, iceberg_catalog
+from pipeline.compaction.own_procedure import described
 from pipeline.compaction.plan import Limits, PartitionPlan
 from pipeline.spark.session import to_stderr
 
@@ -97,13 +98,15 @@ def compact_command(  # noqa: PLR0913 - one parameter per option or group of opt
     """
     request = Compaction(table, index, where, column_names(sort_by), limits, grace_minutes * 60, keep_hours * 3600)
     with spark_options.session() as spark:
-        if (catalog := iceberg_catalog(spark, table)) is not None:
+        told = described(spark, table)
+        provider = told.get("Provider", "").lower()
+        if provider == "iceberg":
             _refuse_options_given(
                 f"{table} is a table of Iceberg's, compacted by its own procedure", _NOT_FOR_ICEBERG
             )
-            iceberg = IcebergCompaction(spark, catalog, request)
+            iceberg = IcebergCompaction(spark, iceberg_catalog(spark, table, told), request)
             click.echo(iceberg.plan() if dry_run else iceberg.run(to_stderr))
-        elif is_delta(spark, table):
+        elif provider == "delta":
             _refuse_options_given(f"{table} is a table of Delta's, compacted by its own OPTIMIZE", _NOT_FOR_DELTA)
             delta = DeltaCompaction(spark, request)
             click.echo(delta.plan() if dry_run else delta.run(to_stderr))

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import Column, Row, SparkSession
 from pyspark.sql import functions as f
 
 from pipeline.compaction.compaction import Compaction
-from pipeline.compaction.own_procedure import Candidates, described, dry_run_report, named, sentences_for
+from pipeline.compaction.own_procedure import Candidates, dry_run_report, named, sentences_for
 from pipeline.compaction.plan import SMALL_SHARE, Candidate, FileKind, plan_partition
 from pipeline.spark.errors import PipelineError
 from pipeline.spark.session import Progress
@@ -25,11 +23,6 @@ _LEAST, _MOST = (f"spark.databricks.delta.optimize.{which}FileSize" for which in
 _PATH, _SIZE = "__starpruner_path", "__starpruner_size"
 
 
-def is_delta(spark: SparkSession, name: str) -> bool:
-    """True for a table of Delta's."""
-    return described(spark, name).get("Provider", "").lower() == "delta"
-
-
 @dataclass(frozen=True)
 class DeltaCompaction:
     """The compaction of one Delta table."""
@@ -41,11 +34,11 @@ class DeltaCompaction:
         """The report of a dry run: the files that Delta would choose, judged by their sizes alone."""
         table = self.request.table
         with sentences_for(self._why):
-            self._read_condition()
+            condition = self._condition()
             [detail] = self.spark.sql(f"DESCRIBE DETAIL {table}").collect()
             if detail.clusteringColumns:
                 return self._plan_of_clustered(detail)
-            files = self._files(detail.partitionColumns)
+            files = self._files(detail.partitionColumns, condition)
         found = []
         for partition, candidates in files.items():
             # OPTIMIZE fills one group after the other with the files, smallest first, and so does our own plan.
@@ -58,19 +51,18 @@ class DeltaCompaction:
         """Runs the statement, and returns a report of what it did."""
         table, where = self.request.table, self.request.where
         said = f"OPTIMIZE {table}" + ("" if where is None else f" WHERE {where}")
-        progress(said)
-        with sentences_for(self._why), self._sizes():
-            self._read_condition()
-            [done] = self.spark.sql(said).select("metrics.*").collect()
+        with sentences_for(self._why):
+            _ = self._condition()
+            progress(said)
+            [done] = self._session().sql(said).select("metrics.*").collect()
         return (
             f"{table}: {done.numFilesRemoved} files became {done.numFilesAdded}, "
             f"{done.filesRemoved.totalSize} bytes rewritten as {done.filesAdded.totalSize}"
         )
 
-    def _read_condition(self) -> None:
-        """Parse the condition alone. What follows one in a statement, such as ZORDER BY, is an error in it."""
-        if self.request.where is not None:
-            _ = f.expr(self.request.where)
+    def _condition(self) -> Column:
+        """The condition, parsed alone: what follows one in a statement, such as ZORDER BY, is an error in it."""
+        return f.expr(self.request.where or "true")
 
     def _plan_of_clustered(self, detail: Row) -> str:
         table = self.request.table
@@ -82,35 +74,25 @@ class DeltaCompaction:
         size = f"{detail.numFiles} files, {detail.sizeInBytes} bytes"
         return f"{table}: Delta would cluster by {columns}, at most {size}; it does not tell which beforehand"
 
-    def _files(self, partition_columns: list[str]) -> dict[str, list[Candidate]]:
+    def _files(self, partition_columns: list[str], condition: Column) -> dict[str, list[Candidate]]:
         """The files of each partition that the condition names."""
         partition = [f.col(quoted(name)) for name in partition_columns]
         file = f.col("_metadata.file_path").alias(_PATH), f.col("_metadata.file_size").alias(_SIZE)
         # Without an alias Spark would look for a condition's columns in the table too, and OPTIMIZE does not.
         listed = self.spark.table(self.request.table).select(*partition, *file).distinct().alias("files")
         found = defaultdict[str, list[Candidate]](list)
-        for row in listed.where(self.request.where or "true").collect():
+        for row in listed.where(condition).collect():
             values = row.asDict()
             stored = StoredFile(values.pop(_PATH), values.pop(_SIZE), modified_ms=0)
             found[named(values)].append(Candidate(stored, FileKind(), rank=stored.size_bytes))
         return found
 
-    @contextmanager
-    def _sizes(self) -> Iterator[None]:
-        """OPTIMIZE has no options, and takes its sizes from the session."""
-        target_bytes = self.request.limits.target_bytes
-        wanted = {_LEAST: int(target_bytes * SMALL_SHARE), _MOST: target_bytes}
-        before = {name: self.spark.conf.get(name, None) for name in wanted}
-        try:
-            for name, size_bytes in wanted.items():
-                self.spark.conf.set(name, size_bytes)
-            yield
-        finally:
-            for name, size in before.items():
-                if size is None:
-                    self.spark.conf.unset(name)
-                else:
-                    self.spark.conf.set(name, size)
+    def _session(self) -> SparkSession:
+        """A session with the sizes: OPTIMIZE has no options, and takes them from there."""
+        session, target_bytes = self.spark.newSession(), self.request.limits.target_bytes
+        session.conf.set(_LEAST, str(int(target_bytes * SMALL_SHARE)))
+        session.conf.set(_MOST, str(target_bytes))
+        return session
 
     def _why(self, first: str) -> str:
         expected = "" if self.request.where is None else f". {_WHERE_EXPECTED}"

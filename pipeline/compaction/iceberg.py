@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -22,11 +23,8 @@ _NAME_PARTS_MIN = 3
 _WHERE_EXPECTED = "For --where it takes comparisons, IN, IS NULL and LIKE 'a%', of columns with literals"
 
 
-def iceberg_catalog(spark: SparkSession, name: str) -> tuple[str, ...] | None:
-    """The full name of an Iceberg table, its catalog first; None for anything else. Raises PipelineError."""
-    told = described(spark, name)
-    if told.get("Provider", "").lower() != "iceberg":
-        return None
+def iceberg_catalog(spark: SparkSession, name: str, told: Mapping[str, str]) -> tuple[str, ...]:
+    """The full name of an Iceberg table, its catalog first, by what DESCRIBE told of it. Raises PipelineError."""
     full_name = told.get("Name", "")
     parts = tuple(full_name.split("."))
     if len(parts) < _NAME_PARTS_MIN or not all(parts):

@@ -34,7 +34,7 @@ def calls_in(tokens: Sequence[Token], nodes: Iterable[exp.Expr]) -> Iterator[Cal
         if opening.token_type is not TokenType.L_PAREN or name.start in tree.columns_behind:
             continue
         before, behind = tokens[max(at - 2, 0) : at], tokens[at + 2 : at + 3]
-        if name.start in tree.functions or not _is_clause(before, name, behind, tree.doubtful):
+        if name.start in tree.functions or not _is_clause(before, name, behind, tree.maybe_called):
             is_behind_dot = bool(before) and before[-1].token_type is TokenType.DOT
             yield Call(
                 start=name.start,
@@ -55,7 +55,7 @@ class _Tree:
     # Names of tables and aliases, behind which columns may stand in parentheses.
     columns_behind: set[int | None] = field(default_factory=set)
     # Words that Spark may read as a function's name in this tree, though sqlglot read a query or DISTINCT.
-    doubtful: set[str] = field(default_factory=set)
+    maybe_called: set[str] = field(default_factory=set)
 
     @classmethod
     def of(cls, nodes: Iterable[exp.Expr]) -> Self:
@@ -66,7 +66,7 @@ class _Tree:
                 tree.functions.add(node.meta.get("start"))
             if isinstance(node, exp.Lateral) and node.args.get("view"):
                 # Its function is one of those in conditions, and takes no DISTINCT.
-                tree.doubtful.add("distinct")
+                tree.maybe_called.add("distinct")
             elif isinstance(node, exp.Table | exp.Lateral | exp.TableAlias):
                 item = node.this
                 if isinstance(item, exp.Expr) and not isinstance(item, exp.Query):
@@ -74,9 +74,9 @@ class _Tree:
                     found.add(item.meta.get("start"))
             elif isinstance(node, exp.Select) and not node.args.get("from_"):
                 # `IN (SELECT (5), 6)` is a list that begins with a call.
-                tree.doubtful.add("select")
+                tree.maybe_called.add("select")
             elif isinstance(node, exp.Values) and not isinstance(_around(node), _TAKES_ROWS):
-                tree.doubtful.add("values")
+                tree.maybe_called.add("values")
         return tree
 
     def has_for_table(self, start: int) -> bool:
@@ -85,7 +85,7 @@ class _Tree:
 
 
 def _around(node: exp.Expr) -> exp.Expr | None:
-    """What stands around a node and the parentheses around that."""
+    """The node around a node and its parentheses."""
     node = node.parent or node
     while isinstance(node, exp.Subquery | exp.Paren) and node.parent is not None:
         node = node.parent
@@ -101,7 +101,7 @@ def _has_more(behind: Sequence[Token]) -> bool:
     return not behind or behind[0].token_type is not TokenType.R_PAREN
 
 
-def _is_clause(before: Sequence[Token], name: Token, behind: Sequence[Token], doubtful: set[str]) -> bool:
+def _is_clause(before: Sequence[Token], name: Token, behind: Sequence[Token], maybe_called: set[str]) -> bool:
     """True if Spark surely reads no user's function, by two tokens before and one in the parentheses."""
     words = [token.text.lower() for token in before]
     kind, last = (before[-1].token_type, words[-1]) if before else (None, "")
@@ -111,14 +111,14 @@ def _is_clause(before: Sequence[Token], name: Token, behind: Sequence[Token], do
     if " " in word or word in _BUILT_IN or kind in _BEFORE_TYPE or not _is_word(name):
         return True
     if word in _BEHIND:
-        is_doubtful = word in doubtful and last == "("
+        is_doubtful = word in maybe_called and last == "("
         is_clause = last in _BEHIND[word] and _has_more(behind) and not is_doubtful
     elif word == "lateral":
         is_clause = bool(behind) and behind[0].token_type is TokenType.SELECT
     elif word == "values":
-        is_clause = word not in doubtful and _has_more(behind)
+        is_clause = word not in maybe_called and _has_more(behind)
     elif word == "select":
-        begins = not before or last in _BEFORE_QUERY or (last == "(" and word not in doubtful)
+        begins = not before or last in _BEFORE_QUERY or (last == "(" and word not in maybe_called)
         is_clause = begins or _ends_operand(before) or not _SET_OPERATIONS.isdisjoint(words)
     else:
         continues = (last != "" and last == _ALSO_BEHIND.get(word)) or (word == "from" and words in _COMPARISONS)

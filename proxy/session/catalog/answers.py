@@ -6,8 +6,9 @@ it is used where somebody asks again before a row leaves. A window statement is 
 * Descriptions of tables (`facts_cache`). Current: 60 s (`catalog.facts_ttl_s`). Grace: an hour
   (`rewrite.keys_remembered_s`), in a window statement whose keys are checked later; the check asks again
   (`ask_keys._check`). A predicate compares columns by the names that the statement itself uses, and lets all
-  rows through where a column has another type by now. Void by a write through this proxy that may change columns
-  (`written_tables`), and by a statement of a session of that state that may change what names mean, such as SET,
+  rows through where a column has another type by now. Void by an evolving write through this proxy, one that may
+  change columns (`written_tables`; where a setting of the session or the server lets INSERT do so, any:
+  `session_writes`), and by a statement of a session of that state that may change what names mean, such as SET,
   USE and CREATE TEMPORARY VIEW; that voids settings and names too, and no keys. What is made otherwise past this
   proxy, a table with more columns or in another format, is noticed after the 60 s alone: the one gap
   (docs/coverage.md).
