@@ -104,8 +104,13 @@ SERVER_TESTS := tests/e2e/test_explain.py tests/e2e/test_rewrite.py tests/e2e/te
 
 test-servers: $(SERVERS:%=test-spark-%)
 
+# The pipeline runs in PySpark's own process, so that this has to be the same version. It leaves sockets to the collector.
+PIPELINE_SPARKS := 3.5 4.0 4.1
+
 test-spark-%: setup $(SPARKS)%
 	STARPRUNER_SPARK_HOME=$(SPARKS)$*/pyspark $(BIN)/pytest --timeout 900 $(SERVER_TESTS)
+	$(if $(filter $*,$(PIPELINE_SPARKS)),STARPRUNER_SPARK_HOME=$(SPARKS)$*/pyspark PYTHONPATH=$(SPARKS)$* \
+	  $(BIN)/pytest --timeout 900 -W ignore::ResourceWarning tests/pipeline tests/layouts)
 
 # The newest Spark that Iceberg has a runtime for. Maven brings the runtime when a test first asks for it.
 iceberg: setup $(SPARKS)4.1
