@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TypeAlias
 
-from rewriter.catalog.table_facts import Catalog, TableFacts
+from rewriter.catalog.table_facts import Catalog, TableFacts, TableKind
 from rewriter.domains.keys import Keys
 from rewriter.domains.keyset import KeyRanges, KeySet
 from rewriter.domains.partition_matches import PartitionMatches
@@ -15,6 +15,7 @@ from rewriter.planning.scans import checked, refused, scans
 from rewriter.planning.snapshot_pins import pins
 from rewriter.planning.switched_off import beside, without_switched_off
 from rewriter.planning.views import FollowedViews, follow_views
+from rewriter.scopes.join_tree import table_name
 from rewriter.scopes.scopes import Scopes
 from rewriter.scopes.steps import Steps, StepsSpentError
 from rewriter.semijoins.limits import RewriteLimits
@@ -236,13 +237,15 @@ def _planned(
     may_narrow = scopes.may_narrow or (limits.has_file_index and scopes.has_conditions)
     may_narrow = may_narrow or _may_read_a_join(scopes, limits) or may_be_grouped(limits)
     followed = follow_views(statement, catalog, steps) if may_narrow else FollowedViews(catalog, frozenset())
-    if followed.missing:
-        return Plan(statement, (), followed.missing)
+    target = table_name(statement.merged_into) if may_narrow and statement.merged_into is not None else None
+    missing = followed.missing | ({target} - catalog.keys() if target is not None else set())
+    if missing:
+        return Plan(statement, (), missing)
     known = catalog if Rule.VIEWS in limits.rules_off else followed.catalog
     known = beside(known, lost_times=followed.may_lose_times, delta=followed.reads_delta)
     if known is not catalog:
         scopes = Scopes(statement, known, has_variables=limits.has_variables, steps=steps)
-    refusal = _refusal(statement, followed, limits)
+    refusal = _refusal_of_target(target, given) or _refusal(statement, followed, limits)
     if refusal is not None:
         return Plan(statement, refused(scopes, refusal))
     if limits.strict and not statement.only_reads:
@@ -274,6 +277,14 @@ def _may_read_a_join(scopes: Scopes, limits: RewriteLimits) -> bool:
     """True if a name may be that of a view, in whose text there may be a join."""
     is_off = {Rule.VIEWS, Rule.VIEW_JOINS} & limits.rules_off
     return not is_off and any(str(name).lower() not in limits.table_names for name in scopes.tables)
+
+
+def _refusal_of_target(target: TableName | None, catalog: Catalog) -> Refusal | None:
+    """The reason to leave a MERGE alone whose target may be a view, of a table that the statement reads."""
+    facts = catalog.get(target) if target is not None else None
+    if target is None or (facts is not None and facts.kind is TableKind.TABLE):
+        return None
+    return SkipReason.WRITES_WHAT_IT_READS.because(f"perhaps {target}, which is not known to be a table")
 
 
 def _refusal(statement: Statement, followed: FollowedViews, limits: RewriteLimits) -> Refusal | None:

@@ -90,6 +90,8 @@ class DeltaCompaction:
     def _session(self) -> SparkSession:
         """A session with the sizes: OPTIMIZE has no options, and takes them from there."""
         session, target_bytes = self.spark.newSession(), self.request.limits.target_bytes
+        session.catalog.setCurrentCatalog(self.spark.catalog.currentCatalog())
+        session.catalog.setCurrentDatabase(self.spark.catalog.currentDatabase())
         session.conf.set(_LEAST, str(int(target_bytes * SMALL_SHARE)))
         session.conf.set(_MOST, str(target_bytes))
         return session

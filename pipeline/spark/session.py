@@ -10,8 +10,8 @@ from pipeline.spark.errors import PipelineError
 
 Progress = Callable[[str], None]
 
-# Of Spark: the first whose PySpark runs on the Python that the commands need.
-VERSION_MIN = (3, 4)
+# Of Spark: PySpark 3.4 lacks functions that the commands use.
+VERSION_MIN = (3, 5)
 
 
 @contextmanager

@@ -46,6 +46,9 @@ def partition_parser(columns: Sequence[str]) -> Callable[[str], Location | None]
         if found is None or _UNCLEAR in found.groups():
             return None
         *values, location = found.groups()
+        if "%" in location or ":///" in location:
+            # Spark 3 says it as an address, in which a space is %20.
+            return None
         return "/".join(f"{column}={value}" for column, value in zip(columns, values, strict=True)), location
 
     return parse

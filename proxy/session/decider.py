@@ -132,6 +132,10 @@ class Decider:
         if isinstance(tables, WriteTargets) and tables.maybe_views:
             await self._catalogs.of_state(state).look_up(tables.maybe_views)
 
+    async def look_up_settings(self, state: bytes | None) -> None:
+        """Ask for the server's settings, unless they are known."""
+        _ = await self._catalogs.of_state(state).server_settings()
+
     def forget_changed(self, statement: StatementClass, state: bytes | None) -> None:
         """Forget the metadata that a statement may change: meanings of names and settings, partitions, costs.
 

@@ -123,8 +123,7 @@ class Session:
                 self._original(statement, entry), beside=partial(self._shadow, statement, settings, entry)
             )
         decision = await self._decider.decide(statement, self._terms(settings, keys))
-        if not self._state.may_set_evolution:
-            self._decider.note_evolution(self._state.digest, self._backend)
+        self._note_evolution()
         if self._state.changes != changes:
             # A statement on another connection changed the session.
             return self.forward_unchanged(statement)
@@ -208,8 +207,18 @@ class Session:
 
     async def _look_up_written(self, statement: StatementClass) -> None:
         """Ask about the target of a write, for other sessions, also where this one is to be left alone."""
-        if self._shared.config.rewrite.enabled and self._state.hidden_names is None:
-            await self._decider.look_up_written(statement, self._state.digest)
+        tables = statement.written
+        if tables is None or not self._shared.config.rewrite.enabled or self._state.hidden_names is not None:
+            return
+        await self._decider.look_up_written(statement, self._state.digest)
+        is_known = self._shared.evolving.evolves(self._backend, self._opened_at) is not None
+        if not is_known and not tables.may_change_columns:
+            await self._decider.look_up_settings(self._state.digest)
+            self._note_evolution()
+
+    def _note_evolution(self) -> None:
+        if not self._state.may_set_evolution:
+            self._decider.note_evolution(self._state.digest, self._backend)
 
     def _catch_up(self) -> None:
         """Forget the answers from before the last change and during it: the session decides about some alone."""
@@ -249,7 +258,7 @@ class Session:
 
     def _begin(self, statement: StatementClass, entry: StatementEntry) -> tuple[Callable[[Outcome], None], ...]:
         """Count a statement that is about to be released. Returns the listeners for its outcome."""
-        may_evolve = self._shared.evolving.may_evolve(self._backend, self._opened_at)
+        may_evolve = self._shared.evolving.evolves(self._backend, self._opened_at) is not False
         write = self._writes.begin(statement, self._is_table, may_evolve=may_evolve)
         told = self._state.begin(statement), write, entry.ended
         # Read last: of a write and a setting that begin at once, one sees the other.

@@ -14,8 +14,8 @@ from proxy.config.memory_shares import AMPLE, MemoryShares
 from proxy.config.reload import counting_after_restart
 from proxy.operations.session_port import KnownState
 from proxy.session.analysis_room import AnalysisRoom
+from proxy.session.catalog.evolving_backends import EvolvingBackends
 from proxy.session.catalog.metadata_cache import MetadataCache
-from proxy.session.consistency.evolving_backends import EvolvingBackends
 from proxy.session.consistency.write_fence import LocalWriteLog, WriteLog
 from proxy.session.feedback.cost_gate import CostGate, Gate
 from proxy.session.feedback.known_texts import KnownTexts

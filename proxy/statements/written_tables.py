@@ -29,12 +29,11 @@ _NAMING: Final = frozenset(
 EVOLUTION: Final = "evolution"
 # First words of statements that do. CREATE TABLE may be about a name whose table was dropped past this proxy.
 _DEFINING: Final = frozenset({"create", "replace", "alter", "drop"})
-# Forms of these that do not. Some run ALTER TABLE .. ADD PARTITION every few minutes.
-_ABSENT: Final = r"if\s++not\s++exists\s"
+# Forms that do not, and that some run every few minutes.
 _PLAIN_NAME: Final = r"(?:\w++|`\w++`)(?:\s*+\.\s*+(?:\w++|`\w++`))*+"
 _LEAVES_COLUMNS: Final = re.compile(
-    rf"create\s++(?:external\s++)?+table\s++{_ABSENT}"
-    rf"|alter\s++table\s++{_PLAIN_NAME}\s++(?:add\s++(?:{_ABSENT}++)?+partition\s*+\(|recover\s++partitions\b)",
+    rf"alter\s++table\s++{_PLAIN_NAME}\s++"
+    r"(?:add\s++(?:if\s++not\s++exists\s++)?+partition\s*+\(|recover\s++partitions\b)",
     re.IGNORECASE,
 )
 # Words of statements that change tables without naming them: DROP DATABASE .. CASCADE, INSERT OVERWRITE DIRECTORY,

@@ -174,11 +174,15 @@ _COMPARISONS = (["is", "distinct"], ["not", "distinct"])
 # Words of operators and clauses, each behind an operand or an item of a list, or behind words that begin it.
 _CLAUSE_WORDS = frozenset(
     """
-    and as between div else except from having ilike in intersect is join like limit minus offset on or over
+    and as between div else except from having ilike in insert intersect is join like limit minus offset on or over
     partition pivot qualify regexp rlike tablesample then union unpivot using when where
     """.split()
 )
-_ALSO_BEHIND = {**dict.fromkeys("between ilike in like regexp rlike".split(), "not"), "when": "case"}
+_ALSO_BEHIND = {
+    **dict.fromkeys("between ilike in like regexp rlike".split(), "not"),
+    "when": "case",
+    "insert": "then",
+}
 # Words behind which an operand, or an item of a list, is still to come.
 _BEFORE_OPERAND = _BUILT_IN.union(
     _CLAUSE_WORDS, "all any by distinct escape interval lateral of select some values within".split()

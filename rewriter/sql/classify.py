@@ -13,8 +13,8 @@ COMMENT_OR_SPACE = r"\s|--[^\r\n]*(?:[\r\n]|$)|/\*.*?\*/"
 _HEAD_CHARS_MAX = 64 * 1024
 # A statement's first word, behind comments and parentheses.
 _FIRST_WORD = re.compile(rf"(?:\(|{COMMENT_OR_SPACE})*+([a-z]+)", re.IGNORECASE | re.DOTALL)
-# FROM-first queries are Spark SQL too. INSERT and CREATE may hold a query.
-QUERY_FIRST_WORDS = frozenset({"select", "with", "from", "insert", "create"})
+# FROM-first queries are Spark SQL too. INSERT, CREATE and MERGE may hold a query.
+QUERY_FIRST_WORDS = frozenset({"select", "with", "from", "insert", "create", "merge"})
 
 _WHERE = re.compile(r"\bwhere\b", re.IGNORECASE)
 # A name that may be a table's, with its database; and an argument of `extract(year FROM ..)`.

@@ -136,6 +136,11 @@ class Statement:
         target = _target(self.tree)
         return isinstance(target, exp.Table) and _may_be_one(_parts(target), parts)
 
+    @property
+    def merged_into(self) -> exp.Table | None:
+        """The target of a MERGE, whose name may be a view's; None for any other statement."""
+        return self.tree.this if isinstance(self.tree, exp.Merge) else None
+
     @cached_property
     def tables_read(self) -> tuple[exp.Table, ...]:
         """The tables that it may read, understood or not, and table functions: no name that is surely a CTE's."""
@@ -352,10 +357,8 @@ def _refusal(statement: Statement) -> SkipReason | None:
         return SkipReason.UNUSUAL_TEXT
     if isinstance(tree, exp.Query):
         return None
-    # A statement that stores its text, such as CREATE VIEW, would store the literals.
-    is_ctas = isinstance(tree, exp.Create) and tree.kind == "TABLE"
-    query, target = tree.args.get("expression"), _target(tree)
-    if not (isinstance(tree, exp.Insert) or is_ctas) or not isinstance(query, exp.Query) or target is None:
+    target = _target(tree)
+    if target is None or not (_is_merge(tree) or _writes_query(tree)):
         return SkipReason.NOT_A_QUERY
     if isinstance(target, exp.Directory):
         # It may be that of a table that is read, or lie within. That loses files before the query reads it, and
@@ -366,9 +369,28 @@ def _refusal(statement: Statement) -> SkipReason | None:
     return SkipReason.WRITES_WHAT_IT_READS if reads_target else None
 
 
+def _writes_query(tree: exp.Expr) -> bool:
+    """True if it writes the rows of one query. What stores its text, such as CREATE VIEW, would store literals."""
+    is_ctas = isinstance(tree, exp.Create) and tree.kind == "TABLE"
+    return (isinstance(tree, exp.Insert) or is_ctas) and isinstance(tree.args.get("expression"), exp.Query)
+
+
+def _is_merge(tree: exp.Expr) -> bool:
+    """True for a MERGE whose queries are all in its source.
+
+    One that deletes rows of the target for which the source has none is left alone: whatever the source lacks
+    would be lost.
+    """
+    if not isinstance(tree, exp.Merge) or not isinstance(tree.this, exp.Table):
+        return False
+    conditions, whens = tree.args["on"], tree.args["whens"]
+    has_query = any(part.find(exp.Query) is not None for part in (conditions, whens))
+    return not has_query and not any(when.args.get("source") for when in whens.expressions)
+
+
 def _target(tree: exp.Expr) -> exp.Table | exp.Directory | None:
     """The table that a statement writes, or the directory that it names by a path."""
-    found = tree.this if isinstance(tree, exp.Insert | exp.Create) else None
+    found = tree.this if isinstance(tree, exp.Insert | exp.Create | exp.Merge) else None
     found = found.this if isinstance(found, exp.Schema) else found
     if isinstance(found, exp.Directory):
         # Without a path it is a table named so, or one stands in the OPTIONS.

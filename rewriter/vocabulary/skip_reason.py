@@ -11,7 +11,10 @@ class SkipReason(Enum):
     """A refusal. The value is a sentence for the user; the member's name is the stable code."""
 
     # The statement as a whole.
-    NOT_A_QUERY = "Only SELECT, INSERT .. SELECT and CREATE TABLE .. AS SELECT are rewritten."
+    NOT_A_QUERY = (
+        "Only SELECT, INSERT .. SELECT, CREATE TABLE .. AS SELECT are rewritten, and the source of a MERGE without"
+        " WHEN NOT MATCHED BY SOURCE and queries elsewhere."
+    )
     WRITES_WHAT_IT_READS = "The statement writes a table that it also reads."
     STRICT_WRITES = "With strict consistency a statement that writes is left alone: it could not be run again."
     TOO_LARGE_TO_REPEAT = (

@@ -24,13 +24,13 @@ class EvolvingBackends:
             if known is None or known.came_at <= answer.came_at:
                 self._told[backend] = answer
 
-    def may_evolve(self, backend: str, opened_at: float) -> bool:
-        """Whether writes of a session that was opened then may add columns.
+    def evolves(self, backend: str, opened_at: float) -> bool | None:
+        """Whether writes of a session that was opened then may add columns; None where nobody knows.
 
         A server that has told its settings since has them as long as the session lives. An earlier answer may be
         of before the server was started anew.
         """
         answer = self._told.get(backend)
-        if answer is None or answer.value:
-            return True
-        return answer.came_at < opened_at and answer.until <= self._clock()
+        if answer is None or (answer.came_at < opened_at and answer.until <= self._clock()):
+            return None
+        return answer.value
