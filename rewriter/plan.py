@@ -15,7 +15,6 @@ from rewriter.planning.scans import checked, refused, scans
 from rewriter.planning.snapshot_pins import pins
 from rewriter.planning.switched_off import beside, without_switched_off
 from rewriter.planning.views import FollowedViews, follow_views
-from rewriter.scopes.join_tree import table_name
 from rewriter.scopes.scopes import Scopes
 from rewriter.scopes.steps import Steps, StepsSpentError
 from rewriter.semijoins.limits import RewriteLimits
@@ -237,15 +236,13 @@ def _planned(
     may_narrow = scopes.may_narrow or (limits.has_file_index and scopes.has_conditions)
     may_narrow = may_narrow or _may_read_a_join(scopes, limits) or may_be_grouped(limits)
     followed = follow_views(statement, catalog, steps) if may_narrow else FollowedViews(catalog, frozenset())
-    target = table_name(statement.merged_into) if may_narrow and statement.merged_into is not None else None
-    missing = followed.missing | ({target} - catalog.keys() if target is not None else set())
-    if missing:
-        return Plan(statement, (), missing)
+    if followed.missing:
+        return Plan(statement, (), followed.missing)
     known = catalog if Rule.VIEWS in limits.rules_off else followed.catalog
     known = beside(known, lost_times=followed.may_lose_times, delta=followed.reads_delta)
     if known is not catalog:
         scopes = Scopes(statement, known, has_variables=limits.has_variables, steps=steps)
-    refusal = _refusal_of_target(target, given) or _refusal(statement, followed, limits)
+    refusal = _refusal_of_target(followed.target, given) or _refusal(statement, followed, limits)
     if refusal is not None:
         return Plan(statement, refused(scopes, refusal))
     if limits.strict and not statement.only_reads:

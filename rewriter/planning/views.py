@@ -47,11 +47,13 @@ class FollowedViews:
     views: tuple[_View, ...] = ()
     # True if the statement, or a view's text, reads a table that no name tells.
     reads_unnamed: bool = False
+    # The table that a MERGE joins with what it reads: Spark infers filters for it from those of its source.
+    target: TableName | None = None
 
     @cached_property
     def missing(self) -> frozenset[TableName]:
         """The names that must be looked up before anything is certain."""
-        return self.names - self.catalog.keys()
+        return self._joined - self.catalog.keys()
 
     @property
     def queries(self) -> tuple[Statement, ...]:
@@ -60,8 +62,12 @@ class FollowedViews:
 
     @cached_property
     def known(self) -> Mapping[TableName, TableFacts]:
-        """The facts of those names that were described."""
-        return {name: facts for name in self.names if (facts := self.catalog.get(name)) is not None}
+        """The facts of those names that were described, and of a MERGE's target."""
+        return {name: facts for name in self._joined if (facts := self.catalog.get(name)) is not None}
+
+    @property
+    def _joined(self) -> frozenset[TableName]:
+        return self.names if self.target is None else self.names | {self.target}
 
     @property
     def partition_columns(self) -> frozenset[str]:
@@ -87,7 +93,7 @@ class FollowedViews:
     @cached_property
     def unknown(self) -> frozenset[TableName]:
         """The names of which it is not known what they read."""
-        return frozenset(name for name in self.names if may_read_anything(self.catalog.get(name)))
+        return frozenset(name for name in self._joined if may_read_anything(self.catalog.get(name)))
 
     @cached_property
     def is_whole(self) -> bool:
@@ -125,7 +131,9 @@ def follow_views(statement: Statement, catalog: Catalog, steps: Steps | None = N
     followed = {name: view for name, view in followed.items() if name not in level}
     texts = tuple(followed.values())
     reads_unnamed = any(map(_reads_unnamed, (statement, *(text.query for text in texts))))
-    return FollowedViews(_with_views(catalog, followed, steps or Steps()), frozenset(found), texts, reads_unnamed)
+    target = table_name(statement.merged_into) if statement.merged_into is not None else None
+    seen = _with_views(catalog, followed, steps or Steps())
+    return FollowedViews(seen, frozenset(found), texts, reads_unnamed, target)
 
 
 def _with_views(catalog: Catalog, views: Mapping[TableName, _View], steps: Steps) -> Catalog:

@@ -381,11 +381,14 @@ def _is_merge(tree: exp.Expr) -> bool:
     One that deletes rows of the target for which the source has none is left alone: whatever the source lacks
     would be lost.
     """
-    if not isinstance(tree, exp.Merge) or not isinstance(tree.this, exp.Table):
+    clauses = {name: value for name, value in tree.args.items() if value}
+    if not isinstance(tree, exp.Merge) or clauses.keys() - {"with_"} != {"this", "using", "on", "whens"}:
         return False
-    conditions, whens = tree.args["on"], tree.args["whens"]
-    has_query = any(part.find(exp.Query) is not None for part in (conditions, whens))
-    return not has_query and not any(when.args.get("source") for when in whens.expressions)
+    on, whens = tree.args["on"], tree.args["whens"]
+    if not isinstance(tree.this, exp.Table) or not isinstance(on, exp.Expr) or on.find(exp.Query) is not None:
+        return False
+    by_source = any(when.args.get("source") for when in whens.expressions)
+    return not by_source and whens.find(exp.Query) is None
 
 
 def _target(tree: exp.Expr) -> exp.Table | exp.Directory | None:

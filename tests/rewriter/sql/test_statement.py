@@ -77,6 +77,8 @@ def test_a_statement_longer_than_the_limit_is_left_alone() -> None:
         ("INSERT INTO ..d SELECT f.id FROM f JOIN d ON f.k = d.k", SkipReason.WRITES_WHAT_IT_READS),
         ("INSERT INTO .d SELECT f.id FROM f JOIN d ON f.k = d.k", SkipReason.WRITES_WHAT_IT_READS),
         ("INSERT OVERWRITE DIRECTORY 'p' USING join", SkipReason.NOT_A_QUERY),
+        # If it were parsed, the call of a user's function would be taken for a clause of MERGE.
+        ("SELECT CASE WHEN f.a THEN insert(f.b) END FROM f JOIN d ON f.k = d.k", SkipReason.DOES_NOT_PARSE),
         ("INSERT OVERWRITE DIRECTORY 'p' USING join.", SkipReason.NOT_A_QUERY),
         (
             "INSERT OVERWRITE DIRECTORY 'p' USING a.b OPTIONS ('c' 'd' SELECT f.id FROM f NATURAL JOIN d",
