@@ -47,6 +47,7 @@ def test_it_counts_as_a_write_to_its_table_alone_unless_it_is_refused(sql: str) 
     dispatch = ruled(stage.stranger(), sql)
     assert fence.written(names) == {TableName(("f",))}
     dispatch.on_outcome(FINISHED)
+    assert fence.changed_columns(names) == {TableName(("f",))}
 
 
 def test_a_refusal_is_an_error_with_its_sentence() -> None:

@@ -321,10 +321,12 @@ def test_the_statement_that_is_sent_writes_its_table_alone() -> None:
     written = tables_written(sent("CREATE TABLE db.t (x INT) USING parquet SKEWED BY (x) ON (30)"))
     assert isinstance(written, WriteTargets)
     assert written.hold(TableName(("db", "t")))
+    assert written.may_change_columns
     altered = tables_written(sent("ALTER TABLE db.t SKEWED BY (x) ON (30)"))
     assert altered is not None
     assert altered.hold(TableName(("db", "t")))
     assert not altered.hold(TableName(("db", "other")))
+    assert altered.may_change_columns
 
 
 def test_parentheses_within_one_another_take_no_memory_for_each_pair() -> None:
