@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -27,11 +27,12 @@ from rewriter.predicates.inserted_total import (
     within_totals,
 )
 from rewriter.predicates.metastore_filter import can_name
+from rewriter.predicates.named_columns import of_table
 from rewriter.predicates.partition_predicate import Budget
 from rewriter.predicates.predicate import Restriction, metastore_can_compare_all
 from rewriter.predicates.scan_predicate import TableLayout, scan_predicate
-from rewriter.predicates.splice import FurtherConjunct, Insertion, Narrowing, of_table, rewritten_text
-from rewriter.predicates.strict_check import check
+from rewriter.predicates.splice import CheckClause, FurtherConjunct, Insertion, Narrowing, rewritten_text
+from rewriter.predicates.strict_check import check, check_of_row
 from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.planned_scan import PlannedScan
 from rewriter.semijoins.reducer import KeyQuery, Reducer
@@ -131,6 +132,11 @@ class Rewrite:
         return self.skip is None and any(outcome.is_changed for outcome in self.scans)
 
     @property
+    def fails_for_new_keys(self) -> bool:
+        """True if it is a MERGE whose target is narrowed: it fails for a key of its source that was not asked for."""
+        return self.is_changed and any(one.checks and one.scan.merge_check is not None for one in self.scans)
+
+    @property
     def tables_sent_to_metastore(self) -> frozenset[TableName]:
         """The tables for which Spark sends the metastore a filter."""
         sent = (outcome.scan.table for outcome in self.scans if outcome.is_sent_to_metastore)
@@ -164,7 +170,8 @@ def apply(  # noqa: PLR0913 - what is known of tables comes from several places
     outcomes = _within_totals(plan, grouped, limits, layouts)
     if _has_scalar_subquery_error(answers):
         return _original(plan, outcomes, SkipReason.SCALAR_SUBQUERY_ROWS)
-    narrowings = [_narrowing(plan.statement, outcome) for outcome in outcomes if outcome.is_changed]
+    changed = (outcome for outcome in outcomes if outcome.is_changed)
+    narrowings = [inserted for outcome in changed for inserted in _inserted(plan.statement, outcome)]
     if not narrowings:
         return Rewrite(plan.statement.original, outcomes)
     text = rewritten_text(plan.statement, narrowings)
@@ -249,8 +256,7 @@ def _chars(statement: Statement, outcome: ScanOutcome) -> int:
     """The characters that are inserted for a scan."""
     if not outcome.is_changed:
         return 0
-    inserted = _narrowing(statement, outcome)
-    return len(inserted.before) + len(inserted.after)
+    return sum(len(inserted.before) + len(inserted.after) for inserted in _inserted(statement, outcome))
 
 
 def _within_totals(
@@ -312,7 +318,7 @@ def _narrowed(
         layout = TableLayout(layout.costs, None)
     reducers: list[tuple[Reducer, Keys | None]] = []
     for reducer in effective_reducers(scan, answers):
-        answer = _usable(reducer, answers.get(reducer.key_query, SkipReason.KEYS_NOT_ASKED))
+        answer = _usable(scan, reducer, answers.get(reducer.key_query, SkipReason.KEYS_NOT_ASKED))
         if isinstance(answer, SkipReason):
             skip, cause = answer, _cause_of_answer(reducer, answer)
         reducers.append((reducer, None if isinstance(answer, SkipReason) else answer))
@@ -327,6 +333,9 @@ def _narrowed(
         return ScanOutcome(scan, skip=SkipReason.UNREADABLE_KEY, reducers=tuple(reducers))
     if isinstance(inserted, SkipReason):
         return ScanOutcome(scan, skip=inserted, reducers=tuple(reducers))
+    if scan.merge_check is not None and inserted.cover is not None:
+        used = [reducer for reducer, keys in reducers if keys is not None]
+        checks = (check_of_row(used, inserted.cover, scan.merge_check),)
     # A predicate beside a check is sent to no metastore (`rewriter.predicates.strict_check`).
     is_sent_to_metastore = inserted.is_sent_to_metastore and not checks
     return ScanOutcome(
@@ -361,10 +370,12 @@ def _cause_of_answer(reducer: Reducer, answer: SkipReason) -> str:
     return cause
 
 
-def _usable(reducer: Reducer, answer: KeyAnswer) -> KeyAnswer:
-    """The answer, or the reason why it does not fit the key query."""
+def _usable(scan: PlannedScan, reducer: Reducer, answer: KeyAnswer) -> KeyAnswer:
+    """The answer, or the reason why it does not fit the key query, or cannot be checked in a MERGE."""
     if isinstance(answer, SkipReason):
         return answer
+    if scan.merge_check is not None and not all(map(scan.merge_check.has_key, reducer.columns)):
+        return SkipReason.MERGE_UNCHECKED
     if answer.type_names != tuple(column.type_name for column in reducer.key_query.columns):
         return SkipReason.KEY_TYPE_CHANGED
     too_many = isinstance(answer, KeySet) and len(answer.rows) > reducer.key_query.rows_max
@@ -401,13 +412,17 @@ def _may_send(plan: Plan, restrictions: Sequence[Restriction]) -> bool:
     return all(map(can_name, plan.partition_columns)) and metastore_can_compare_all(restrictions)
 
 
-def _narrowing(statement: Statement, outcome: ScanOutcome) -> Insertion:
+def _inserted(statement: Statement, outcome: ScanOutcome) -> Iterator[Insertion]:
     reference, conjunct_start = outcome.scan.reference, outcome.scan.conjunct_start
     if conjunct_start is not None:
         predicate = of_table(outcome.predicate or "", reference.alias_text(statement))
-        return FurtherConjunct(conjunct_start, predicate)
+        yield FurtherConjunct(conjunct_start, predicate)
+        merge = outcome.scan.merge_check
+        if merge is not None:
+            yield CheckClause(merge.start, *outcome.checks, merge.action)
+        return
     alias = None if reference.has_alias else reference.alias_text(statement)
     splits = outcome.splits.hint if outcome.splits is not None else None
-    return Narrowing(
+    yield Narrowing(
         reference.start, reference.stop, alias, outcome.predicate, checks=outcome.checks, splits=splits
     )

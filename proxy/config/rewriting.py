@@ -23,6 +23,7 @@ from proxy.config.types import (
     Staleness,
     StoreBytes,
     TablePattern,
+    TablePatternOrAll,
 )
 from rewriter import Rule
 
@@ -65,6 +66,9 @@ class RewriteSection(Section, frozen=True):
     skewed_by: bool = True
     # Facts that are never narrowed: ["sales", "shop.sales", "logs.*"].
     tables_off: tuple[TablePattern, ...] = ()
+    # Tables of Delta or Iceberg into which a MERGE reads only the files that may hold keys of its source
+    # (docs/writes.md): ["sales", "shop.sales", "logs.*"], or ["*"] for all.
+    merge_tables: tuple[TablePatternOrAll, ...] = ()
     # Expert. If a rewritten statement fails within this time, the original is run (docs/decisions/0009). Later, it
     # is not: users wait for an error once.
     rerun_within_s: Annotated[Seconds, AFTER_RESTART] = 60.0

@@ -52,11 +52,11 @@ async def until_writes_end(
 async def _look(writes: Sequence[WriteUnderWay], make_call: MakeCall | None) -> None:
     """Ask the server whether a write has ended: its own client may never ask."""
     for write in writes:
-        if (
-            make_call is not None
-            and write.operation is not None
-            and not await _is_running(write.operation, make_call)
-        ):
+        operation = write.operation
+        if make_call is None or operation is None or await _is_running(operation, make_call):
+            continue
+        if write.operation is operation:
+            # It does not fall back meanwhile.
             write.is_over = True
             return
     await asyncio.sleep(_PAUSE_S)

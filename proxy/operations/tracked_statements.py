@@ -135,6 +135,10 @@ class TrackedStatement:
             return False
         if failure is not None and self.dispatch.is_own_fault(failure):
             return False
+        write = self.dispatch.write
+        if write is not None:
+            # Its success is never taken back; and once it is over, a change of the session may have gone on.
+            return failure is not None and not write.is_over and self.dispatch.premises.is_session_unchanged()
         return self.state is StatementState.SENT or self.dispatch.premises.is_session_unchanged()
 
     def is_out_of_date(self, message: str) -> bool:
@@ -144,7 +148,7 @@ class TrackedStatement:
 
     def is_overtaken(self) -> bool:
         """True if the answer that is there now may be one that Spark could never have given."""
-        if self.state not in ANSWER_UNKNOWN:
+        if self.state not in ANSWER_UNKNOWN or self.dispatch.write is not None:
             return self.is_withheld
         premises = self.dispatch.premises
         is_same_session = self.state is StatementState.COLUMNS_SHOWN or premises.is_session_unchanged()
@@ -214,6 +218,7 @@ class TrackedStatement:
         states = StatementState
         self._enter(states.FALLING_BACK_OVERTAKEN if failure is None else states.FALLING_BACK_FAILED)
         self._first_run = _FirstRun(now - self.sent_at, failure and failure[:MESSAGE_CHARS_MAX])
+        self.writes_as(None)
         return call
 
     def decided_again(self, now: float) -> list[StatementEnded]:
@@ -226,6 +231,7 @@ class TrackedStatement:
         """The original has this operation; None where it runs within its call."""
         self._enter(StatementState.SENT_AGAIN)
         self.operation = operation
+        self.writes_as(operation)
         if self.is_stopped:
             self._enter(StatementState.OVER)
 
@@ -278,6 +284,11 @@ class TrackedStatement:
         outcome = Outcome(kind, first.seconds, first.message or "", self.original_instead, fallback_s, is_unread)
         return [StatementEnded(self.dispatch, outcome)]
 
+    def writes_as(self, operation: OperationHandle | None) -> None:
+        """Tell those who wait for the end of a write by which operation it runs, if by any yet."""
+        if self.dispatch.write is not None:
+            self.dispatch.write.operation = operation
+
     def _enter(self, state: StatementState) -> None:
         if state not in FOLLOWING[self.state]:
             raise LocalProtocolError(f"a statement cannot go from {self.state.value!r} to {state.value!r}")
@@ -312,8 +323,7 @@ class TrackedStatements:
         is_full = len(self._by_operation) >= self._tracked_statements_max
         given_up = self._give_up_oldest(now) if is_full else []
         tracked.operation = operation
-        if tracked.dispatch.write is not None:
-            tracked.dispatch.write.operation = operation
+        tracked.writes_as(operation)
         self._by_operation[identifier] = tracked
         return given_up
 

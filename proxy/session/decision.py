@@ -150,6 +150,11 @@ class Decision:
         return self.plan is not None and self.plan.statement.only_reads
 
     @property
+    def fails_for_new_keys(self) -> bool:
+        """Whether it is a MERGE that fails, before it commits, for a key of its source that was not asked for."""
+        return self.is_narrowed and self.rewrite is not None and self.rewrite.fails_for_new_keys
+
+    @property
     def _was_spared(self) -> bool:
         """Whether it was left alone before any key query."""
         is_written = self.skip is SkipReason.SMALL_SIDE_WRITTEN and self.timings.key_queries_s == 0.0

@@ -161,7 +161,10 @@ def _tables_read(answers: KeyAnswers) -> frozenset[TableName]:
 def limits_of(shared: SharedState, terms: DecisionTerms, *, has_small_files: bool = False) -> RewriteLimits:
     """The limits of a rewrite: the configuration, less the rules that are quarantined."""
     settings = shared.config.rewrite
-    tables_off = (TableName(tuple(pattern.split("."))) for pattern in settings.tables_off)
+    tables_off, merge_tables = (
+        frozenset(TableName(tuple(pattern.split("."))) for pattern in patterns)
+        for patterns in (settings.tables_off, terms.settings.merge_tables)
+    )
     return RewriteLimits(
         key_rows_max=settings.key_rows_max,
         key_ranges_max=settings.key_ranges_max,
@@ -173,7 +176,8 @@ def limits_of(shared: SharedState, terms: DecisionTerms, *, has_small_files: boo
         metastore_for=shared.metastore.lowered(terms.owner),
         predicate_chars_max=settings.predicate_chars_max,
         rules_off=shared.quarantine.rules_off(terms.owner).union(settings.rules_off),
-        tables_off=frozenset(tables_off),
+        tables_off=tables_off,
+        merge_tables=merge_tables,
         strict=terms.settings.consistency == "strict",
         has_variables=terms.has_variables,
         file_hint_chars_max=shared.config.files.hint_chars_max,

@@ -327,7 +327,16 @@ class Session:
                 _log.warning(_WRITE_OVERTAKEN, statement_id, facts)
 
         self._rewritten_writes.add(write)
-        return Dispatch(decision.text, write=write, on_outcome=_Listeners((*told, over)))
+        return Dispatch(
+            decision.text,
+            # Of a failure by our own check nothing was committed. Any other one may have come after that.
+            may_fall_back=decision.fails_for_new_keys,
+            fall_back_on=KEYS_CHANGED,
+            is_own_fault=_is_other_failure,
+            premises=Premises(premises.is_session_unchanged),
+            write=write,
+            on_outcome=_Listeners((*told, over)),
+        )
 
     def _premises(self, decision: Decision, settings: SessionSettings, changes: int) -> Premises:
         """The state of the session and its tables for which the text is right. The decision itself is not kept."""
@@ -355,6 +364,7 @@ class Session:
         store keeps all pages that were replaced since.
         """
         shared, suspects, is_narrowed = self._shared, _suspects(decision), decision.is_narrowed
+        fails_for_new_keys = decision.fails_for_new_keys
         run = decision.run(self._decider.listings)
         rules = decision.rewrite.rules if decision.rewrite is not None and is_narrowed else frozenset()
 
@@ -367,7 +377,11 @@ class Session:
             # metastore, or a snapshot was expired as soon as another one was current.
             is_gone = SNAPSHOT_GONE in outcome.message
             expected = is_gone or KEYS_CHANGED in outcome.message or is_filter_refused(outcome.message)
-            if suspects is not None and was_rewritten and not is_gone:
+            if suspects is not None and was_rewritten and fails_for_new_keys:
+                # No second run tells whether that is ours. The next one is the original, whichever it was.
+                if outcome.kind in {OutcomeKind.FAILED, OutcomeKind.RECOVERED, OutcomeKind.FAILED_TWICE}:
+                    shared.quarantine.blame(frozenset(), suspects.key)
+            elif suspects is not None and was_rewritten and not is_gone:
                 learn(outcome, suspects, shared.quarantine, shared.metastore, expected=KEYS_CHANGED)
             if run is not None and not expected and not outcome.original_instead:
                 shared.gate.ended(run, outcome)
@@ -469,6 +483,11 @@ def _parse_failure(statement: StatementClass) -> Callable[[str], bool]:
     return never_unread if does_nothing else parse_failure_of(statement.text)
 
 
+def _is_other_failure(message: str) -> bool:
+    """Whether a narrowed MERGE failed by anything but its own check."""
+    return KEYS_CHANGED not in message
+
+
 def _suspects(decision: Decision) -> Suspects | None:
     """The rules and tables that may be to blame for a failure; None where nothing was inserted."""
     rewrite, key = decision.rewrite, decision.key
@@ -485,6 +504,8 @@ def _switched_off(settings: SessionSettings) -> SkipReason | None:
 
 
 def _shown(value: object) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(value)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

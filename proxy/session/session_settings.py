@@ -14,7 +14,7 @@ from typing import Final, Literal
 import msgspec
 
 from proxy.config.config import Config
-from proxy.config.types import Consistency, Mode, Staleness
+from proxy.config.types import Consistency, Mode, Staleness, TablePatternOrAll
 from rewriter.sql.classify import COMMENT_OR_SPACE, first_word
 
 PREFIX: Final = "starpruner."
@@ -48,12 +48,19 @@ class SessionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     key_staleness_s: Staleness
     keys_remembered_s: Staleness
     skewed_by: bool
+    merge_tables: tuple[TablePatternOrAll, ...]
 
     @classmethod
     def configured(cls, config: Config, own: Mapping[str, str]) -> SessionSettings:
         """The settings of a session that has set some of them itself."""
         configured = {name: getattr(config.rewrite, name) for name in cls.__struct_fields__}
-        return msgspec.convert({**configured, **own}, cls, strict=False)
+        tables = own.get("merge_tables")
+        listed = (
+            {}
+            if tables is None
+            else {"merge_tables": [name.strip() for name in tables.split(",") if name.strip()]}
+        )
+        return msgspec.convert({**configured, **own, **listed}, cls, strict=False)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from rewriter.catalog.prunable import can_be_checked, fact_refusal
 from rewriter.catalog.table_facts import TableFacts
 from rewriter.domains.cover import Cover
+from rewriter.planning.switched_off import is_among
 from rewriter.planning.unused_conditions import UnusedConditions
 from rewriter.planning.view_joins import view_findings
 from rewriter.scopes.blocks import Block, Scope
@@ -20,6 +21,7 @@ from rewriter.semijoins.filtered_sides import FilteredSides
 from rewriter.semijoins.followed_facts import FactFollower
 from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.literal_filters import own_cover
+from rewriter.semijoins.merge_check import MergeCheck, merge_check
 from rewriter.semijoins.outer_filters import OuterFilterFinder
 from rewriter.semijoins.partition_reducers import PartitionIndexes
 from rewriter.semijoins.planned_scan import PlannedScan
@@ -78,6 +80,8 @@ class _Findings:
     grouped: dict[TableReference, Cover] = field(default_factory=dict)
     # The conditions that led to no finding; None if they were not looked at.
     unused: UnusedConditions | None = None
+    # The check of a MERGE whose target may be narrowed.
+    merge_check: MergeCheck | None = None
 
 
 def _findings(scopes: Scopes, limits: RewriteLimits, partitions: PartitionIndexes, tiny: TinySides) -> _Findings:
@@ -94,6 +98,14 @@ def _findings(scopes: Scopes, limits: RewriteLimits, partitions: PartitionIndexe
     follower = FactFollower(scopes, FilteredSides(scopes, filter_finder, tiny, limits.rules_off))
     for block in scopes.blocks:
         scope = scopes.scope_of(block.select)
+        if scope is not None and block.is_merge:
+            check = _check_of_merge(scopes, scope, filter_finder, limits)
+            if isinstance(check, Refusal):
+                target = block.tree.leaves[0].reference
+                if target is not None:
+                    found.results[target].append(check)
+                continue
+            found = replace(found, merge_check=check)
         if scope is not None and block.has_conditions:
             for finding in BlockPlanner(scopes, follower, scope, limits, partitions).findings():
                 found.results[finding.reference].append(finding.result)
@@ -102,6 +114,20 @@ def _findings(scopes: Scopes, limits: RewriteLimits, partitions: PartitionIndexe
     for finding in view_findings(scopes, limits, tiny):
         found.results[finding.reference].append(finding.result)
     return found
+
+
+def _check_of_merge(
+    scopes: Scopes, scope: Scope, filter_finder: OuterFilterFinder, limits: RewriteLimits
+) -> MergeCheck | Refusal:
+    """The check of a MERGE whose target may be narrowed, or the reason why it may not."""
+    target = scope.block.tree.leaves[0].reference
+    facts = scopes.catalog.get(target.name) if target is not None else None
+    if target is None or facts is None or not is_among(limits.merge_tables, target.name, facts):
+        return SkipReason.MERGE_OFF
+    if not facts.skips_files_itself:
+        # No other table takes a MERGE that is undone where it fails.
+        return SkipReason.PROVIDER.because(facts.provider)
+    return merge_check(scopes.statement, scope, filter_finder.filters_of(scope))
 
 
 def _own_covers(
@@ -146,8 +172,9 @@ def _scan(scopes: Scopes, block: Block, leaf: Leaf, reference: TableReference, n
         facts = None if scopes.is_cte_name(leaf) else scopes.catalog.get(reference.name)
         if facts is not None and _hides_metadata(scopes.statement, facts):
             return PlannedScan(reference, leaf.alias, skip=SkipReason.METADATA_IN_USE)
-        found_place = conjunct_for(scopes.statement, block, leaf) if reference.is_named_by_database else None
-        if reference.is_named_by_database and found_place is None:
+        is_beside_conjunct = reference.is_named_by_database or block.is_merge
+        found_place = conjunct_for(scopes.statement, block, leaf) if is_beside_conjunct else None
+        if is_beside_conjunct and found_place is None:
             return PlannedScan(reference, leaf.alias, skip=SkipReason.NAMED_BY_DATABASE)
         return PlannedScan(
             reference,
@@ -158,6 +185,7 @@ def _scan(scopes: Scopes, block: Block, leaf: Leaf, reference: TableReference, n
             wants_list=wants_list,
             grouped_within=noted.grouped.get(reference),
             conjunct_start=found_place,
+            merge_check=noted.merge_check if block.is_merge else None,
         )
     refusal = _refusal(scopes, block, leaf, reference, noted)
     grouped = noted.grouped.get(reference)

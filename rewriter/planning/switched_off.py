@@ -73,14 +73,15 @@ def _with_tables_off(catalog: Catalog, names: frozenset[TableName]) -> Catalog:
     """The catalog in which the tables of these names are switched off; see `RewriteLimits.tables_off`."""
     if not names:
         return catalog
-    folded = {_folded(name.parts) for name in names}
     return {
-        name: replace(facts, is_off=True) if facts is not None and _is_among(folded, name, facts) else facts
+        name: replace(facts, is_off=True) if facts is not None and is_among(names, name, facts) else facts
         for name, facts in catalog.items()
     }
 
 
-def _is_among(folded: AbstractSet[tuple[str, ...]], name: TableName, facts: TableFacts) -> bool:
+def is_among(names: AbstractSet[TableName], name: TableName, facts: TableFacts) -> bool:
+    """True if a table is among some that are named as in `RewriteLimits.tables_off`."""
+    folded = {_folded(name.parts) for name in names}
     parts = _folded((facts.full_name or name).parts)
     found = [parts[start:] for start in range(len(parts))]
     return any(part in folded or (*part[:-1], "*") in folded for part in found)

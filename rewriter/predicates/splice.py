@@ -119,25 +119,41 @@ class FurtherConjunct:
         return f"{self.predicate} AND "
 
 
-Insertion: TypeAlias = Narrowing | FurtherConjunct
+@dataclass(frozen=True)
+class CheckClause:
+    """A clause in front of the clause of a MERGE that starts at an offset (`rewriter.semijoins.merge_check`)."""
+
+    start: int
+    # An expression in parentheses that never holds, and raises where the statement must fail.
+    check: str
+    # The text behind THEN, which is that of the clause behind.
+    action: str
+    predicate: None = None
+
+    @property
+    def checks(self) -> tuple[str, ...]:
+        """The check."""
+        return (self.check,)
+
+    @property
+    def stop(self) -> int:
+        """The end of the text that it stands around, which is empty."""
+        return self.start
+
+    @property
+    def before(self) -> str:
+        """The text in front of the check."""
+        return _CLAUSE
+
+    @property
+    def after(self) -> str:
+        """The check, and the text behind it."""
+        return f"{self.check} THEN {self.action} "
 
 
-def of_table(predicate: str, table: str) -> str:
-    """A predicate with its columns named by their table.
+_CLAUSE = "WHEN NOT MATCHED AND "
 
-    >>> of_table("(`k` IN (1) OR typeof(`k`) <> '`k`')", "t")
-    "(t.`k` IN (1) OR typeof(t.`k`) <> '`k`')"
-    """
-    tokens = tokenize(predicate)
-    starts = [
-        token.start
-        for before, token in pairwise([None, *tokens])
-        if token is not None
-        and token.token_type is TokenType.IDENTIFIER
-        and (before is None or before.token_type is not TokenType.DOT)
-    ]
-    pieces = [predicate[start:stop] for start, stop in pairwise([0, *starts, len(predicate)])]
-    return f"{table}.".join(pieces)
+Insertion: TypeAlias = Narrowing | FurtherConjunct | CheckClause
 
 
 def rewritten_text(statement: Statement, narrowings: Sequence[Insertion]) -> str | None:
@@ -156,6 +172,8 @@ def rewritten_text(statement: Statement, narrowings: Sequence[Insertion]) -> str
 
 
 def _outline(narrowing: Insertion) -> Insertion:
+    if isinstance(narrowing, CheckClause):
+        return replace(narrowing, check=_PLACEHOLDER_BEFORE_CONJUNCT)
     if narrowing.predicate is None:
         return narrowing
     is_scan = isinstance(narrowing, Narrowing)
@@ -220,7 +238,7 @@ def _inserted(statement: Statement, ordered: Sequence[Insertion]) -> str:
 def _is_original_plus(statement: Statement, ordered: Sequence[Insertion], text: str) -> bool:
     """True if the text parses to the original's tree once each narrowed scan is a plain reference again.
 
-    And once each further conjunct is gone.
+    And once each further conjunct and each check's clause is gone.
     """
     tree = parse_tree(text)
     if tree is None:
@@ -235,7 +253,8 @@ def _is_original_plus(statement: Statement, ordered: Sequence[Insertion], text: 
             is_undone = table is not None and _unwrap(table, narrowing)
         else:
             name = names.get(narrowing.start + shift)
-            is_undone = name is not None and _is_dropped(name)
+            drop = _is_clause_dropped if isinstance(narrowing, CheckClause) else _is_dropped
+            is_undone = name is not None and drop(name)
         if not is_undone:
             return False
         shift += len(narrowing.after)
@@ -251,10 +270,23 @@ def _is_dropped(placeholder: exp.Identifier) -> bool:
     around = both.parent
     while isinstance(around, exp.And | exp.Paren):
         around = around.parent
-    if not isinstance(around, exp.Where | exp.Join):
+    if not isinstance(around, exp.Where | exp.Join | exp.Merge):
         return False
     both.replace(both.expression if both.this is column else both.this)
     return True
+
+
+def _is_clause_dropped(placeholder: exp.Identifier) -> bool:
+    """Take a clause of a MERGE away whose condition is the placeholder, if the one behind it does the same."""
+    column = placeholder.parent
+    when = column.parent if isinstance(column, exp.Column) and len(column.parts) == 1 else None
+    clauses = when.parent.expressions if isinstance(when, exp.When) and when.parent is not None else []
+    for at, (one, other) in enumerate(pairwise(clauses)):
+        if one is when and column.arg_key == "condition":
+            when.parent.set("expressions", clauses[:at] + clauses[at + 1 :])
+            is_other_kind = any(clause.args.get(kind) for clause in (one, other) for kind in ("matched", "source"))
+            return one.args["then"] == other.args["then"] and not is_other_kind
+    return False
 
 
 def _name_start(table: exp.Table) -> int | None:

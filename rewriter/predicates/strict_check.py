@@ -17,14 +17,19 @@ Keys that are read at a snapshot need no check: they cannot change.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Final
 
+from rewriter.domains.cover import Cover
 from rewriter.domains.keys import Keys
 from rewriter.domains.literals import integers_of, literal
 from rewriter.predicates.metastore_filter import hidden_from_metastore
 from rewriter.predicates.predicate import cover_sql
+from rewriter.predicates.named_columns import of_expressions
 from rewriter.semijoins.key_query import KeyColumn
-from rewriter.semijoins.reducer import KeyQuery
+from rewriter.semijoins.merge_check import MergeCheck
+from rewriter.semijoins.reducer import KeyQuery, Reducer
+from rewriter.vocabulary.identifiers import quoted
 
 # The message of the error if the check finds further keys. No error that quotes the statement holds these words.
 KEYS_CHANGED: Final = "starpruner: the keys have changed since they were read"
@@ -42,15 +47,34 @@ def check(key_query: KeyQuery, keys: Keys) -> str:
     It is one expression in parentheses. Raises UnreadableKeyError.
     """
     names = [f"key{number}" for number in range(1, len(key_query.columns) + 1)]
-    columns = list(zip(names, key_query.columns, strict=True))
-    cover = keys.cover(names)
-    known = "TRUE" if cover.is_all else "FALSE" if cover.is_none else cover_sql(cover)
-    counts = [text for name, column in columns if (text := _can_match(name, column))]
-    new = " AND ".join([*counts, f"({known}) IS NOT TRUE"])
-    # With other types, `=` may match keys that the list does not hold.
-    changed = [f"typeof({name}) NOT IN ({_types(column.type_name)})" for name, column in columns]
-    now = f"({key_query.all_keys_sql}) AS keys_now WHERE {' OR '.join([*changed, f'({new})'])}"
+    is_new = _is_new(dict(zip(names, key_query.columns, strict=True)), _known(keys.cover(names)))
+    now = f"({key_query.all_keys_sql}) AS keys_now WHERE {is_new}"
     return f"({hidden_from_metastore(f'(SELECT if(count(*) = 0, TRUE, raise_error({_RAISED})) FROM {now})')})"
+
+
+def check_of_row(reducers: Sequence[Reducer], cover: Cover, merge: MergeCheck) -> str:
+    """A condition on a row of a MERGE's source that never holds, and raises KEYS_CHANGED for keys not in the cover.
+
+    It is one expression in parentheses. Raises UnreadableKeyError.
+    """
+    pairs = [pair for one in reducers for pair in zip(one.columns, one.key_query.columns, strict=True)]
+    keys = {quoted(name): f"({merge.keys[name.lower()]})" for name, _ in pairs}
+    known = of_expressions(_known(cover), keys.__getitem__)
+    is_new = _is_new({keys[quoted(name)]: column for name, column in pairs}, known)
+    counts = " AND ".join(f"({text})" for text in (is_new, *merge.filters))
+    return f"(CASE WHEN {counts} THEN raise_error({_RAISED}) ELSE FALSE END)"
+
+
+def _known(cover: Cover) -> str:
+    return "TRUE" if cover.is_all else "FALSE" if cover.is_none else cover_sql(cover)
+
+
+def _is_new(keys: Mapping[str, KeyColumn], known: str) -> str:
+    """A condition for keys, by their expressions, that a row of the fact can have and for which `known` is not true."""
+    counts = [text for key, column in keys.items() if (text := _can_match(key, column))]
+    # With other types, `=` may match keys that the list does not hold.
+    changed = [f"typeof({key}) NOT IN ({_types(column.type_name)})" for key, column in keys.items()]
+    return " OR ".join([*changed, f"({' AND '.join([*counts, f'({known}) IS NOT TRUE'])})"])
 
 
 def _can_match(name: str, column: KeyColumn) -> str:

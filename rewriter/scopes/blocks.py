@@ -47,6 +47,11 @@ class Block:
         return any(join.condition is not None or join.using or join.natural for join in self.tree.joins)
 
     @property
+    def is_merge(self) -> bool:
+        """True if it is a MERGE as a join (`Statement.merge_join`)."""
+        return isinstance(self.select.parent, exp.Merge)
+
+    @property
     def is_in_select_list(self) -> bool:
         """True if it is, or is in, a subquery of a select list, which may be correlated."""
         node: exp.Expr = self.select

@@ -94,8 +94,9 @@ class Scopes:
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
-        """Every SELECT that has a FROM, outer before inner."""
-        selects = self.statement.find_all(exp.Select)
+        """Every SELECT that has a FROM, outer before inner; and first of all a MERGE as a join."""
+        merge = self.statement.merge_join
+        selects = [*([merge] if merge is not None else []), *self.statement.find_all(exp.Select)]
         return tuple(block_of(select, self.statement) for select in selects if select.args.get("from_"))
 
     @cached_property

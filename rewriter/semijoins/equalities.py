@@ -350,6 +350,8 @@ def rules_of(  # noqa: PLR0913 - the place of the fact, and what it is narrowed 
         rules = {Rule.PROBED}
     if subquery is not None:
         rules = rules - {Rule.INNER_JOIN} | {subquery}
+    if scope.block.is_merge:
+        rules = {Rule.MERGE}
     if any(other.is_made_inner for other in scope.block.tree.joins):
         rules.add(Rule.MADE_INNER)
     if scopes.query_of(fact) is not None:

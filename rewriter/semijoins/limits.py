@@ -57,6 +57,8 @@ class RewriteLimits:
     # * names all tables of a database.
     rules_off: frozenset[Rule] = frozenset()
     tables_off: frozenset[TableName] = frozenset()
+    # The tables of which the target of a MERGE is narrowed, in the same way.
+    merge_tables: frozenset[TableName] = frozenset()
     # True if the statement itself is to check that the keys have not changed since they were read
     # (`rewriter.predicates.strict_check`).
     strict: bool = False

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from rewriter.catalog.table_facts import TableFacts
 from rewriter.domains.cover import Cover
 from rewriter.scopes.join_tree import TableReference
+from rewriter.semijoins.merge_check import MergeCheck
 from rewriter.semijoins.reducer import Reducer
 from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.skip_reason import SkipReason
@@ -34,6 +35,8 @@ class PlannedScan:
     grouped_within: Cover | None = None
     # The offset of a conjunct before which the predicate is inserted; None for a filter around the reference.
     conjunct_start: int | None = None
+    # The check that the statement gets if it is narrowed, of a MERGE's target; None for any other scan.
+    merge_check: MergeCheck | None = None
 
     @property
     def partition_columns(self) -> tuple[str, ...]:

@@ -60,10 +60,14 @@ def _found_first_word(text: str) -> re.Match[str] | None:
 
 
 def may_have_a_join(text: str) -> bool:
-    """True if the text could hold a query with a join: a cheap test, so that most statements are not parsed."""
-    if first_word(text) not in QUERY_FIRST_WORDS:
+    """True if the text could hold a query with a join: a cheap test, so that most statements are not parsed.
+
+    A MERGE joins its target with its source.
+    """
+    word = first_word(text)
+    if word not in QUERY_FIRST_WORDS:
         return False
-    return "," in text or is_found(_JOIN_OR_SELECTS, ("join", "select"), text)
+    return word == "merge" or "," in text or is_found(_JOIN_OR_SELECTS, ("join", "select"), text)
 
 
 def may_be_rewritten(

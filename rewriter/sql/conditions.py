@@ -193,11 +193,14 @@ def _keyword_before(tokens: tuple[Token, ...], anchor: int) -> int | None:
 
 
 def _end(tokens: tuple[Token, ...], start: int) -> int:
-    depth = 0
+    depth = cases = 0
     for index in range(start, len(tokens)):
         kind = tokens[index].token_type
         depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
-        if depth < 0 or (depth == 0 and kind in _ENDS and not _is_call(tokens, index)):
+        cases = max(0, cases + (kind is TokenType.CASE) - (kind is TokenType.END))
+        # Behind the ON of a MERGE.
+        is_clause = kind is TokenType.WHEN and not cases
+        if depth < 0 or (depth == 0 and (is_clause or kind in _ENDS) and not _is_call(tokens, index)):
             return index
     return len(tokens)
 

@@ -142,6 +142,20 @@ class Statement:
         return self.tree.this if isinstance(self.tree, exp.Merge) else None
 
     @cached_property
+    def merge_join(self) -> exp.Select | None:
+        """A MERGE as `SELECT FROM target RIGHT JOIN source ON ..`, which it pairs rows as; None for any other one.
+
+        The join keeps all rows of the source, as MERGE looks at each. The parts are the tree's own nodes.
+        """
+        if not isinstance(self.tree, exp.Merge):
+            return None
+        target, source, on = (self.tree.args[name] for name in ("this", "using", "on"))
+        join = exp.Join(this=source, on=on, side="RIGHT")
+        found = exp.Select(from_=exp.From(this=target), joins=[join])
+        found.parent = self.tree
+        return found
+
+    @cached_property
     def tables_read(self) -> tuple[exp.Table, ...]:
         """The tables that it may read, understood or not, and table functions: no name that is surely a CTE's."""
         return tuple(_tables_read(self.tree))

@@ -29,6 +29,7 @@ class Rule(Enum):
     IN_SUBQUERY = "in_subquery", "A fact is narrowed by what a subquery behind IN answers."
     SCALAR_SUBQUERY = "scalar_subquery", "A fact is narrowed by what a subquery behind = answers."
     EXISTS = "exists", "A fact is narrowed by the table that EXISTS joins it with."
+    MERGE = "merge", "The target of a MERGE is narrowed by its source, in tables that rewrite.merge_tables names."
     PROBED = (
         "probed",
         "A fact is looked into for rows of its small side: by a correlated subquery, or right of SEMI or ANTI.",

@@ -108,6 +108,8 @@ class SkipReason(Enum):
     STRICT_TABLE = "With strict consistency only tables are narrowed, in formats whose files Spark lists itself."
     COLUMNS_DIFFER_BY_CASE = "Two columns of the table differ in case only."
     TABLE_OFF = "The table is switched off in rewrite.tables_off."
+    MERGE_OFF = "A MERGE's target is narrowed only if rewrite.merge_tables names it."
+    MERGE_UNCHECKED = "Nothing could fail the MERGE if its source had a key that was not asked for."
 
     # The equality and the table on its other side.
     OUTER_JOIN = "The join keeps the rows of this table that have no partner."

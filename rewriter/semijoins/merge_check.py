@@ -1,0 +1,95 @@
+"""The check by which a narrowed MERGE fails, before it commits, if its source holds a key that was not asked for.
+
+`MERGE INTO t USING s ON t.k = s.k ..` gets `t.k IN (C)` in front of ON. Each pair of rows stays that has a key in
+C. Any other key would be lost: its row of the source finds no partner, and is inserted a second time, or updates
+nothing. But such a row is certain not to be matched. So a clause in front of the other ones for such rows raises:
+
+`WHEN NOT MATCHED AND (CASE WHEN s.k NOT IN (C) THEN raise_error(..) ELSE FALSE END) THEN INSERT ..`
+
+Spark has to evaluate it for each row of the source without a partner, to know which clause takes the row. It
+cannot infer the condition away: ON says nothing about rows without a partner. And no join of the source is left out
+or filtered by the target, since a MERGE with this clause needs each row of the source. A check in the source itself
+has no such hold: of matched rows alone Spark makes an inner join, and does not read the source to its end if no
+row of the target is left (adaptive execution), or only what the target's other keys select (dynamic pruning).
+
+The clause's INSERT is a copy of the client's first one, so that it means no other columns. A MERGE without one is
+left alone, and so is one with WHEN NOT MATCHED BY SOURCE, for which each row of the target counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+from sqlglot import Token, TokenType
+
+from rewriter.scopes.blocks import Scope
+from rewriter.semijoins.side_filters import BlockFilters
+from rewriter.sql.conditions import operands_of
+from rewriter.sql.statement import Statement
+from rewriter.vocabulary.skip_reason import Refusal, SkipReason
+
+
+@dataclass(frozen=True)
+class MergeCheck:
+    """The place of the clause, and the text for it."""
+
+    # The offset of the first WHEN NOT MATCHED, and the client's text behind its THEN.
+    start: int
+    action: str
+    # The source's side of each equality, by the target's column in lower case.
+    keys: Mapping[str, str]
+    # Conditions in ON on the source alone: a row that does not satisfy them has no partner, whatever its key.
+    filters: tuple[str, ...]
+
+    def has_key(self, column: str) -> bool:
+        """True if ON compares a column of the target, in any case, as is certain."""
+        return column.lower() in self.keys
+
+
+def merge_check(statement: Statement, scope: Scope, filters: BlockFilters) -> MergeCheck | Refusal:
+    """The check of a MERGE, by the scope of its join; or the reason why it can have none."""
+    clause = _first_insert(statement)
+    if clause is None:
+        return SkipReason.MERGE_UNCHECKED.because("it has no WHEN NOT MATCHED THEN INSERT")
+    join, source = scope.block.tree.joins[0], scope.block.tree.leaves[-1]
+    own = tuple(filter_.text for filter_ in filters.holding_for(join, source))
+    return MergeCheck(*clause, dict(_keys(statement, scope, filters)), own)
+
+
+def _keys(statement: Statement, scope: Scope, filters: BlockFilters) -> Iterator[tuple[str, str]]:
+    """The columns of the target that ON compares, each with the client's text of the other side."""
+    join, target = scope.block.tree.joins[0], scope.block.tree.leaves[0]
+    for conjunct in filters.located(join):
+        for column, other in permutations(operands_of(statement, conjunct), 2):
+            found = scope.resolve(column.tree, join)
+            if found is not None and found.leaf is target:
+                yield found.name.lower(), other.text(statement)
+
+
+def _first_insert(statement: Statement) -> tuple[int, str] | None:
+    """The offset of the first WHEN NOT MATCHED, and the text of its INSERT; None without one."""
+    tokens = statement.tokens
+    outside = list(_outside(tokens))
+    starts = [at for at in outside if tokens[at].token_type is TokenType.WHEN]
+    whens = statement.tree.args["whens"].expressions
+    if len(starts) != len(whens):
+        return None
+    end = len(tokens) - (tokens[-1].token_type is TokenType.SEMICOLON)
+    for when, start, stop in zip(whens, starts, [*starts[1:], end], strict=True):
+        then = [at for at in outside if start < at < stop and tokens[at].token_type is TokenType.THEN]
+        if not when.args["matched"] and len(then) == 1:
+            text = statement.text[tokens[then[0]].end + 1 : tokens[stop - 1].end + 1]
+            return tokens[start].start, text.strip()
+    return None
+
+
+def _outside(tokens: Sequence[Token]) -> Iterator[int]:
+    """The tokens outside of all parentheses and CASEs."""
+    depth = 0
+    for at, token in enumerate(tokens):
+        depth -= token.token_type in {TokenType.R_PAREN, TokenType.END}
+        if depth == 0:
+            yield at
+        depth += token.token_type in {TokenType.L_PAREN, TokenType.CASE}
