@@ -232,7 +232,7 @@ def _planned(
     statement: Statement, catalog: Catalog, limits: RewriteLimits, partitions: PartitionIndexes, steps: Steps
 ) -> Plan:
     given, catalog = catalog, without_switched_off(statement, catalog, limits)
-    scopes = Scopes(statement, catalog, has_variables=limits.has_variables, steps=steps)
+    scopes = _scopes(statement, catalog, limits, steps)
     may_narrow = scopes.may_narrow or (limits.has_file_index and scopes.has_conditions)
     may_narrow = may_narrow or _may_read_a_join(scopes, limits) or may_be_grouped(limits)
     followed = follow_views(statement, catalog, steps) if may_narrow else FollowedViews(catalog, frozenset())
@@ -241,7 +241,7 @@ def _planned(
     known = catalog if Rule.VIEWS in limits.rules_off else followed.catalog
     known = beside(known, lost_times=followed.may_lose_times, delta=followed.reads_delta)
     if known is not catalog:
-        scopes = Scopes(statement, known, has_variables=limits.has_variables, steps=steps)
+        scopes = _scopes(statement, known, limits, steps)
     refusal = _refusal_of_target(followed.target, given) or _refusal(statement, followed, limits)
     if refusal is not None:
         return Plan(statement, refused(scopes, refusal))
@@ -259,6 +259,13 @@ def _planned(
         unsized=frozenset(tiny.unsized) | _unsized_in_delta(found, scopes.catalog),
         partitions=partitions,
         catalog=given,
+    )
+
+
+def _scopes(statement: Statement, catalog: Catalog, limits: RewriteLimits, steps: Steps) -> Scopes:
+    narrows_merges = bool(limits.merge_tables) and Rule.MERGE not in limits.rules_off
+    return Scopes(
+        statement, catalog, has_variables=limits.has_variables, narrows_merges=narrows_merges, steps=steps
     )
 
 

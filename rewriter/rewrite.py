@@ -133,7 +133,7 @@ class Rewrite:
 
     @property
     def fails_for_new_keys(self) -> bool:
-        """True if it is a MERGE whose target is narrowed: it fails for a key of its source that was not asked for."""
+        """True if it is a MERGE whose target is narrowed: it fails for a key that its source was not asked for."""
         return self.is_changed and any(one.checks and one.scan.merge_check is not None for one in self.scans)
 
     @property
@@ -318,7 +318,9 @@ def _narrowed(
         layout = TableLayout(layout.costs, None)
     reducers: list[tuple[Reducer, Keys | None]] = []
     for reducer in effective_reducers(scan, answers):
-        answer = _usable(scan, reducer, answers.get(reducer.key_query, SkipReason.KEYS_NOT_ASKED))
+        answer = _usable(reducer, answers.get(reducer.key_query, SkipReason.KEYS_NOT_ASKED))
+        if not _can_be_checked(scan, reducer):
+            answer = SkipReason.MERGE_UNCHECKED
         if isinstance(answer, SkipReason):
             skip, cause = answer, _cause_of_answer(reducer, answer)
         reducers.append((reducer, None if isinstance(answer, SkipReason) else answer))
@@ -370,12 +372,15 @@ def _cause_of_answer(reducer: Reducer, answer: SkipReason) -> str:
     return cause
 
 
-def _usable(scan: PlannedScan, reducer: Reducer, answer: KeyAnswer) -> KeyAnswer:
-    """The answer, or the reason why it does not fit the key query, or cannot be checked in a MERGE."""
+def _can_be_checked(scan: PlannedScan, reducer: Reducer) -> bool:
+    """True unless it is a MERGE's target, and ON compares a column in a way that the check cannot say again."""
+    return scan.merge_check is None or all(map(scan.merge_check.has_key, reducer.columns))
+
+
+def _usable(reducer: Reducer, answer: KeyAnswer) -> KeyAnswer:
+    """The answer, or the reason why it does not fit the key query."""
     if isinstance(answer, SkipReason):
         return answer
-    if scan.merge_check is not None and not all(map(scan.merge_check.has_key, reducer.columns)):
-        return SkipReason.MERGE_UNCHECKED
     if answer.type_names != tuple(column.type_name for column in reducer.key_query.columns):
         return SkipReason.KEY_TYPE_CHANGED
     too_many = isinstance(answer, KeySet) and len(answer.rows) > reducer.key_query.rows_max
@@ -419,7 +424,7 @@ def _inserted(statement: Statement, outcome: ScanOutcome) -> Iterator[Insertion]
         yield FurtherConjunct(conjunct_start, predicate)
         merge = outcome.scan.merge_check
         if merge is not None:
-            yield CheckClause(merge.start, *outcome.checks, merge.action)
+            yield CheckClause(merge.start, outcome.checks[0], merge.action)
         return
     alias = None if reference.has_alias else reference.alias_text(statement)
     splits = outcome.splits.hint if outcome.splits is not None else None

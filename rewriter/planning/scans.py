@@ -98,15 +98,9 @@ def _findings(scopes: Scopes, limits: RewriteLimits, partitions: PartitionIndexe
     follower = FactFollower(scopes, FilteredSides(scopes, filter_finder, tiny, limits.rules_off))
     for block in scopes.blocks:
         scope = scopes.scope_of(block.select)
-        if scope is not None and block.is_merge:
-            check = _check_of_merge(scopes, scope, filter_finder, limits)
-            if isinstance(check, Refusal):
-                target = block.tree.leaves[0].reference
-                if target is not None:
-                    found.results[target].append(check)
-                continue
-            found = replace(found, merge_check=check)
-        if scope is not None and block.has_conditions:
+        if block.is_merge:
+            found = _with_merge_check(found, scopes, block, filter_finder, limits)
+        if scope is not None and block.has_conditions and (not block.is_merge or found.merge_check):
             for finding in BlockPlanner(scopes, follower, scope, limits, partitions).findings():
                 found.results[finding.reference].append(finding.result)
             if Rule.FILE_HINTS not in limits.rules_off:
@@ -116,18 +110,25 @@ def _findings(scopes: Scopes, limits: RewriteLimits, partitions: PartitionIndexe
     return found
 
 
-def _check_of_merge(
-    scopes: Scopes, scope: Scope, filter_finder: OuterFilterFinder, limits: RewriteLimits
-) -> MergeCheck | Refusal:
-    """The check of a MERGE whose target may be narrowed, or the reason why it may not."""
-    target = scope.block.tree.leaves[0].reference
-    facts = scopes.catalog.get(target.name) if target is not None else None
-    if target is None or facts is None or not is_among(limits.merge_tables, target.name, facts):
-        return SkipReason.MERGE_OFF
-    if not facts.skips_files_itself:
-        # No other table takes a MERGE that is undone where it fails.
-        return SkipReason.PROVIDER.because(facts.provider)
-    return merge_check(scopes.statement, scope, filter_finder.filters_of(scope))
+def _with_merge_check(
+    found: _Findings, scopes: Scopes, block: Block, filter_finder: OuterFilterFinder, limits: RewriteLimits
+) -> _Findings:
+    """The findings with the check of a MERGE whose target may be narrowed, or with the reason why it may not."""
+    target, scope = block.tree.leaves[0].reference, scopes.scope_of(block.select)
+    if target is None or scope is None:
+        return found
+    facts = scopes.catalog.get(target.name)
+    if facts is None or not is_among(limits.merge_tables, target.name, facts):
+        check: MergeCheck | Refusal = SkipReason.MERGE_OFF
+    elif not facts.skips_files_itself:
+        # Of no other format a MERGE that fails leaves the table as it was.
+        check = SkipReason.PROVIDER.because(facts.provider)
+    else:
+        check = merge_check(scopes.statement, scope, filter_finder.filters_of(scope))
+    if isinstance(check, Refusal):
+        found.results[target].append(check)
+        return found
+    return replace(found, merge_check=check)
 
 
 def _own_covers(

@@ -128,7 +128,11 @@ class CheckClause:
     check: str
     # The text behind THEN, which is that of the clause behind.
     action: str
-    predicate: None = None
+
+    @property
+    def predicate(self) -> None:
+        """None: it filters nothing."""
+        return None
 
     @property
     def checks(self) -> tuple[str, ...]:
@@ -280,13 +284,14 @@ def _is_clause_dropped(placeholder: exp.Identifier) -> bool:
     """Take a clause of a MERGE away whose condition is the placeholder, if the one behind it does the same."""
     column = placeholder.parent
     when = column.parent if isinstance(column, exp.Column) and len(column.parts) == 1 else None
-    clauses = when.parent.expressions if isinstance(when, exp.When) and when.parent is not None else []
-    for at, (one, other) in enumerate(pairwise(clauses)):
-        if one is when and column.arg_key == "condition":
-            when.parent.set("expressions", clauses[:at] + clauses[at + 1 :])
-            is_other_kind = any(clause.args.get(kind) for clause in (one, other) for kind in ("matched", "source"))
-            return one.args["then"] == other.args["then"] and not is_other_kind
-    return False
+    clauses = when.parent if isinstance(when, exp.When) and when.args["condition"] is column else None
+    if when is None or clauses is None:
+        return False
+    listed = clauses.expressions
+    behind = listed[listed.index(when) + 1 :]
+    is_other_kind = any(one.args.get(kind) for one in (when, *behind[:1]) for kind in ("matched", "source"))
+    clauses.set("expressions", [one for one in listed if one is not when])
+    return not is_other_kind and [one.args["then"] for one in behind[:1]] == [when.args["then"]]
 
 
 def _name_start(table: exp.Table) -> int | None:

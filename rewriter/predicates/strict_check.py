@@ -24,8 +24,8 @@ from rewriter.domains.cover import Cover
 from rewriter.domains.keys import Keys
 from rewriter.domains.literals import integers_of, literal
 from rewriter.predicates.metastore_filter import hidden_from_metastore
-from rewriter.predicates.predicate import cover_sql
 from rewriter.predicates.named_columns import of_expressions
+from rewriter.predicates.predicate import cover_sql
 from rewriter.semijoins.key_query import KeyColumn
 from rewriter.semijoins.merge_check import MergeCheck
 from rewriter.semijoins.reducer import KeyQuery, Reducer
@@ -53,7 +53,7 @@ def check(key_query: KeyQuery, keys: Keys) -> str:
 
 
 def check_of_row(reducers: Sequence[Reducer], cover: Cover, merge: MergeCheck) -> str:
-    """A condition on a row of a MERGE's source that never holds, and raises KEYS_CHANGED for keys not in the cover.
+    """A condition on a row of a MERGE's source that never holds, and raises KEYS_CHANGED for further keys.
 
     It is one expression in parentheses. Raises UnreadableKeyError.
     """
@@ -70,7 +70,7 @@ def _known(cover: Cover) -> str:
 
 
 def _is_new(keys: Mapping[str, KeyColumn], known: str) -> str:
-    """A condition for keys, by their expressions, that a row of the fact can have and for which `known` is not true."""
+    """A condition for keys, by their expressions, that a row of the fact can have and that are not known."""
     counts = [text for key, column in keys.items() if (text := _can_match(key, column))]
     # With other types, `=` may match keys that the list does not hold.
     changed = [f"typeof({key}) NOT IN ({_types(column.type_name)})" for key, column in keys.items()]

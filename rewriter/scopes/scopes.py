@@ -67,9 +67,11 @@ class Scopes:
         catalog: Catalog,
         *,
         has_variables: bool = False,
+        narrows_merges: bool = False,
         steps: Steps | None = None,
     ) -> None:
         self.statement = statement
+        self._narrows_merges = narrows_merges
         self.steps = steps or Steps()
         self.catalog = catalog
         self.has_variables = has_variables
@@ -94,8 +96,8 @@ class Scopes:
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
-        """Every SELECT that has a FROM, outer before inner; and first of all a MERGE as a join."""
-        merge = self.statement.merge_join
+        """Every SELECT that has a FROM, outer before inner; before all a MERGE as a join, if that is wanted."""
+        merge = self.statement.merge_join if self._narrows_merges else None
         selects = [*([merge] if merge is not None else []), *self.statement.find_all(exp.Select)]
         return tuple(block_of(select, self.statement) for select in selects if select.args.get("from_"))
 

@@ -81,7 +81,7 @@ class FilteredSides:
         filters = own.holding_for(join, leaf)
         snowflake = self._snowflakes.around(own, join, leaf, fact) if self._is_on(Rule.SNOWFLAKE) else ()
         outer = self.filter_finder.outer_filters(scope, join, leaf) if self._is_on(Rule.OUTER_FILTERS) else None
-        # A MERGE's source is mostly what has come since the last one: it needs no filter to be smaller than the target.
+        # A MERGE's source has what is new: it needs no filter to be smaller than the target.
         if not (filters or small_side.is_filtered or snowflake or outer or scope.block.is_merge):
             if not self.tiny.are_tiny(small_side.tables):
                 causes = BlockCauses(scopes, self.filter_finder, scope)

@@ -7,10 +7,11 @@ nothing. But such a row is certain not to be matched. So a clause in front of th
 `WHEN NOT MATCHED AND (CASE WHEN s.k NOT IN (C) THEN raise_error(..) ELSE FALSE END) THEN INSERT ..`
 
 Spark has to evaluate it for each row of the source without a partner, to know which clause takes the row. It
-cannot infer the condition away: ON says nothing about rows without a partner. And no join of the source is left out
-or filtered by the target, since a MERGE with this clause needs each row of the source. A check in the source itself
-has no such hold: of matched rows alone Spark makes an inner join, and does not read the source to its end if no
-row of the target is left (adaptive execution), or only what the target's other keys select (dynamic pruning).
+cannot infer the condition away: ON says nothing about rows without a partner. And it reads all of the source,
+whatever is left of the target, since each row of it counts for a clause of this kind. A check in the source itself
+has no such hold: for matched rows alone Spark makes an inner join, and does not read the source to its end
+where no row of the target is left (adaptive execution), or reads only what the target's other keys select (dynamic
+pruning).
 
 The clause's INSERT is a copy of the client's first one, so that it means no other columns. A MERGE without one is
 left alone, and so is one with WHEN NOT MATCHED BY SOURCE, for which each row of the target counts.

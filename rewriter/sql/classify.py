@@ -19,7 +19,7 @@ QUERY_FIRST_WORDS = frozenset({"select", "with", "from", "insert", "create", "me
 _WHERE = re.compile(r"\bwhere\b", re.IGNORECASE)
 # A name that may be a table's, with its database; and an argument of `extract(year FROM ..)`.
 _READ = re.compile(r"\bfrom\s+((?:`[^`]+`|\w+)(?:\.(?:`[^`]+`|\w+)){0,2})", re.IGNORECASE)
-_JOIN_OR_SELECTS = re.compile(r"\bjoin\b|\bselect\b.*\bselect\b", re.IGNORECASE | re.DOTALL)
+_JOIN_OR_SELECTS = re.compile(r"\b(?:join|merge)\b|\bselect\b.*\bselect\b", re.IGNORECASE | re.DOTALL)
 
 
 def is_found(pattern: re.Pattern[str], words: Sequence[str], text: str) -> bool:
@@ -64,10 +64,9 @@ def may_have_a_join(text: str) -> bool:
 
     A MERGE joins its target with its source.
     """
-    word = first_word(text)
-    if word not in QUERY_FIRST_WORDS:
+    if first_word(text) not in QUERY_FIRST_WORDS:
         return False
-    return word == "merge" or "," in text or is_found(_JOIN_OR_SELECTS, ("join", "select"), text)
+    return "," in text or is_found(_JOIN_OR_SELECTS, ("join", "merge", "select"), text)
 
 
 def may_be_rewritten(

@@ -1,4 +1,4 @@
-"""MERGE into Delta tables whose target is narrowed: it leaves what it leaves as it is, and fails for forgotten keys."""
+"""MERGE into Delta tables whose target is narrowed: equal tables, and an error for forgotten keys."""
 
 from collections.abc import Iterator
 from contextlib import closing

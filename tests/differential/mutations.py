@@ -611,6 +611,24 @@ _WRITES = (
         _golden("writes: a name that is a CTE's only elsewhere"),
     ),
 )
+_MERGE_TESTS = "rewriter/planning/test_merge_targets.py::test_"
+_MERGES = (
+    Mutation(
+        "a narrowed MERGE fails for a key that its source was not asked for",
+        answers("rewriter.rewrite.check_of_row", answer="(FALSE)"),
+        f"{_MERGE_TESTS}on_gets_a_condition_and_a_clause_fails_for_other_keys",
+    ),
+    Mutation(
+        "a MERGE that inserts nothing is left alone",
+        answers("rewriter.semijoins.merge_check._first_insert", answer=(0, "INSERT *")),
+        f"{_MERGE_TESTS}a_target_is_left_alone[matched rows alone]",
+    ),
+    Mutation(
+        "a MERGE needs each row of its source",
+        holds_on_both_sides(JoinKind.RIGHT),
+        f"{_MERGE_TESTS}the_source_is_never_narrowed_by_the_target",
+    ),
+)
 _STRICT_TESTS = "rewriter/predicates/test_strict_check.py::test_"
 _STRICT = (
     Mutation(
@@ -1034,6 +1052,7 @@ MUTATIONS = (
     *_LISTS,
     *_TEXT,
     *_WRITES,
+    *_MERGES,
     *_STRICT,
     *_METASTORE,
     *_VERSIONS,

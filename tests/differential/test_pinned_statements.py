@@ -24,7 +24,7 @@ from rewriter import (
     pin_snapshots,
     plan,
 )
-from rewriter.predicates.splice import of_table
+from rewriter.predicates.named_columns import of_table
 from rewriter.scopes.join_tree import table_name
 from rewriter.sql.statement import parse_tree
 

@@ -17,7 +17,7 @@ from tally import Tally
 
 from rewriter import KeyQuery, Keys, Plan, Rewrite, RewriteLimits, SkipReason, TableName, apply, parse, plan
 from rewriter.planning.views import VIEW_NESTING_MAX
-from rewriter.predicates.splice import of_table
+from rewriter.predicates.named_columns import of_table
 from rewriter.semijoins.range_query import KeyRangesQuery
 
 LIMITS = RewriteLimits()

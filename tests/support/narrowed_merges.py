@@ -1,4 +1,4 @@
-"""MERGEs whose target is narrowed, made by the rewriter alone: by whichever keys, as if they had been asked for."""
+"""MERGEs whose target is narrowed, made by the rewriter alone: by whichever keys, as if they were all."""
 
 from __future__ import annotations
 
@@ -48,13 +48,14 @@ MERGES = {
     ),
     "insert some": (
         "MERGE INTO t USING src s ON t.id = s.id AND t.ds = s.ds WHEN NOT MATCHED AND s.v < 0 THEN INSERT *"
-        " WHEN NOT MATCHED AND s.v > 500 THEN INSERT (id, ds) VALUES (s.id, CASE WHEN s.v > 600 THEN 'a' ELSE 'b' END)"
+        " WHEN NOT MATCHED AND s.v > 500 THEN"
+        " INSERT (id, ds) VALUES (s.id, CASE WHEN s.v > 600 THEN 'a' ELSE 'b' END)"
     ),
     "delete or update, insert some": (
         "MERGE INTO t USING src s ON t.id = s.id AND t.ds = s.ds WHEN MATCHED AND s.v > 650 THEN DELETE"
         " WHEN MATCHED THEN UPDATE SET v = s.v + t.v WHEN NOT MATCHED AND s.v < 0 THEN INSERT *"
     ),
-    "a condition on the target": f"MERGE INTO t USING src s ON t.id = s.id AND t.v <= s.v AND t.ds = s.ds {_UPSERT}",
+    "a condition on both": f"MERGE INTO t USING src s ON t.id = s.id AND t.v <= s.v AND t.ds = s.ds {_UPSERT}",
     "a condition on the source": f"MERGE INTO t USING src s ON t.id = s.id AND s.v <> 1 AND t.ds = s.ds {_UPSERT}",
     "an expression": f"MERGE INTO t USING src s ON t.id = s.id AND t.ds = concat('d', int(s.id / 10)) {_UPSERT}",
     "nulls match": f"MERGE INTO t USING src s ON t.id = s.id AND t.ds <=> s.ds {_UPSERT}",
@@ -64,15 +65,19 @@ MERGES = {
     ),
 }
 SOURCES = {
-    "days of the target, another one, and nulls": "(11, 100, 'd1'), (71, 700, 'd7'), (72, -5, 'd7'), (12, 1, 'd1'),"
-    " (13, 4, NULL), (999, 600, 'd1'), (5, 501, 'd99'), (NULL, 1, 'd7')",
+    "old and new days, and nulls": (
+        "(11, 100, 'd1'), (71, 700, 'd7'), (72, -5, 'd7'), (12, 1, 'd1'), (13, 4, NULL), (999, 600, 'd1'),"
+        " (5, 501, 'd99'), (NULL, 1, 'd7')"
+    ),
     "nulls and one day": "(71, 700, NULL), (2, 3, 'd0'), (1, 2, NULL)",
     "one day": "(71, 700, 'd7'), (998, -5, 'd7')",
 }
 # One for each of the sources, where answers are compared.
 TARGETS = {
     "a hundred rows": "SELECT INT(id) AS id, INT(0) AS v, concat('d', id DIV 10) AS ds FROM range(100)",
-    "nulls too": "SELECT INT(id) AS id, INT(0) AS v, IF(id % 3 = 0, NULL, concat('d', id DIV 10)) AS ds FROM range(100)",
+    "nulls too": (
+        "SELECT INT(id) AS id, INT(0) AS v, IF(id % 3 = 0, NULL, concat('d', id DIV 10)) AS ds FROM range(100)"
+    ),
     "nothing": "SELECT INT(id) AS id, INT(0) AS v, '' AS ds FROM range(0)",
 }
 # Spark's ways to join, and to end a join early.
@@ -161,7 +166,7 @@ def differences(session: hive.Connection, sql: str, table_format: str, using: st
 
 
 def passed_unnoticed(session: hive.Connection, sql: str, table_format: str, using: str) -> list[str]:
-    """The settings, keys and targets with which the narrowed MERGE does not fail although the source has other keys."""
+    """The settings, keys and targets with which the narrowed MERGE does not fail although keys are missing."""
     found = []
     made(session, "src", using, f"SELECT * FROM VALUES {next(iter(SOURCES.values()))} AS rows(id, v, ds)")
     now = keys_now(session, sql, table_format)

@@ -157,4 +157,5 @@ def test_every_knob_is_a_key_of_the_configuration() -> None:
         key_staleness_s=0.0,
         keys_remembered_s=3600.0,
         skewed_by=True,
+        merge_tables=(),
     )

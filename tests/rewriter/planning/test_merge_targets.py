@@ -1,0 +1,161 @@
+"""MERGE: the target is narrowed by the keys of its source, and a clause fails for keys that were not asked for."""
+
+from dataclasses import replace
+
+import pytest
+from support.narrowed_merges import COLUMNS, SOURCE, TARGET
+
+from rewriter import (
+    Column,
+    IcebergFacts,
+    KeyQuery,
+    Keys,
+    KeySet,
+    Plan,
+    RewriteLimits,
+    Rule,
+    SkipReason,
+    TableFacts,
+    TableName,
+    apply,
+    parse,
+    plan,
+)
+from rewriter.catalog.table_facts import DeltaFacts
+
+DELTA = TableFacts(COLUMNS, provider="delta", delta=DeltaFacts(("ds",)), indexed_columns=("id", "ds"))
+LIMITS = RewriteLimits(merge_tables=frozenset({TARGET}))
+UPSERT = "WHEN MATCHED THEN UPDATE SET v = s.v WHEN NOT MATCHED THEN INSERT *"
+MERGE = f"MERGE INTO t USING src s ON t.ds = s.ds {UPSERT}"
+DAYS = "(t.`ds` IN ('d1') OR typeof(t.`ds`) <> 'string') AND "
+RAISED = "THEN raise_error(concat('starpruner: ', 'the keys have changed since they were read')) ELSE FALSE END)"
+
+
+def is_new(key: str) -> str:
+    """The condition on a day that was not asked for."""
+    return f"(typeof({key}) NOT IN ('string') OR ({key} IS NOT NULL AND ({key} IN ('d1')) IS NOT TRUE))"
+
+
+def planned(
+    sql: str, target: TableFacts = DELTA, limits: RewriteLimits = LIMITS, source: TableFacts | None = None
+) -> Plan:
+    statement = parse(sql, chars_max=10_000)
+    assert not isinstance(statement, SkipReason)
+    return plan(statement, {TARGET: target, SOURCE: source or TableFacts(COLUMNS, size_bytes=1)}, limits)
+
+
+def rewritten(sql: str, target: TableFacts = DELTA) -> str:
+    found = planned(sql, target)
+    answers: dict[KeyQuery, Keys] = {
+        asked: KeySet(("string",), (("d1",),)) for asked in found.key_queries if len(asked.columns) == 1
+    }
+    return apply(found, answers, LIMITS).text
+
+
+def test_on_gets_a_condition_and_a_clause_fails_for_other_keys() -> None:
+    check = f"WHEN NOT MATCHED AND (CASE WHEN {is_new('(s.ds)')} {RAISED} THEN INSERT * "
+    assert rewritten(MERGE) == MERGE.replace("t.ds =", f"{DAYS}t.ds =").replace("WHEN NOT", f"{check}WHEN NOT")
+    assert planned(MERGE).key_queries[0].sql == (
+        "SELECT DISTINCT s.`ds` AS key, typeof(s.`ds`) AS type FROM src s LIMIT 5001"
+    )
+
+
+@pytest.mark.parametrize(
+    ("sql", "conjunct", "key", "action"),
+    [
+        # Clauses are told from the WHEN of a CASE, and the copy ends with its clause.
+        (
+            (
+                "MERGE INTO t USING src s ON CASE WHEN s.v > 1 THEN t.v = 1 END AND t.ds = s.ds WHEN MATCHED AND"
+                " CASE WHEN s.v > 1 THEN TRUE END THEN DELETE WHEN NOT MATCHED BY TARGET AND s.v > 1 THEN INSERT"
+                " (id, ds) VALUES (s.id, CASE WHEN s.v > 2 THEN 'a' END) WHEN NOT MATCHED THEN INSERT * ;"
+            ),
+            "CASE WHEN s.v > 1 THEN t.v = 1",
+            "(s.ds)",
+            "INSERT (id, ds) VALUES (s.id, CASE WHEN s.v > 2 THEN 'a' END)",
+        ),
+        # The key is the client's text of the other side.
+        (
+            (
+                "MERGE INTO t AS x USING (SELECT * FROM src) y ON (x.ds = concat(y.ds, ''))"
+                " WHEN NOT MATCHED THEN INSERT *"
+            ),
+            "x.ds = concat",
+            "(concat(y.ds, ''))",
+            "INSERT *",
+        ),
+        ("WITH s AS (SELECT * FROM src) " + MERGE.replace("src s", "s"), "t.ds =", "(s.ds)", "INSERT *"),
+    ],
+)
+def test_each_part_goes_where_it_belongs(sql: str, conjunct: str, key: str, action: str) -> None:
+    table = "x" if " x " in sql else "t"
+    check = f"WHEN NOT MATCHED AND (CASE WHEN {is_new(key)} {RAISED} THEN {action} "
+    wanted = sql.replace(conjunct, DAYS.replace("t.", f"{table}.") + conjunct).replace(
+        "WHEN NOT", f"{check}WHEN NOT", 1
+    )
+    assert rewritten(sql) == wanted
+
+
+def test_rows_that_on_leaves_out_by_themselves_have_any_key() -> None:
+    merge = MERGE.replace("t.ds = s.ds", "t.ds = s.ds AND s.v > 1")
+    assert f"(CASE WHEN {is_new('(s.ds)')} AND (s.v > 1) THEN" in rewritten(merge)
+
+
+def test_where_null_matches_null_it_has_to_be_a_key() -> None:
+    text = rewritten(MERGE.replace("t.ds =", "t.ds <=>"))
+    assert "(typeof((s.ds)) NOT IN ('string') OR (((s.ds) IN ('d1')) IS NOT TRUE))" in text
+
+
+def refusal(found: Plan) -> SkipReason | None:
+    """Why the target stays as it is."""
+    return next(scan.skip for scan in found.scans if scan.reference.name == TARGET)
+
+
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        # Nothing would fail for a row of the source that lost its partner.
+        ("MERGE INTO t USING src s ON t.ds = s.ds WHEN MATCHED THEN DELETE", "MERGE_UNCHECKED"),
+        (f"MERGE INTO t USING src s ON t.ds = s.ds OR t.id = s.id {UPSERT}", "NO_EQUALITY"),
+        (f"MERGE INTO t USING src s ON NOT t.ds = s.ds {UPSERT}", "NO_EQUALITY"),
+        (f"MERGE INTO t USING src s ON t.ds = t.v {UPSERT}", "OWN_FILTERS_ALONE"),
+        (f"MERGE INTO t USING (SELECT * FROM src LIMIT 3) s ON t.ds = s.ds {UPSERT}", "REDUCER_NOT_UNDERSTOOD"),
+        (
+            f"MERGE INTO t USING (SELECT rand() AS v, ds FROM src) s ON t.ds = s.ds {UPSERT}",
+            "REDUCER_NOT_UNDERSTOOD",
+        ),
+    ],
+    ids=["matched rows alone", "under or", "under not", "of the target alone", "any three rows", "chance"],
+)
+def test_a_target_is_left_alone(sql: str, reason: str) -> None:
+    assert refusal(planned(sql)) is SkipReason[reason]
+    assert rewritten(sql) == sql
+
+
+def test_only_tables_that_are_named_are_narrowed_and_only_in_formats_that_undo_a_failed_merge() -> None:
+    others = RewriteLimits(merge_tables=frozenset({TableName(("other",))}))
+    assert refusal(planned(MERGE, limits=others)) is SkipReason.MERGE_OFF
+    every = RewriteLimits(merge_tables=frozenset({TableName(("*",))}))
+    assert refusal(planned(MERGE, limits=every)) is None
+    assert not planned(MERGE, limits=RewriteLimits()).scans
+    assert not planned(MERGE, limits=replace(every, rules_off=frozenset({Rule.MERGE}))).scans
+    strict = planned(MERGE, limits=replace(every, strict=True))
+    assert refusal(strict) is SkipReason.STRICT_WRITES
+    assert refusal(planned(MERGE, TableFacts(COLUMNS, ("ds",)))) is SkipReason.PROVIDER
+    iceberg = replace(DELTA, provider="iceberg", delta=None, iceberg=IcebergFacts(1, ("ds",)))
+    assert rewritten(MERGE, iceberg) == rewritten(MERGE)
+
+
+def test_a_source_as_large_as_the_target_is_not_asked() -> None:
+    large = TableFacts(COLUMNS, size_bytes=1_000)
+    assert refusal(planned(MERGE, replace(DELTA, size_bytes=999), source=large)) is SkipReason.SMALL_SIDE_LARGER
+    assert refusal(planned(MERGE, replace(DELTA, size_bytes=1_001), source=large)) is None
+
+
+def test_the_source_is_never_narrowed_by_the_target() -> None:
+    partitioned = TableFacts((*COLUMNS, Column("g", "int")), ("ds",))
+    for target in (replace(DELTA, size_bytes=1), DELTA):
+        found = planned(
+            f"MERGE INTO t USING src s ON t.ds = s.ds AND t.v = 1 {UPSERT}", target, source=partitioned
+        )
+        assert not found.key_queries
