@@ -335,7 +335,11 @@ def _narrowed(
         return ScanOutcome(scan, skip=SkipReason.UNREADABLE_KEY, reducers=tuple(reducers))
     if isinstance(inserted, SkipReason):
         return ScanOutcome(scan, skip=inserted, reducers=tuple(reducers))
-    if scan.merge_check is not None and inserted.cover is not None:
+    if scan.merge_check is not None:
+        if inserted.cover is None or inserted.cover.is_none:
+            # FALSE would lack the check of types, and Spark cannot plan some MERGEs with it.
+            cause = "the source had no key when it was asked"
+            return ScanOutcome(scan, skip=SkipReason.MERGE_UNCHECKED, cause=cause, reducers=tuple(reducers))
         used = [reducer for reducer, keys in reducers if keys is not None]
         checks = (check_of_row(used, inserted.cover, scan.merge_check),)
     # A predicate beside a check is sent to no metastore (`rewriter.predicates.strict_check`).
@@ -397,6 +401,8 @@ def _budget(
 ) -> Budget:
     """The limits that are left for the predicate beside the comparisons of the statement itself."""
     chars_max = limits.predicate_chars_max - chars_spent
+    if scan.merge_check is not None:
+        chars_max = min(chars_max, _MERGE_CHARS_MAX)
     if not _may_send(plan, restrictions):
         return Budget.without_metastore(chars_max)
     metastore = limits.metastore
@@ -405,6 +411,10 @@ def _budget(
     if sum(key_count(restriction.keys) for restriction in restrictions) <= FEW_KEYS:
         return Budget(metastore, chars_max)
     return Budget(left_beside(metastore, plan.statement.comparisons_on_join_columns), chars_max)
+
+
+# Delta keeps the conditions of a MERGE in its log, with each commit.
+_MERGE_CHARS_MAX = 16 * 1024
 
 
 def _may_send(plan: Plan, restrictions: Sequence[Restriction]) -> bool:

@@ -18,7 +18,15 @@ from typing import Final, TypeAlias
 
 from proxy.operations.dispatch import OutcomeKind
 from proxy.operations.events import Event
-from proxy.operations.fallback_policy import FallBack, FallbackPolicy, Pass, Substitute, Withhold, refusal
+from proxy.operations.fallback_policy import (
+    FallBack,
+    FallbackPolicy,
+    Pass,
+    Substitute,
+    Withhold,
+    end_unknown,
+    refusal,
+)
 from proxy.operations.internal_call import (
     CONTROL_REPLY_BYTES_MAX,
     Call,
@@ -133,7 +141,7 @@ class Fallback:
         if not may_pass_unread(call):
             if call.message is None:
                 self._report(self._reply_tracker.note_unread_reply(call, header.name))
-            return AnswerClient(refusal(header))
+            return AnswerClient(refusal(header, call.tracked))
         self._report(self._reply_tracker.note_unread_reply(call, header.name))
         return None
 
@@ -187,6 +195,8 @@ class Fallback:
         raw = yield Call(EXECUTE_STATEMENT, original_call.header.seqid, original_call.raw, CONTROL_REPLY_BYTES_MAX)
         reply = read_operation(raw, original_call.header.seqid)
         needs_end = failed.header.name in _NEED_THE_END
+        if tracked.dispatch.write is not None:
+            refused = end_unknown(failed.header)
         if needs_end and reply is not None and not reply.status.ok:
             return self._end(tracked, OutcomeKind.FAILED_TWICE, _failure(failed, reply.status))
         if first is None or reply is None or reply.operation is None:

@@ -37,6 +37,14 @@ _NOT_RUN_AGAIN: Final = (
     "Starpruner dropped the answer of this statement: its session, or a table that it reads, was changed while it"
     " ran, and it could not be run again here. Run it again, or SET starpruner.enabled=false before it."
 )
+_NOTHING_WRITTEN: Final = (
+    "Starpruner sent this statement with keys that were out of date: it failed before it had written anything, and"
+    " could not be run again here, since its session has been changed. Run it again."
+)
+_END_UNKNOWN: Final = (
+    "Starpruner ran this statement a second time, as it came, and does not know how that ended: see whether its"
+    " table has been written before you run it again."
+)
 # Spark's own words for rows that are asked for too early.
 _NOT_FINISHED: Final = "Expected state FINISHED, but found RUNNING"
 
@@ -103,7 +111,7 @@ class FallbackPolicy:
             return self._judge_failure(tracked, reply, shown.failure)
         if not tracked.is_overtaken():
             return Pass(shown.has_columns)
-        refused = refusal(reply.header)
+        refused = refusal(reply.header, tracked)
         if self._may_fall_back(tracked, reply, None):
             return FallBack(None, refused, shown.orphan)
         return Withhold(refused, shown.orphan)
@@ -112,7 +120,7 @@ class FallbackPolicy:
         if self._may_fall_back(tracked, reply, message):
             return FallBack(message, reply.raw)
         if tracked.is_withheld or tracked.is_out_of_date(message):
-            return Substitute(refusal(reply.header))
+            return Substitute(refusal(reply.header, tracked))
         return Pass()
 
     def _may_fall_back(self, tracked: TrackedStatement, reply: TrackedReply, failure: str | None) -> bool:
@@ -176,6 +184,15 @@ def _of_superseded(header: Header) -> bytes:
     return encode_failure(header.name, header.seqid, _NOT_FINISHED)
 
 
-def refusal(header: Header) -> bytes:
+def refusal(header: Header, tracked: TrackedStatement | None = None) -> bytes:
     """The reply to a call for an answer that was dropped and that no second run could replace."""
-    return encode_failure(header.name, header.seqid, _NOT_RUN_AGAIN, _SERIALIZATION_FAILURE)
+    if tracked is None or tracked.dispatch.write is None:
+        return encode_failure(header.name, header.seqid, _NOT_RUN_AGAIN, _SERIALIZATION_FAILURE)
+    if tracked.is_withheld:
+        return end_unknown(header)
+    return encode_failure(header.name, header.seqid, _NOTHING_WRITTEN, _SERIALIZATION_FAILURE)
+
+
+def end_unknown(header: Header) -> bytes:
+    """The reply to a call for the outcome of a statement that writes, of which nobody knows the end."""
+    return encode_failure(header.name, header.seqid, _END_UNKNOWN)

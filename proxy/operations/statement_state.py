@@ -27,7 +27,8 @@ class StatementState(Enum):
     FALLING_BACK_OVERTAKEN = "overtaken, falling back"
     # The backend runs the original.
     SENT_AGAIN = "sent again as the original"
-    # Its answer was overtaken, and nothing could replace it: the client has been told so, and is told so again.
+    # Its answer was overtaken, and nothing could replace it; or it writes, and nobody knows the end of its
+    # original. The client has been told so, and is told so again.
     WITHHELD = "withheld"
     OVER = "over"
 
@@ -56,7 +57,7 @@ FOLLOWING: Final[Mapping[StatementState, frozenset[StatementState]]] = {
         }
     ),
     _S.FINISHED_AWAITING_ROWS: frozenset({_S.FALLING_BACK_FAILED, _S.OVER}),
-    _S.FALLING_BACK_FAILED: frozenset({_S.SENT_AGAIN, _S.OVER}),
+    _S.FALLING_BACK_FAILED: frozenset({_S.SENT_AGAIN, _S.WITHHELD, _S.OVER}),
     _S.FALLING_BACK_OVERTAKEN: frozenset({_S.SENT_AGAIN, _S.WITHHELD}),
     _S.SENT_AGAIN: frozenset({_S.OVER}),
     _S.WITHHELD: frozenset(),

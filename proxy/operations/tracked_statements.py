@@ -138,7 +138,8 @@ class TrackedStatement:
         write = self.dispatch.write
         if write is not None:
             # Its success is never taken back; and once it is over, a change of the session may have gone on.
-            return failure is not None and not write.is_over and self.dispatch.premises.is_session_unchanged()
+            is_open = self.state in ANSWER_UNKNOWN and not write.is_over
+            return failure is not None and is_open and self.dispatch.premises.is_session_unchanged()
         return self.state is StatementState.SENT or self.dispatch.premises.is_session_unchanged()
 
     def is_out_of_date(self, message: str) -> bool:
@@ -238,7 +239,9 @@ class TrackedStatement:
     def fallback_ended(self, kind: OutcomeKind) -> list[StatementEnded]:
         """The original could not be run, or not be followed to its end: the client is told of a failure."""
         ended = self._report(kind, 0.0)
-        if self.state is StatementState.FALLING_BACK_OVERTAKEN:
+        is_writing = self.dispatch.write is not None and kind is not OutcomeKind.FAILED_TWICE
+        if self.state is StatementState.FALLING_BACK_OVERTAKEN or (is_writing and self.is_falling_back):
+            # The original of one that writes may have been run.
             self._enter(StatementState.WITHHELD)
         elif self.state not in ENDED:
             self._enter(StatementState.OVER)

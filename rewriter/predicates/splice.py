@@ -281,17 +281,21 @@ def _is_dropped(placeholder: exp.Identifier) -> bool:
 
 
 def _is_clause_dropped(placeholder: exp.Identifier) -> bool:
-    """Take a clause of a MERGE away whose condition is the placeholder, if the one behind it does the same."""
+    """Take the first clause for rows that are not matched away, if the next one does the same.
+
+    Its condition is the placeholder.
+    """
     column = placeholder.parent
     when = column.parent if isinstance(column, exp.Column) and len(column.parts) == 1 else None
     clauses = when.parent if isinstance(when, exp.When) and when.args["condition"] is column else None
     if when is None or clauses is None:
         return False
     listed = clauses.expressions
-    behind = listed[listed.index(when) + 1 :]
-    is_other_kind = any(one.args.get(kind) for one in (when, *behind[:1]) for kind in ("matched", "source"))
+    first = [one for one in listed if not one.args["matched"]][:2]
     clauses.set("expressions", [one for one in listed if one is not when])
-    return not is_other_kind and [one.args["then"] for one in behind[:1]] == [when.args["then"]]
+    if len(first) < 2 or first[0] is not when or any(one.args.get("source") for one in first):  # noqa: PLR2004
+        return False
+    return bool(first[0].args["then"] == first[1].args["then"])
 
 
 def _name_start(table: exp.Table) -> int | None:

@@ -19,15 +19,16 @@ left alone, and so is one with WHEN NOT MATCHED BY SOURCE, for which each row of
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
-from sqlglot import Token, TokenType
+from sqlglot import Token, TokenType, exp
 
-from rewriter.scopes.blocks import Scope
+from rewriter.scopes.blocks import Scope, own_parts
 from rewriter.semijoins.side_filters import BlockFilters
-from rewriter.sql.conditions import operands_of
+from rewriter.sql.conditions import conjuncts, operands_of
 from rewriter.sql.statement import Statement
 from rewriter.vocabulary.skip_reason import Refusal, SkipReason
 
@@ -39,13 +40,13 @@ class MergeCheck:
     # The offset of the first WHEN NOT MATCHED, and the client's text behind its THEN.
     start: int
     action: str
-    # The source's side of each equality, by the target's column in lower case.
+    # The source's side of equalities, by the target's column in lower case.
     keys: Mapping[str, str]
     # Conditions in ON on the source alone: a row that does not satisfy them has no partner, whatever its key.
     filters: tuple[str, ...]
 
     def has_key(self, column: str) -> bool:
-        """True if ON compares a column of the target, in any case, as is certain."""
+        """True if the check can tell the keys of a column of the target, in any case."""
         return column.lower() in self.keys
 
 
@@ -56,17 +57,37 @@ def merge_check(statement: Statement, scope: Scope, filters: BlockFilters) -> Me
         return SkipReason.MERGE_UNCHECKED.because("it has no WHEN NOT MATCHED THEN INSERT")
     join, source = scope.block.tree.joins[0], scope.block.tree.leaves[-1]
     own = tuple(filter_.text for filter_ in filters.holding_for(join, source))
-    return MergeCheck(*clause, dict(_keys(statement, scope, filters)), own)
+    found = list(_equalities(statement, scope, filters))
+    times = Counter(column for column, _ in found)
+    limited = set(_limited(scope))
+    keys = {column: text for column, text in found if times[column] == 1 and column not in limited}
+    return MergeCheck(*clause, keys, own)
 
 
-def _keys(statement: Statement, scope: Scope, filters: BlockFilters) -> Iterator[tuple[str, str]]:
-    """The columns of the target that ON compares, each with the client's text of the other side."""
-    join, target = scope.block.tree.joins[0], scope.block.tree.leaves[0]
+def _equalities(statement: Statement, scope: Scope, filters: BlockFilters) -> Iterator[tuple[str, str]]:
+    """The columns of the target that ON compares by `=` with the source, each with the text of that side."""
+    join, (target, source) = scope.block.tree.joins[0], scope.block.tree.leaves
     for conjunct in filters.located(join):
-        for column, other in permutations(operands_of(statement, conjunct), 2):
+        sides = operands_of(statement, conjunct) if isinstance(conjunct.tree, exp.EQ) else ()
+        for column, other in permutations(sides, 2):
             found = scope.resolve(column.tree, join)
-            if found is not None and found.leaf is target:
+            is_of_source = filters.only_reader(other.tree, join) is source and filters.is_repeatable(other)
+            if found is not None and found.leaf is target and is_of_source:
                 yield found.name.lower(), other.text(statement)
+
+
+def _limited(scope: Scope) -> Iterator[str]:
+    """The columns of the target that a condition reads without the source, in lower case.
+
+    With ours beside it Spark may know that no row of the target is left, and then fails to plan a MERGE that
+    Iceberg writes by copying (Spark 4.3: None.get).
+    """
+    join, (target, _) = scope.block.tree.joins[0], scope.block.tree.leaves
+    for term in conjuncts(join.condition):
+        operands = [scope.resolve(column, join) for column in own_parts(term)[0]]
+        of_target = [operand for operand in operands if operand is not None and operand.leaf is target]
+        if len(of_target) == len([operand for operand in operands if operand is not None]):
+            yield from (operand.name.lower() for operand in of_target)
 
 
 def _first_insert(statement: Statement) -> tuple[int, str] | None:
@@ -78,12 +99,15 @@ def _first_insert(statement: Statement) -> tuple[int, str] | None:
     if len(starts) != len(whens):
         return None
     end = len(tokens) - (tokens[-1].token_type is TokenType.SEMICOLON)
-    for when, start, stop in zip(whens, starts, [*starts[1:], end], strict=True):
-        then = [at for at in outside if start < at < stop and tokens[at].token_type is TokenType.THEN]
-        if not when.args["matched"] and len(then) == 1:
-            text = statement.text[tokens[then[0]].end + 1 : tokens[stop - 1].end + 1]
-            return tokens[start].start, text.strip()
-    return None
+    clauses = zip(whens, starts, [*starts[1:], end], strict=True)
+    found = next(((start, stop) for when, start, stop in clauses if not when.args["matched"]), None)
+    if found is None:
+        return None
+    start, stop = found
+    then = [at for at in outside if start < at < stop and tokens[at].token_type is TokenType.THEN]
+    if len(then) != 1:
+        return None
+    return tokens[start].start, statement.text[tokens[then[0]].end + 1 : tokens[stop - 1].end + 1].strip()
 
 
 def _outside(tokens: Sequence[Token]) -> Iterator[int]:

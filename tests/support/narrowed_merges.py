@@ -58,7 +58,6 @@ MERGES = {
     "a condition on both": f"MERGE INTO t USING src s ON t.id = s.id AND t.v <= s.v AND t.ds = s.ds {_UPSERT}",
     "a condition on the source": f"MERGE INTO t USING src s ON t.id = s.id AND s.v <> 1 AND t.ds = s.ds {_UPSERT}",
     "an expression": f"MERGE INTO t USING src s ON t.id = s.id AND t.ds = concat('d', int(s.id / 10)) {_UPSERT}",
-    "nulls match": f"MERGE INTO t USING src s ON t.id = s.id AND t.ds <=> s.ds {_UPSERT}",
     "a query": (
         "MERGE INTO t USING (SELECT max(id) AS id, max(v) AS v, ds FROM src GROUP BY ds, id) s"
         f" ON t.id = s.id AND t.ds = s.ds {_UPSERT}"
@@ -134,7 +133,9 @@ def in_table(text: str, target: str) -> str:
 
 def made(session: hive.Connection, table: str, using: str, query: str) -> None:
     """Make a table of a query's rows, partitioned by day."""
-    run(session, f"CREATE OR REPLACE TABLE {table} {using} AS {query}")
+    # Not REPLACE: Delta 4.2 cannot read the checkpoint that it writes at the tenth version (Spark 4.1.2).
+    run(session, f"DROP TABLE IF EXISTS {table}")
+    run(session, f"CREATE TABLE {table} {using} AS {query}")
 
 
 def session_in(database: str, connection: hive.Connection) -> hive.Connection:
@@ -172,18 +173,17 @@ def passed_unnoticed(session: hive.Connection, sql: str, table_format: str, usin
     now = keys_now(session, sql, table_format)
     day = [column.type_name for column in plan_of(sql, table_format).key_queries[0].columns].index("string")
     keys = replace(now, rows=tuple(row for row in now.rows if row[day] != "d7"))
-    cases = [(settings, keys) for settings in SETTINGS] + [(SETTINGS[0], replace(now, rows=()))]
     for target, query in TARGETS.items():
         made(session, "checked_t", using, query)
         before = rows_of(session, "checked_t")
-        for settings, known in cases:
+        for settings in SETTINGS:
             set_all(session, settings)
             try:
-                run(session, in_table(narrowed(sql, table_format, known), "checked_t"))
-                found.append(f"{target}, {settings}, {known}: no error")
+                run(session, in_table(narrowed(sql, table_format, keys), "checked_t"))
+                found.append(f"{target}, {settings}: no error")
             except OperationalError as error:
                 if KEYS_CHANGED not in str(error):
-                    found.append(f"{target}, {settings}, {known}: {error}")
+                    found.append(f"{target}, {settings}: {error}")
         if rows_of(session, "checked_t") != before:
             found.append(f"{target}: changed")
     set_all(session, SETTINGS[0])

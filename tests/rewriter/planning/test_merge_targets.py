@@ -22,6 +22,7 @@ from rewriter import (
     plan,
 )
 from rewriter.catalog.table_facts import DeltaFacts
+from rewriter.predicates.splice import CheckClause, rewritten_text
 
 DELTA = TableFacts(COLUMNS, provider="delta", delta=DeltaFacts(("ds",)), indexed_columns=("id", "ds"))
 LIMITS = RewriteLimits(merge_tables=frozenset({TARGET}))
@@ -101,9 +102,49 @@ def test_rows_that_on_leaves_out_by_themselves_have_any_key() -> None:
     assert f"(CASE WHEN {is_new('(s.ds)')} AND (s.v > 1) THEN" in rewritten(merge)
 
 
-def test_where_null_matches_null_it_has_to_be_a_key() -> None:
-    text = rewritten(MERGE.replace("t.ds =", "t.ds <=>"))
-    assert "(typeof((s.ds)) NOT IN ('string') OR (((s.ds) IN ('d1')) IS NOT TRUE))" in text
+@pytest.mark.parametrize(
+    "on",
+    [
+        # A null key, which a column that is never null cannot be compared with.
+        "t.ds <=> s.ds",
+        "(t.ds = s.ds OR (t.ds IS NULL AND s.ds IS NULL))",
+        # Names of the target mean nothing in the clause, or a field of the source.
+        "t.ds = concat(t.v, s.ds)",
+        "t.ds = s.ds AND t.ds = t.v",
+        "t.ds = s.ds AND concat('a', t.v) = t.ds",
+        # Spark may know that no row of the target is left, and cannot plan that.
+        "t.ds = s.ds AND t.ds = 'd8'",
+        "t.ds = s.ds AND (t.ds >= 'd8' OR t.v = 1)",
+        # One of two equalities would be the other one's key.
+        "t.ds = s.ds AND t.ds = concat(s.ds, '')",
+    ],
+)
+def test_a_column_that_the_check_cannot_tell_is_left_alone(on: str) -> None:
+    merge = MERGE.replace("t.ds = s.ds", on)
+    found = planned(merge)
+    result = apply(found, {asked: KeySet(("string",), (("d1",),)) for asked in found.key_queries}, LIMITS)
+    assert result.text == merge
+    assert result.scans[0].skip is not None
+
+
+def test_a_source_without_a_key_narrows_nothing() -> None:
+    found = planned(MERGE)
+    result = apply(found, {asked: KeySet(("string",), ()) for asked in found.key_queries}, LIMITS)
+    assert (result.text, result.scans[0].skip) == (MERGE, SkipReason.MERGE_UNCHECKED)
+
+
+def test_no_clause_stands_before_the_check() -> None:
+    columns = (*COLUMNS, Column("then", "int"))
+    merge = (
+        "MERGE INTO t USING src s ON t.ds = s.ds WHEN NOT MATCHED AND s.then = 1 THEN INSERT *"
+        " WHEN NOT MATCHED THEN INSERT *"
+    )
+    assert refusal(planned(merge, source=TableFacts(columns))) is SkipReason.MERGE_UNCHECKED
+    behind = merge.index("WHEN NOT MATCHED THEN")
+    clauses = [CheckClause(at, "(FALSE)", "INSERT *") for at in (merge.index("WHEN"), behind)]
+    statement = parse(merge, chars_max=1_000)
+    assert not isinstance(statement, SkipReason)
+    assert [rewritten_text(statement, [clause]) is not None for clause in clauses] == [True, False]
 
 
 def refusal(found: Plan) -> SkipReason | None:

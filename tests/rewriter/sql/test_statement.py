@@ -50,7 +50,7 @@ def rewritten(sql: str, chars_max: int = 6_000_000) -> str:
         ("/* x */ (with q as (select 1) select * from q join r)", True),
         ("insert into t select * from a join b", True),
         ("insert into t values (1)", False),
-        ("merge into t using a on t.k = a.k when matched then delete", False),
+        ("merge into t using a on t.k = a.k when matched then delete", True),
         ("show tables", False),
         ("", False),
     ],
