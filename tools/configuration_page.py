@@ -47,7 +47,7 @@ On SIGHUP the file is read anew. Each key below says when its new value counts:
 
 Certificates are read anew on SIGHUP, and when their files change.
 
-A client can set six keys of `[rewrite]` for its own session, in its JDBC URL (`..?starpruner.enabled=false`) or
+A client can set some keys of `[rewrite]` for its own session, in its JDBC URL (`..?starpruner.enabled=false`) or
 by a statement:
 
 ```sql
@@ -58,6 +58,7 @@ SET starpruner.cost_gate=false;      -- narrow every scan that may be narrowed
 SET starpruner.key_staleness_s=60;   -- keys may be a minute old
 SET starpruner.keys_remembered_s=0;  -- ask for keys before the statement is sent
 SET starpruner.skewed_by=false;      -- leave SKEWED BY to Spark, which refuses it
+SET starpruner.merge_tables=shop.*;  -- narrow the targets of MERGE, of tables that are named
 ```
 
 An entry with several keys says the same of all of them. Most users need [the first part](#keys) alone, and of it a

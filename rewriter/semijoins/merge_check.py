@@ -80,7 +80,7 @@ def _limited(scope: Scope) -> Iterator[str]:
     """The columns of the target that a condition reads without the source, in lower case.
 
     With ours beside it Spark may know that no row of the target is left, and then fails to plan a MERGE that
-    Iceberg writes by copying (Spark 4.3: None.get).
+    Iceberg writes by copying (None.get, Spark 4.1).
     """
     join, (target, _) = scope.block.tree.joins[0], scope.block.tree.leaves
     for term in conjuncts(join.condition):

@@ -12,6 +12,8 @@ REMEDIES: Final[dict[SkipReason, str]] = {
     SkipReason.WRITES_WHAT_IT_READS: "nothing",
     SkipReason.STRICT_WRITES: "`window` consistency for this session",
     SkipReason.TOO_LARGE_TO_REPEAT: "`window` consistency for this session",
+    SkipReason.MERGE_OFF: "name it",
+    SkipReason.MERGE_UNCHECKED: "see writes",
     SkipReason.NO_MEMORY: "give the proxy more memory",
     SkipReason.SWITCHED_OFF: "`SET starpruner.enabled=true`",
     SkipReason.IN_SHADOW: "`SET starpruner.mode=rewrite`, or `rewrite.mode`",

@@ -1,12 +1,14 @@
 """One statement on its way by itself: its states, and how it ends. Then the statements of a process."""
 
+import operator
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from support.relay_dialogue import AGAIN, OPERATION, SESSION, THIRD, execute, get_status, operation_call
 
-from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind, Premises
+from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind, Premises, WriteUnderWay
 from proxy.operations.tracked_statements import TrackedStatement, TrackedStatements
 from proxy.wire.hs2.calls import OperationHandle, SessionHandle
 from proxy.wire.thrift.messages import Message
@@ -69,6 +71,62 @@ def test_a_failure_that_the_original_has_too_is_left_to_the_client(tracked: Trac
     assert not tracked.may_fall_back("division by zero", 12.0, WITHIN_S)
     assert tracked.may_fall_back("no such column", 12.0, WITHIN_S)
     assert may_fall_back(tracked)
+
+
+@pytest.fixture
+def merge(world: World) -> TrackedStatement:
+    """A rewritten statement that writes, and fails by its own check for keys that were not asked for."""
+    tracked = of(world)
+    is_other = partial(operator.ne, CHECK_FAILED)
+    tracked.dispatch = replace(tracked.dispatch, is_own_fault=is_other, write=WriteUnderWay(OPERATION))
+    return tracked
+
+
+def test_a_write_falls_back_after_the_failure_of_its_own_check_alone(
+    merge: TrackedStatement, world: World
+) -> None:
+    assert not merge.may_fall_back("a conflict", 12.0, WITHIN_S)
+    # However late.
+    assert merge.may_fall_back(CHECK_FAILED, 10_000.0, WITHIN_S)
+    world.is_session_unchanged = False
+    assert not merge.may_fall_back(CHECK_FAILED, 12.0, WITHIN_S)
+
+
+def test_a_success_of_a_write_is_never_taken_back(merge: TrackedStatement, world: World) -> None:
+    world.is_session_unchanged = world.are_tables_unchanged = False
+    assert not merge.is_overtaken()
+    world.is_session_unchanged = world.are_tables_unchanged = True
+    assert not may_fall_back(merge)
+    _ = merge.finished(12.0)
+    assert not merge.may_fall_back(CHECK_FAILED, 12.0, WITHIN_S)
+
+
+def test_changes_of_the_session_wait_for_the_second_run_of_a_write(merge: TrackedStatement) -> None:
+    write = merge.dispatch.write
+    assert write is not None
+    _ = merge.fall_back(12.0, CHECK_FAILED)
+    # Nobody asks about the first operation, which has ended.
+    assert (write.operation, write.is_over) == (None, False)
+    merge.sent_again(AGAIN)
+    assert write.operation is AGAIN
+
+
+def test_once_the_session_may_have_been_changed_a_write_is_not_run_again(merge: TrackedStatement) -> None:
+    assert merge.dispatch.write is not None
+    merge.dispatch.write.is_over = True
+    assert not merge.may_fall_back(CHECK_FAILED, 12.0, WITHIN_S)
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_withheld"),
+    [(OutcomeKind.UNKNOWN, True), (OutcomeKind.FAILED, True), (OutcomeKind.FAILED_TWICE, False)],
+)
+def test_the_first_failure_of_a_write_is_no_answer_once_its_original_may_have_run(
+    merge: TrackedStatement, kind: OutcomeKind, *, is_withheld: bool
+) -> None:
+    _ = merge.fall_back(12.0, CHECK_FAILED)
+    _ = merge.fallback_ended(kind)
+    assert merge.is_withheld is is_withheld
 
 
 def test_a_second_run_is_neither_repeated_nor_out_of_date_whatever_it_says(tracked: TrackedStatement) -> None:
