@@ -40,7 +40,7 @@ def proxied(delta_proxy: ProxyProcess, direct: hive.Connection) -> Iterator[hive
 
 
 def checked(server: PipelineServer, before: int) -> set[bool]:
-    """Whether the texts of MERGEs through the proxy that ran since were narrowed."""
+    """Spark ran these MERGEs of the proxy since: True stands for narrowed ones, False for others."""
     texts = texts_after(server.ui, before)
     return {CHECKED in text for text in texts if text.startswith("MERGE INTO of_proxied ")}
 
