@@ -166,6 +166,9 @@ class StateSessions:
             if not (is_old or session.client.is_closed):
                 return session
             self._close(session)
+            if session.client.is_closed:
+                # The server may have been started anew, with one session for all clients: that is asked first.
+                raise BackendError("the backend closed the session")
         return await self._opened()
 
     def _give_back(self, session: _Session) -> None:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from proxy.operations.query import Ask, Work
-from proxy.session.catalog.file_index import words
 from proxy.session.classify import classify, make_plan
 from proxy.session.consistency.asking import NotAtHandError
 from proxy.session.decision_context import DecisionContext, Draft, hindrance
@@ -24,9 +23,6 @@ from rewriter import Plan, RewriteLimits, Rule, SkipReason, TableName, apply
 from rewriter.files.file_index import FileIndex
 from rewriter.scopes.steps import Steps
 from rewriter.splits.packing import SplitHints
-
-# Words of statements whose answers depend on the order of rows for some types.
-_BY_TYPES: Final = frozenset({"sum", "avg", "max", "min", "median", "percentile", "limit", "offset"})
 
 # Reasons to leave a statement alone that say nothing of its splits.
 _PASSING: Final = frozenset({SkipReason.QUARANTINED, SkipReason.NO_MEMORY})
@@ -53,7 +49,7 @@ async def with_fewer_splits(ctx: DecisionContext, draft: Draft) -> Draft:
     if not ctx.chances().splits:
         return draft
     waits = ctx.terms.waits_for_splits
-    asking = ctx if waits else _at_hand(ctx, is_planned=draft.plan is not None)
+    asking = ctx if waits else _at_hand(ctx)
     found = replace(draft, skip=None)
     try:
         for stage in (_parsed, _planned, _grouped):
@@ -77,7 +73,7 @@ async def files_of(ctx: DecisionContext, planned: Plan, answers: KeyAnswers, lim
     found = await _files_of(ctx, planned, answers, limits, of_all=of_all)
     if of_all or is_expired:
         return replace(found, lacks_splits=is_expired)
-    at_hand = _at_hand(ctx, is_planned=True)
+    at_hand = _at_hand(ctx)
     try:
         found = await _files_of(at_hand, planned, answers, limits, of_all=True)
     except NotAtHandError:
@@ -142,22 +138,18 @@ async def _grouped(ctx: DecisionContext, draft: Draft) -> Draft:
     return draft.left(hindrance(planned, {}, result))
 
 
-def _at_hand(ctx: DecisionContext, *, is_planned: bool) -> DecisionContext:
+def _at_hand(ctx: DecisionContext) -> DecisionContext:
     """The context that asks nobody."""
-    return ctx.by(ctx.catalog.policy.at_hand(ctx.shared.config.splits.asked_every_s, is_planned=is_planned))
+    return ctx.by(ctx.catalog.policy.at_hand(ctx.shared.config.splits.asked_every_s))
 
 
 def _would_group_by_expired(ctx: DecisionContext, planned: Plan) -> bool:
-    """True if scans that nothing narrows would be grouped by expired facts that must not be too old.
+    """True if scans that nothing narrows would be grouped by descriptions or settings that have expired.
 
-    The types of columns decide whether the order of rows shows. An older snapshot of Iceberg may have fewer
-    rows.
+    Nobody asks for them again before a row leaves, and by now the order of rows may show in the answer: a column
+    may be of another type or collation, a table may be a view, and an older snapshot of Iceberg may have fewer rows.
     """
-    if not planned.may_be_grouped or ctx.catalog.is_current(planned):
-        return False
-    grouped = (scan.facts for scan in planned.scans if scan.grouped_within is not None)
-    is_iceberg = any(facts is not None and facts.iceberg is not None for facts in grouped)
-    return is_iceberg or not _BY_TYPES.isdisjoint(words(ctx.statement.text))
+    return planned.may_be_grouped and not (ctx.catalog.is_current(planned) and ctx.catalog.knows_settings)
 
 
 async def _files_of(

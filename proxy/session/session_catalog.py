@@ -191,6 +191,11 @@ class SessionCatalog:
         """The server's settings as they were last asked for, expired or not."""
         return self.metadata.server_settings.known(None)
 
+    @property
+    def knows_settings(self) -> bool:
+        """True if the server's settings have been asked for, and have not expired."""
+        return self.metadata.server_settings.get(None) is not None
+
     async def are_settings(self, then: ServerSettings) -> bool:
         """True if the server's settings are as they were; they are asked for again where they have expired."""
         return await self.by(self.policy.current()).server_settings() == then
@@ -290,13 +295,13 @@ class _Ages:
 
 
 def _is_as(now: TableFacts | None, then: TableFacts | None) -> bool:
-    """Whether a table, or a view's text, is as it was but for its rows."""
+    """True if a table, or a view's text, is as it was but for its rows, and for what the file index has of it."""
     return now is not None and then is not None and _without_rows(now) == _without_rows(then)
 
 
 def _without_rows(facts: TableFacts) -> TableFacts:
     iceberg = replace(facts.iceberg, snapshot_id=None) if facts.iceberg is not None else None
-    return replace(facts, size_bytes=None, iceberg=iceberg)
+    return replace(facts, size_bytes=None, iceberg=iceberg, indexed_columns=())
 
 
 def indexes_of(listed: Mapping[TableName, ListedPartitions]) -> dict[TableName, PartitionIndex]:

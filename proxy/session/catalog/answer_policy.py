@@ -32,10 +32,6 @@ class AnswerPolicy:
         """The policy that takes current answers alone: for a check, or beside a statement, where it asks anew."""
         return replace(self, ask=ask or self.ask, grace_s=0.0, splits_grace_s=0.0)
 
-    def at_hand(self, splits_grace_s: float, *, is_planned: bool) -> Self:
-        """The policy that asks nobody, for what decides about splits alone.
-
-        A statement that is planned keeps the descriptions of its plan. Else they serve splits alone, too.
-        """
-        grace_s = self.grace_s if is_planned else splits_grace_s
-        return replace(self, ask=ask_nobody, grace_s=grace_s, splits_grace_s=splits_grace_s)
+    def at_hand(self, splits_grace_s: float) -> Self:
+        """The policy that asks nobody, for what decides about splits alone."""
+        return replace(self, ask=ask_nobody, grace_s=0.0, splits_grace_s=splits_grace_s)

@@ -39,9 +39,10 @@ it is used where somebody asks again before a row leaves. A window statement is 
   those that Iceberg lists (`layout.iceberg_files`), until the index or the snapshot says other numbers. A
   file is left out while its path, size and time are those that were looked at. Iceberg finds files to skip by
   itself, whatever the list says.
-* All that decides about splits alone (`split_packing`, and the above). Grace: 300 s (`splits.asked_every_s`);
-  asked for again beside the statement, for those that follow. Without keys nothing but a number of tasks is
-  inserted. Types of columns, which decide whether the order of rows shows, have no grace where it may show.
+* Lists of files, and the way in which Spark makes splits of them, where they decide about splits alone
+  (`split_packing`, and the above). Grace: 300 s (`splits.asked_every_s`); asked for again beside the statement, for
+  those that follow. Without keys nothing but a number of tasks is inserted. Descriptions and settings, which decide
+  whether the order of rows shows in the answer, have no grace here (`fewer_splits`).
 * Failures and sizes that are missing (`caches`, `late_answers`). Current: 60 s to 600 s, in which a question is
   not asked.
 * Lessons of earlier runs (`feedback`). Of any age: they decide whether something is narrowed, never by what.

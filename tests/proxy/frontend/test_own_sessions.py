@@ -40,6 +40,7 @@ class Server:
         self.one_for_all = "false"
         self.failing: set[str] = set()
         self.is_lost = False
+        self.has_restarted = False
         self.forgotten = ""
         self.breaks = False
         self.asked_whether_one_for_all = 0
@@ -74,7 +75,7 @@ class Session:
 
     @property
     def is_closed(self) -> bool:
-        return self._server.is_lost
+        return self._server.is_lost or self._server.has_restarted
 
     async def answer(self, query: Query) -> QueryResult:
         server = self._server
@@ -296,6 +297,19 @@ async def test_a_session_that_the_backend_has_forgotten_is_opened_anew(stage: St
     stage.server.forgotten = ""
     assert await stage.prepare()
     assert stage.server.asked_whether_one_for_all == 2, "it may be another server"
+
+
+@pytest.mark.parametrize("later_s", [1.0, AGE_MAX_S])
+async def test_where_the_backend_has_closed_a_session_nothing_is_set_before_it_is_looked_at_again(
+    stage: Stage, later_s: float
+) -> None:
+    assert await stage.prepare()
+    stage.now += later_s
+    stage.server.has_restarted, stage.server.one_for_all = True, "true"
+    answer = await stage.asking("DESCRIBE t")
+    assert isinstance(answer, QueryFailed)
+    assert not await stage.prepare()
+    assert [sql for _, sql in stage.server.asked] == ["USE other", "SET a=1"], "only those of before"
 
 
 async def test_one_users_states_take_no_session_of_another_user(stage: Stage) -> None:
