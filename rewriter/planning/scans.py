@@ -96,10 +96,10 @@ def _findings(scopes: Scopes, limits: RewriteLimits, partitions: PartitionIndexe
     found = replace(found, unused=UnusedConditions(scopes, filter_finder, asks_lists=asks_lists))
     found.grouped.update(grouped_scans(scopes, filter_finder, limits))
     follower = FactFollower(scopes, FilteredSides(scopes, filter_finder, tiny, limits.rules_off))
+    if scopes.blocks[0].is_merge:
+        found = _with_merge_check(found, scopes, scopes.blocks[0], filter_finder, limits)
     for block in scopes.blocks:
         scope = scopes.scope_of(block.select)
-        if block.is_merge:
-            found = _with_merge_check(found, scopes, block, filter_finder, limits)
         if scope is not None and block.has_conditions and (not block.is_merge or found.merge_check):
             for finding in BlockPlanner(scopes, follower, scope, limits, partitions).findings():
                 found.results[finding.reference].append(finding.result)
