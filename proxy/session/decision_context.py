@@ -88,7 +88,7 @@ class DecisionContext:
         return Planner(self.catalog, limits, self.steps)
 
     def is_over(self, draft: Draft) -> bool:
-        """Whether nothing is left to do: the statement is left alone, and nobody asks for an explanation."""
+        """True if nothing is left to do: the statement is left alone, and nobody asks for an explanation."""
         return draft.skip is not None and not self.terms.is_explained
 
     def chances(self) -> Chances:
@@ -135,7 +135,7 @@ class Draft(Decision):
 
     @property
     def is_changed(self) -> bool:
-        """Whether anything is inserted."""
+        """True if anything is inserted."""
         return self.rewrite is not None and self.rewrite.is_changed
 
     def applied(self, planned: Plan, answers: KeyAnswers, result: Rewrite, fence: Fence) -> Draft:

@@ -140,7 +140,7 @@ class Session:
         )
 
     def is_quick(self, statement: StatementClass) -> bool:
-        """Whether a decision takes no more than a look at the text."""
+        """True if a decision takes no more than a look at the text."""
         return not self._decider.may_narrow(statement, self._state.digest)
 
     def known_state(self) -> KnownState | None:
@@ -267,7 +267,7 @@ class Session:
         return tuple(listener for listener in told if listener is not None)
 
     def _is_table(self, name: TableName) -> bool:
-        """Whether a name is known to be that of a table, and of no view."""
+        """True if a name is known to be that of a table, and of no view."""
         is_certain = not self._state.is_changing and self._state.hidden_names is None
         return is_certain and self._decider.is_table(name, self._state.digest)
 
@@ -348,7 +348,7 @@ class Session:
         return Premises(is_session_unchanged, rests_on.is_unchanged)
 
     def _is_as_after(self, changes: int) -> bool:
-        """Whether nothing has changed the session since so many changes."""
+        """True if nothing has changed the session since so many changes."""
         return self._state.changes == changes
 
     def _note(self, decision: Decision, statement_id: str) -> None:
@@ -484,7 +484,7 @@ def _parse_failure(statement: StatementClass) -> Callable[[str], bool]:
 
 
 def _is_other_failure(message: str) -> bool:
-    """Whether a narrowed MERGE failed by anything but its own check."""
+    """True if a narrowed MERGE failed by anything but its own check."""
     return KEYS_CHANGED not in message
 
 

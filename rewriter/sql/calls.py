@@ -92,7 +92,7 @@ def _around(node: exp.Expr) -> exp.Expr | None:
     return node
 
 
-# Where VALUES is an inline table, and no function.
+# Around a VALUES that is an inline table, and no function.
 _TAKES_ROWS = (exp.From, exp.Join, exp.Insert, exp.CTE, exp.SetOperation)
 
 
