@@ -150,9 +150,9 @@ class Decision:
         return self.plan is not None and self.plan.statement.only_reads
 
     @property
-    def fails_for_new_keys(self) -> bool:
-        """True if it is a MERGE that fails, before it commits, for a key of its source that was not asked for."""
-        return self.is_narrowed and self.rewrite is not None and self.rewrite.fails_for_new_keys
+    def is_checked_merge(self) -> bool:
+        """True if it is a MERGE whose check fails it, before it commits, for a key that was not asked for."""
+        return self.is_narrowed and self.rewrite is not None and self.rewrite.is_checked_merge
 
     @property
     def _was_spared(self) -> bool:
