@@ -226,7 +226,7 @@ class Proxy:
         return busy + self._http.count_in_flight(since)
 
     def _serves(self, listener: Listener) -> bool:
-        """Whether this process serves the listener. One worker takes HTTP, to see all calls of each session."""
+        """True if this process serves the listener. One worker takes HTTP, to see all calls of each session."""
         return self._process.is_first or listener.transport is not Transport.HTTP
 
     async def _listen(self, listener: Listener) -> asyncio.Server | TlsServer:

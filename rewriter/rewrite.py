@@ -132,8 +132,8 @@ class Rewrite:
         return self.skip is None and any(outcome.is_changed for outcome in self.scans)
 
     @property
-    def fails_for_new_keys(self) -> bool:
-        """True if it is a MERGE whose target is narrowed: it fails for a key that its source was not asked for."""
+    def is_checked_merge(self) -> bool:
+        """True if it is a MERGE whose target is narrowed: its check fails it for a key that was not asked for."""
         return self.is_changed and any(one.checks and one.scan.merge_check is not None for one in self.scans)
 
     @property

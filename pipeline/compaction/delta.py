@@ -50,11 +50,11 @@ class DeltaCompaction:
     def run(self, progress: Progress) -> str:
         """Runs the statement, and returns a report of what it did."""
         table, where = self.request.table, self.request.where
-        said = f"OPTIMIZE {table}" + ("" if where is None else f" WHERE {where}")
+        statement = f"OPTIMIZE {table}" + ("" if where is None else f" WHERE {where}")
         with sentences_for(self._why):
             _ = self._condition()
-            progress(said)
-            [done] = self._session().sql(said).select("metrics.*").collect()
+            progress(statement)
+            [done] = self._session().sql(statement).select("metrics.*").collect()
         return (
             f"{table}: {done.numFilesRemoved} files became {done.numFilesAdded}, "
             f"{done.filesRemoved.totalSize} bytes rewritten as {done.filesAdded.totalSize}"

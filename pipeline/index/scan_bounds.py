@@ -66,8 +66,7 @@ class ScanReader:
         try:
             return file_profiles(self.session, self.table, columns, condition, files_max)
         except SPARK_ERRORS as error:
-            said = first_line(error)
             raise PipelineError(
-                f"{self.table.full_name}: Spark could not read its files ({said}). "
+                f"{self.table.full_name}: Spark could not read its files ({first_line(error)}). "
                 f"If it is about one column, name the others with --columns"
             ) from error

@@ -30,13 +30,13 @@ class HandleAccess:
         self._handles = handles
         # The backend that gives out the handles opened from now on.
         self.backend_name = backend_name
-        # Whether a client may use a handle that this proxy has never seen, as it may without the proxy.
+        # True if a client may use a handle that this proxy has never seen, as it may without the proxy.
         self._passes_unknown = passes_unknown
         self._owner: UserDigest | None = None
 
     @property
     def has_login(self) -> bool:
-        """Whether the client has logged in, so that its user is known."""
+        """True if the client has logged in, so that its user is known."""
         return self._owner is not None
 
     def user_logged_in(self, user: bytes) -> None:

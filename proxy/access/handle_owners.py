@@ -100,7 +100,7 @@ class HandleOwners(Protocol):
         ...
 
     def is_closed(self, identifier: HandleId) -> bool:
-        """Whether the handle is known to be closed."""
+        """True if the handle is known to be closed."""
         ...
 
     def used_elsewhere(self, identifier: HandleId) -> bool:
@@ -108,7 +108,7 @@ class HandleOwners(Protocol):
         ...
 
     def is_local(self, identifier: HandleId) -> bool:
-        """Whether this process opened the session, and all its statements have come to this process so far."""
+        """True if this process opened the session, and all its statements have come to this process so far."""
         ...
 
 

@@ -31,7 +31,7 @@ class Impersonation:
     """The rules for one connection's OpenSession calls."""
 
     proxy_users: ProxyUsers
-    # Whether the backend asks for no login, and takes the client to be the user that the call names.
+    # True if the backend asks for no login, and takes the client to be the user that the call names.
     names_user: bool = False
     # True if the proxy logs in to the backend as itself: a session is then the client's by the same setting by
     # which a client asks to act for another.

@@ -193,7 +193,7 @@ def sentence_of(code: str) -> str:
 
 
 def remedy_of(code: str) -> str:
-    """What a user can do about a reason."""
+    """The remedy that a user has for a reason; empty for a code of another version."""
     return REMEDIES[SkipReason[code]] if code in SkipReason.__members__ else ""
 
 

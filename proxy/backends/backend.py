@@ -70,12 +70,12 @@ class Backend:
 
     @property
     def takes_sessions(self) -> bool:
-        """Whether the configuration and the operator allow new sessions on it."""
+        """True if the configuration and the operator allow new sessions on it."""
         return not self.is_drained and not self.is_removed
 
     @property
     def is_up(self) -> bool:
-        """Whether health checks pass."""
+        """True if health checks pass."""
         return self.login_health.is_up and self.query_health.is_up
 
     @property

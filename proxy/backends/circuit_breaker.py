@@ -45,7 +45,7 @@ class CircuitBreaker:
 
     @property
     def admits(self) -> bool:
-        """Whether another connection may go to the backend while there are other backends."""
+        """True if another connection may go to the backend while there are other backends."""
         state = self.state
         return state is BreakerState.CLOSED or (state is BreakerState.HALF_OPEN and not self._is_on_trial)
 

@@ -118,7 +118,7 @@ class BackendPool:
         self._backends: dict[Address, Backend] = {}
         # Ends a session of the proxy's own at a backend of that name, for a client without room. False if none.
         self.make_room: Callable[[str], bool] = lambda _name: False
-        # Whether there was ever more than one: then a client's cookie may be from another backend.
+        # True if there was ever more than one: then a client's cookie may be from another backend.
         self.has_had_several = False
         self.configure(members)
 
@@ -138,7 +138,7 @@ class BackendPool:
 
     @property
     def is_any_healthy(self) -> bool:
-        """Whether a new session would find a healthy backend."""
+        """True if a new session would find a healthy backend."""
         return any(view.healthy for view in self.views())
 
     def configure(self, members: Iterable[PoolMember]) -> None:

@@ -32,10 +32,9 @@ Mode = Literal["rewrite", "shadow"]
 Consistency = Literal["window", "strict"]
 Staleness = Annotated[float, Meta(ge=0, le=86_400)]
 # A table as `name`, `database.name` or `catalog.database.name`; `*` stands for all tables of a database.
-TablePattern = Annotated[str, Meta(pattern=r"^[^.`*]+(\.[^.`*]+){0,2}(?<!\*)$|^[^.`*]+(\.[^.`*]+)?\.\*$")]
-TablePatternOrAll = Annotated[
-    str, Meta(pattern=r"^\*$|^[^.`*]+(\.[^.`*]+){0,2}(?<!\*)$|^[^.`*]+(\.[^.`*]+)?\.\*$")
-]
+_TABLES: Final = r"^[^.`*]+(\.[^.`*]+){0,2}(?<!\*)$|^[^.`*]+(\.[^.`*]+)?\.\*$"
+TablePattern = Annotated[str, Meta(pattern=_TABLES)]
+TablePatternOrAll = Annotated[str, Meta(pattern=r"^\*$|" + _TABLES)]
 # A table as `database.name` or `catalog.database.name`, which is the same one in whatever database a session is.
 QualifiedTableOrNothing = Annotated[str, Meta(pattern=r"^([^.`]+(\.[^.`]+){1,2})?$")]
 

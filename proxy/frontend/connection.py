@@ -114,7 +114,7 @@ class Connection:
     # --- called by the server
 
     def is_quiet(self, since: float) -> bool:
-        """Whether no statement is in flight. One that stays open unused since then counts as done."""
+        """True if no statement is in flight. One that stays open unused since then counts as done."""
         if self._relay.awaits_replies:
             return False
         return not self._relay.has_open_operations or self.last_activity < since

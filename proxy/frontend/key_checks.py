@@ -79,7 +79,7 @@ class KeyChecks:
 
 
 def _login(address: Address, credentials: bytes | None) -> tuple[Address, bytes]:
-    """Whose refusals count together."""
+    """The login of which all refusals count together."""
     return address, bytes(credentials) if isinstance(credentials, DelegatedCredentials) else b""
 
 

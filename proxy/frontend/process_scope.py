@@ -23,9 +23,9 @@ class ProcessScope:
 
     handles: HandleOwners = field(default_factory=LocalHandleOwners)
     aliases: OperationAliases = field(default_factory=LocalOperationAliases)
-    # Whether other processes listen on the same ports.
+    # True if other processes listen on the same ports.
     shares_ports: bool = False
-    # Whether this process serves the listeners that only one can.
+    # True if this process serves the listeners that only one can.
     is_first: bool = True
     # The number of clients of the other processes, which take threads of the same backend; and the report of ours.
     connections_elsewhere: Callable[[], int] = _nobody

@@ -63,7 +63,7 @@ async def _look(writes: Sequence[WriteUnderWay], make_call: MakeCall | None) -> 
 
 
 async def _is_running(operation: OperationHandle, make_call: MakeCall) -> bool:
-    """Whether the server says so, or its answer cannot be read. An operation that it does not know has ended."""
+    """True if the server says so, or its answer cannot be read. An operation that it does not know has ended."""
     message = encode_operation_call(GET_OPERATION_STATUS, _SEQID, operation)
     raw = await make_call(Call(GET_OPERATION_STATUS, _SEQID, message, CONTROL_REPLY_BYTES_MAX))
     if raw is None:

@@ -30,7 +30,7 @@ class OpenSession:
     """A session. `turn` lets its statements in one at a time, in order."""
 
     port: SessionPort
-    # Whether its statements may be rewritten. Its writes have to be known either way.
+    # True if its statements may be rewritten. Its writes have to be known either way.
     is_offered: bool = True
     # The sessions of an owner share one thread. A session that was not seen to open is by itself.
     owner: str = ""
@@ -78,7 +78,7 @@ class SessionRegistry:
         return found
 
     def is_offered(self, handle: SessionHandle) -> bool:
-        """Whether the session's statements may be rewritten now. Checked again after each decision."""
+        """True if the session's statements may be rewritten now. Checked again after each decision."""
         session = self._sessions.get(handle)
         return session is not None and session.is_offered and self._is_local(handle)
 

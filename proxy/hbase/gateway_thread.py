@@ -40,7 +40,7 @@ class Task(Generic[Result]):
 
     @property
     def is_over(self) -> bool:
-        """Whether the work has ended, or was never begun and will not be."""
+        """True if the work has ended, or was never begun and will not be."""
         return self._done.is_set()
 
     def run(self, table: HBaseTable) -> None:
@@ -102,12 +102,12 @@ class GatewayThread:
 
     @property
     def is_prepared(self) -> bool:
-        """Whether what has to be done before any work is done."""
+        """True if all is done that has to be before any work."""
         return self._prepare is None
 
     @property
     def is_away(self) -> bool:
-        """Whether the gateway did not answer the last times."""
+        """True if the gateway did not answer the last times."""
         return self._is_away
 
     def prepare(self) -> None:

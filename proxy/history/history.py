@@ -390,7 +390,7 @@ class _Writing:
     delete_at: float = 0.0
     publish_at: float = 0.0
     retry_at: float = 0.0
-    # Whether the file has shown damage, and is to be looked through when it is opened.
+    # True if the file has shown damage, and is to be looked through when it is opened.
     is_suspect: bool = False
 
 

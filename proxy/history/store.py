@@ -74,7 +74,7 @@ class Store:
         self._path = path
         self._inode = path.stat().st_ino
         (page_bytes,) = self._connection.execute("PRAGMA page_size").fetchone()
-        # Where rows are deleted too late, writing fails and not the disk. SQLite itself needs some pages.
+        # Rows that are deleted too late make writing fail, and not the disk. SQLite itself needs some pages.
         self._pages_max = max(200, bytes_max // page_bytes)
         self._connection.execute(f"PRAGMA max_page_count = {self._pages_max}")
 

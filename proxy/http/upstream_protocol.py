@@ -83,17 +83,17 @@ class Upstreams(Protocol):
 
     @property
     def names_user(self) -> bool:
-        """Whether the backends ask nobody for a login, and believe the name in the call that opens a session."""
+        """True if the backends ask nobody for a login, and believe the name in the call that opens a session."""
         ...
 
     @property
     def takes_do_as(self) -> bool:
-        """Whether a request may name another user to act for, as the query `doAs`."""
+        """True if a request may name another user to act for, as the query `doAs`."""
         ...
 
     @property
     def has_lasting_sessions(self) -> bool:
-        """Whether a session goes on without the connection that opened it, and so counts as load by itself."""
+        """True if a session goes on without the connection that opened it, and so counts as load by itself."""
         ...
 
     def client(self, query: str, headers: list[tuple[str, str]], proven: bytes | None) -> CallClient:

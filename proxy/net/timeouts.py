@@ -22,7 +22,7 @@ class Activity:
 
     # The time at which a byte last came from either side.
     last_activity: float
-    # Whether the client awaits a reply, or may await one: then the server is the silent side.
+    # True if the client awaits a reply, or may await one: then the server is the silent side.
     awaits_replies: bool
     # Bytes that have come from the client, and whether they end within a request that the proxy would read on.
     from_client_bytes: int

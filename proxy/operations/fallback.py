@@ -18,15 +18,7 @@ from typing import Final, TypeAlias
 
 from proxy.operations.dispatch import OutcomeKind
 from proxy.operations.events import Event
-from proxy.operations.fallback_policy import (
-    FallBack,
-    FallbackPolicy,
-    Pass,
-    Substitute,
-    Withhold,
-    end_unknown,
-    refusal,
-)
+from proxy.operations.fallback_policy import FallBack, FallbackPolicy, Pass, Substitute, Withhold, refusal
 from proxy.operations.internal_call import (
     CONTROL_REPLY_BYTES_MAX,
     Call,
@@ -166,7 +158,7 @@ class Fallback:
         now, call, closes = self._clock(), tracked.original_call, operation_closing_calls(opened.operation)
         if call is None or not reply.is_last:
             self._report([*tracked.answer_withheld(now)])
-            return AnswerClient(refusal(reply.header), closes)
+            return AnswerClient(refusal(reply.header, tracked), closes)
         if check.verdict is not CheckVerdict.UNANSWERED:
             self._report([*tracked.decided_again(now)])
             return DecideAgain(call, check, closes)
@@ -195,8 +187,6 @@ class Fallback:
         raw = yield Call(EXECUTE_STATEMENT, original_call.header.seqid, original_call.raw, CONTROL_REPLY_BYTES_MAX)
         reply = read_operation(raw, original_call.header.seqid)
         needs_end = failed.header.name in _NEED_THE_END
-        if tracked.dispatch.write is not None:
-            refused = end_unknown(failed.header)
         if needs_end and reply is not None and not reply.status.ok:
             return self._end(tracked, OutcomeKind.FAILED_TWICE, _failure(failed, reply.status))
         if first is None or reply is None or reply.operation is None:

@@ -118,7 +118,7 @@ class FallbackPolicy:
 
     def _judge_failure(self, tracked: TrackedStatement, reply: TrackedReply, message: str) -> Judgement:
         if self._may_fall_back(tracked, reply, message):
-            return FallBack(message, reply.raw)
+            return FallBack(message, reply.raw if tracked.dispatch.write is None else _end_unknown(reply.header))
         if tracked.is_withheld or tracked.is_out_of_date(message):
             return Substitute(refusal(reply.header, tracked))
         return Pass()
@@ -184,15 +184,15 @@ def _of_superseded(header: Header) -> bytes:
     return encode_failure(header.name, header.seqid, _NOT_FINISHED)
 
 
-def refusal(header: Header, tracked: TrackedStatement | None = None) -> bytes:
+def refusal(header: Header, tracked: TrackedStatement | None) -> bytes:
     """The reply to a call for an answer that was dropped and that no second run could replace."""
     if tracked is None or tracked.dispatch.write is None:
         return encode_failure(header.name, header.seqid, _NOT_RUN_AGAIN, _SERIALIZATION_FAILURE)
     if tracked.is_withheld:
-        return end_unknown(header)
+        return _end_unknown(header)
     return encode_failure(header.name, header.seqid, _NOTHING_WRITTEN, _SERIALIZATION_FAILURE)
 
 
-def end_unknown(header: Header) -> bytes:
+def _end_unknown(header: Header) -> bytes:
     """The reply to a call for the outcome of a statement that writes, of which nobody knows the end."""
     return encode_failure(header.name, header.seqid, _END_UNKNOWN)

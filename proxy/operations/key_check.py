@@ -63,7 +63,7 @@ class KeyTerms:
     # Keys that were asked for since then, by the clock of the sessions, are as good as new ones: the statement had
     # come by then. None where it comes now.
     asked_since: float | None = None
-    # Whether all statements of the session still come through this process: no other one has changed its state.
+    # True if all statements of the session still come through this process: no other one has changed its state.
     is_session_here: Callable[[], bool] = lambda: True
 
 

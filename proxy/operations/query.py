@@ -40,7 +40,7 @@ class Query:
     # Bounds the reply messages that are held in memory, all batches together.
     bytes_max: int
     deadline_s: float
-    # Whether it costs the backend something: of these only so many run at once. Waiting for a slot counts
+    # True if it costs the backend something: of these only so many run at once. Waiting for a slot counts
     # against the deadline.
     needs_slot: bool = False
     # True if its answer counts for the session alone in which the statement runs, and is asked for in that one.

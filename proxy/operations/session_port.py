@@ -61,7 +61,7 @@ class KnownState:
 
     @cached_property
     def list_owner(self) -> tuple[str, ...]:
-        """Whose lists they are that sessions of the state ask for: a login, the user it acts for, their settings.
+        """The owner of lists that sessions of the state ask for: a login, the user it acts for, their settings.
 
         It is the same in all processes, and whatever the current database: a list is that of a table's full name.
         """
@@ -92,7 +92,7 @@ class SessionPort(Protocol):
         ...
 
     def is_quick(self, statement: StatementClass) -> bool:
-        """Whether a decision takes no more than a look at the text. Called from the event loop."""
+        """True if a decision takes no more than a look at the text. Called from the event loop."""
         ...
 
     def known_state(self) -> KnownState | None:

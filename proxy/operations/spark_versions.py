@@ -43,7 +43,7 @@ def with_catalog(details: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def is_filter_refused(message: str) -> bool:
-    """Whether a statement failed because the metastore refused a partition filter."""
+    """True if a statement failed because the metastore refused a partition filter."""
     return any(words in message for words in FILTER_REFUSED)
 
 

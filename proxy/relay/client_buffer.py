@@ -23,7 +23,7 @@ class ClientBuffer:
 
     @property
     def is_between_messages(self) -> bool:
-        """Whether the next byte to come begins a message, and its frame if it has one."""
+        """True if the next byte to come begins a message, and its frame if it has one."""
         return self._messages.is_between_messages
 
     @property

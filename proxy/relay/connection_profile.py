@@ -30,7 +30,7 @@ class ConnectionProfile:
 
     @property
     def framing(self) -> Framing:
-        """Whether messages stand in frames."""
+        """True if messages stand in frames."""
         return UNFRAMED if self.transport is Transport.NOSASL else FRAMED
 
     @property

@@ -25,7 +25,7 @@ class Chances(NamedTuple):
 
     @property
     def has_any(self) -> bool:
-        """Whether anything may be rewritten."""
+        """True if anything may be rewritten."""
         return self.rows or self.splits
 
 
@@ -41,7 +41,7 @@ def chances_of(
     splits = Rule.SPLITS not in config.rewrite.rules_off
     if splits:
         names_small = files.may_name_small_files(statement, believes_ungrouped=believes_ungrouped)
-        # Where it was not asked, or that has expired, any table may have many small files, and the index is asked
+        # Any table may have many small files where it was not asked, or that has expired: the index is asked
         # beside the statement.
         splits = not catalog.is_like_no_other if names_small is None else names_small
     return Chances(rows, views, splits)

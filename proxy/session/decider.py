@@ -108,11 +108,11 @@ class Decider:
         return await decide(self._shared, self._catalogs.of_state(terms.state), self.listings, statement, terms)
 
     def may_narrow(self, statement: StatementClass, state: bytes | None) -> bool:
-        """Whether a statement may be rewritten, by a cheap look at its text."""
+        """True if a statement may be rewritten, by a cheap look at its text."""
         return chances_of(statement, self._shared.config, self._catalogs.of_state(state)).has_any
 
     def is_table(self, name: TableName, state: bytes | None) -> bool:
-        """Whether a name is known to be that of a table, and of no view."""
+        """True if a name is known to be that of a table, and of no view."""
         return self._catalogs.of_state(state).is_table(name)
 
     def note_evolution(self, state: bytes | None, backend: str) -> None:

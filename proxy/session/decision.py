@@ -41,21 +41,21 @@ class DecisionTerms:
     # The reason why names may mean others than the described tables or Spark's functions, if there is one
     # (`SessionState.hidden_names`).
     hidden_names: SkipReason | None = None
-    # Whether it may have variables (`SessionState.has_variables`).
+    # True if it may have variables (`SessionState.has_variables`).
     has_variables: bool = False
     run_key_queries: bool = True
-    # Whether a user asks for an explanation: then stages run although the statement is left alone.
+    # True if a user asks for an explanation: then stages run although the statement is left alone.
     is_explained: bool = False
-    # Whether the statement is compared beside its original, which does not wait for it.
+    # True if the statement is compared beside its original, which does not wait for it.
     is_compared: bool = False
     # The remembered keys that may be used beside those that the settings allow.
     keys: KeyTerms = ASK_FIRST
-    # Whether the session is still in this state: answers that it gets later are not those of the state.
+    # True if the session is still in this state: answers that it gets later are not those of the state.
     is_session_unchanged: Callable[[], bool] = always
 
     @property
     def waits_for_splits(self) -> bool:
-        """Whether it is asked how many splits there are before anything is sent, and not beside it."""
+        """True if it is asked how many splits there are before anything is sent, and not beside it."""
         return self.is_explained or self.is_compared
 
     @property
@@ -141,22 +141,22 @@ class Decision:
 
     @property
     def is_narrowed(self) -> bool:
-        """Whether anything is inserted."""
+        """True if anything is inserted."""
         return self.text != self.original
 
     @property
     def only_reads(self) -> bool:
-        """Whether the statement is known to write nothing."""
+        """True if the statement is known to write nothing."""
         return self.plan is not None and self.plan.statement.only_reads
 
     @property
-    def fails_for_new_keys(self) -> bool:
-        """Whether it is a MERGE that fails, before it commits, for a key of its source that was not asked for."""
-        return self.is_narrowed and self.rewrite is not None and self.rewrite.fails_for_new_keys
+    def is_checked_merge(self) -> bool:
+        """True if it is a MERGE whose check fails it, before it commits, for a key that was not asked for."""
+        return self.is_narrowed and self.rewrite is not None and self.rewrite.is_checked_merge
 
     @property
     def _was_spared(self) -> bool:
-        """Whether it was left alone before any key query."""
+        """True if it was left alone before any key query."""
         is_written = self.skip is SkipReason.SMALL_SIDE_WRITTEN and self.timings.key_queries_s == 0.0
         return is_written or self.skip is SkipReason.NOT_WORTH_IT
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Self
@@ -87,7 +88,7 @@ class DecisionContext:
         return Planner(self.catalog, limits, self.steps)
 
     def is_over(self, draft: Draft) -> bool:
-        """Whether nothing is left to do: the statement is left alone, and nobody asks for an explanation."""
+        """True if nothing is left to do: the statement is left alone, and nobody asks for an explanation."""
         return draft.skip is not None and not self.terms.is_explained
 
     def chances(self) -> Chances:
@@ -134,7 +135,7 @@ class Draft(Decision):
 
     @property
     def is_changed(self) -> bool:
-        """Whether anything is inserted."""
+        """True if anything is inserted."""
         return self.rewrite is not None and self.rewrite.is_changed
 
     def applied(self, planned: Plan, answers: KeyAnswers, result: Rewrite, fence: Fence) -> Draft:
@@ -161,10 +162,6 @@ def _tables_read(answers: KeyAnswers) -> frozenset[TableName]:
 def limits_of(shared: SharedState, terms: DecisionTerms, *, has_small_files: bool = False) -> RewriteLimits:
     """The limits of a rewrite: the configuration, less the rules that are quarantined."""
     settings = shared.config.rewrite
-    tables_off, merge_tables = (
-        frozenset(TableName(tuple(pattern.split("."))) for pattern in patterns)
-        for patterns in (settings.tables_off, terms.settings.merge_tables)
-    )
     return RewriteLimits(
         key_rows_max=settings.key_rows_max,
         key_ranges_max=settings.key_ranges_max,
@@ -176,11 +173,15 @@ def limits_of(shared: SharedState, terms: DecisionTerms, *, has_small_files: boo
         metastore_for=shared.metastore.lowered(terms.owner),
         predicate_chars_max=settings.predicate_chars_max,
         rules_off=shared.quarantine.rules_off(terms.owner).union(settings.rules_off),
-        tables_off=tables_off,
-        merge_tables=merge_tables,
+        tables_off=_named(settings.tables_off),
+        merge_tables=_named(terms.settings.merge_tables),
         strict=terms.settings.consistency == "strict",
         has_variables=terms.has_variables,
         file_hint_chars_max=shared.config.files.hint_chars_max,
         has_file_index=bool(shared.config.files.index),
         has_small_files=has_small_files,
     )
+
+
+def _named(patterns: Iterable[str]) -> frozenset[TableName]:
+    return frozenset(TableName(tuple(pattern.split("."))) for pattern in patterns)

@@ -39,7 +39,7 @@ class PlanFiles:
 
 
 def is_for_splits_alone(ctx: DecisionContext) -> bool:
-    """Whether nothing can come of the statement but fewer splits, which no query is waited for."""
+    """True if nothing can come of the statement but fewer splits, which no query is waited for."""
     chances = ctx.chances()
     return chances.splits and not chances.rows and not ctx.terms.waits_for_splits
 

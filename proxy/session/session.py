@@ -140,7 +140,7 @@ class Session:
         )
 
     def is_quick(self, statement: StatementClass) -> bool:
-        """Whether a decision takes no more than a look at the text."""
+        """True if a decision takes no more than a look at the text."""
         return not self._decider.may_narrow(statement, self._state.digest)
 
     def known_state(self) -> KnownState | None:
@@ -267,7 +267,7 @@ class Session:
         return tuple(listener for listener in told if listener is not None)
 
     def _is_table(self, name: TableName) -> bool:
-        """Whether a name is known to be that of a table, and of no view."""
+        """True if a name is known to be that of a table, and of no view."""
         is_certain = not self._state.is_changing and self._state.hidden_names is None
         return is_certain and self._decider.is_table(name, self._state.digest)
 
@@ -330,9 +330,9 @@ class Session:
         return Dispatch(
             decision.text,
             # Of a failure by our own check nothing was committed. Any other one may have come after that.
-            may_fall_back=decision.fails_for_new_keys,
+            may_fall_back=decision.is_checked_merge,
             fall_back_on=KEYS_CHANGED,
-            is_own_fault=_is_other_failure,
+            is_own_fault=_is_not_of_check,
             premises=Premises(premises.is_session_unchanged),
             write=write,
             on_outcome=_Listeners((*told, over)),
@@ -348,7 +348,7 @@ class Session:
         return Premises(is_session_unchanged, rests_on.is_unchanged)
 
     def _is_as_after(self, changes: int) -> bool:
-        """Whether nothing has changed the session since so many changes."""
+        """True if nothing has changed the session since so many changes."""
         return self._state.changes == changes
 
     def _note(self, decision: Decision, statement_id: str) -> None:
@@ -364,7 +364,7 @@ class Session:
         store keeps all pages that were replaced since.
         """
         shared, suspects, is_narrowed = self._shared, _suspects(decision), decision.is_narrowed
-        fails_for_new_keys = decision.fails_for_new_keys
+        is_checked_merge = decision.is_checked_merge
         run = decision.run(self._decider.listings)
         rules = decision.rewrite.rules if decision.rewrite is not None and is_narrowed else frozenset()
 
@@ -377,7 +377,7 @@ class Session:
             # metastore, or a snapshot was expired as soon as another one was current.
             is_gone = SNAPSHOT_GONE in outcome.message
             expected = is_gone or KEYS_CHANGED in outcome.message or is_filter_refused(outcome.message)
-            if suspects is not None and was_rewritten and fails_for_new_keys:
+            if suspects is not None and was_rewritten and is_checked_merge:
                 # No second run tells whether that is ours. The next one is the original, whichever it was.
                 if outcome.kind in {OutcomeKind.FAILED, OutcomeKind.RECOVERED, OutcomeKind.FAILED_TWICE}:
                     shared.quarantine.blame(frozenset(), suspects.key)
@@ -483,8 +483,8 @@ def _parse_failure(statement: StatementClass) -> Callable[[str], bool]:
     return never_unread if does_nothing else parse_failure_of(statement.text)
 
 
-def _is_other_failure(message: str) -> bool:
-    """Whether a narrowed MERGE failed by anything but its own check."""
+def _is_not_of_check(message: str) -> bool:
+    """True if anything but its own check failed a narrowed MERGE."""
     return KEYS_CHANGED not in message
 
 

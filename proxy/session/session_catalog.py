@@ -107,7 +107,7 @@ class SessionCatalog:
         return self.shared.files.size_bytes(facts, self.metadata) if facts is not None else None
 
     async def quoting_is_default(self) -> bool:
-        """Whether the session's quotes and backslashes mean what they mean by default."""
+        """True if the session's quotes and backslashes mean what they mean by default."""
         known, may_keep = self.metadata.default_quoting, self.policy.is_session_unchanged
         return await known.get_or_ask(None, self._ask_quoting, may_keep=may_keep)
 
@@ -121,7 +121,7 @@ class SessionCatalog:
         return is_default, self._counts_s(is_answered=None not in values.values())
 
     def may_read_views(self, statement: StatementClass) -> bool:
-        """Whether a statement without a join may read a view: not if all its names are known to be tables'."""
+        """True if a statement without a join may read a view: not if all its names are known to be tables'."""
         return not statement.names_read <= self.metadata.table_names
 
     async def server_settings(self) -> ServerSettings:
@@ -241,7 +241,7 @@ class SessionCatalog:
         _ = await self.describe(set(names) - self.metadata.facts.current().keys())
 
     def is_table(self, name: TableName) -> bool:
-        """Whether a name is known to be that of a table, and of no view."""
+        """True if a name is known to be that of a table, and of no view."""
         facts = self.metadata.facts.current().get(name)
         return facts is not None and facts.kind is TableKind.TABLE
 

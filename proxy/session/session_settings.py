@@ -54,13 +54,11 @@ class SessionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def configured(cls, config: Config, own: Mapping[str, str]) -> SessionSettings:
         """The settings of a session that has set some of them itself."""
         configured = {name: getattr(config.rewrite, name) for name in cls.__struct_fields__}
-        tables = own.get("merge_tables")
-        listed = (
-            {}
-            if tables is None
-            else {"merge_tables": [name.strip() for name in tables.split(",") if name.strip()]}
-        )
-        return msgspec.convert({**configured, **own, **listed}, cls, strict=False)
+        given = {
+            name: _listed(value) if isinstance(configured.get(name), tuple) else value
+            for name, value in own.items()
+        }
+        return msgspec.convert({**configured, **given}, cls, strict=False)
 
 
 @dataclass(frozen=True)
@@ -137,6 +135,10 @@ def _unknown(name: str) -> str:
 def _in_one_line(name: str) -> str:
     """A name, which may hold anything where it comes from a URL."""
     return name[:_QUOTED_CHARS_MAX].encode("unicode_escape").decode()
+
+
+def _listed(value: str) -> list[str]:
+    return [name.strip() for name in value.split(",") if name.strip()]
 
 
 def _unquoted(value: str) -> str:

@@ -81,7 +81,7 @@ class TableFiles:
         return index
 
     def may_name_small_files(self, statement: StatementClass, *, believes_ungrouped: bool) -> bool | None:
-        """Whether a statement may read a table of many small files; None where that was not asked yet.
+        """True if a statement may read a table of many small files; None where that was not asked yet.
 
         With `believes_ungrouped`, one whose scans were found to keep their splits is not looked at again.
         """
@@ -121,7 +121,7 @@ class TableFiles:
         return is_current and packings.are_current(names) and not any(map(self._is_listing, names))
 
     def _is_listing(self, name: TableName) -> bool:
-        """Whether another session is asking for a table's files, so that this one went on without them."""
+        """True if another session is asking for a table's files, so that this one went on without them."""
         facts = self.catalog.facts(name)
         lists = (self.catalog.shared.files, self.catalog.shared.iceberg_files)
         return facts is not None and any(one.is_under_way(facts, self.catalog.metadata) for one in lists)

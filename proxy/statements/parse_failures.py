@@ -15,7 +15,7 @@ from hashlib import sha256
 from typing import Final
 
 # Java's class, and not Spark's error class before it: some statements raise one that their client has chosen.
-# Where a session has another form of messages (spark.sql.error.messageFormat), nothing is known.
+# Nothing is known where a session has another form of messages (spark.sql.error.messageFormat).
 _REFUSED: Final = re.compile(
     r"(?P<is_status>org\.apache\.hive\.service\.cli\.HiveSQLException: )?"
     r"Error running query: (?:\[[\w.]+\] )?org\.apache\.spark\.sql\.catalyst\.parser\.ParseException: "

@@ -76,12 +76,12 @@ class StatementClass:
 
     @cached_property
     def begins_clearly(self) -> bool:
-        """Whether the statement does what its first word says."""
+        """True if the statement does what its first word says."""
         return begins_clearly(self.text)
 
     @property
     def keeps_meanings(self) -> bool:
-        """Whether names and settings certainly mean afterwards what they meant before."""
+        """True if names and settings certainly mean afterwards what they meant before."""
         return self.first_word in _READING and self.begins_clearly
 
     @cached_property
@@ -93,7 +93,7 @@ class StatementClass:
 
     @cached_property
     def may_have_a_join(self) -> bool:
-        """Whether the text could hold a query with a join."""
+        """True if the text could hold a query with a join."""
         return may_have_a_join(self.text)
 
     @cached_property
@@ -104,7 +104,7 @@ class StatementClass:
     def may_be_rewritten(
         self, *, has_file_index: bool, has_views: bool = False, has_small_files: bool = False
     ) -> bool:
-        """Whether the text could hold a query that reads less: by a join, a filter on indexed files, or a view.
+        """True if the text could hold a query that reads less: by a join, a filter on indexed files, or a view.
 
         Or one that reads small files in fewer splits.
         """
@@ -114,25 +114,25 @@ class StatementClass:
 
     @cached_property
     def depends_on_quoting(self) -> bool:
-        """Whether doubleQuotedIdentifiers or escapedStringLiterals can change how the text reads."""
+        """True if doubleQuotedIdentifiers or escapedStringLiterals can change how the text reads."""
         return depends_on_quoting(self.text)
 
     # --- effects on the session
 
     @cached_property
     def leaves_session_unchanged(self) -> bool:
-        """Whether the session stays as it was, but for temporary views that the statement may drop."""
+        """True if the session stays as it was, but for temporary views that the statement may drop."""
         makes_session_object = self.first_word == "create" and self._names_session_object
         return self.first_word in _SESSION_UNCHANGED and not makes_session_object and self.begins_clearly
 
     @property
     def may_drop_views(self) -> bool:
-        """Whether a temporary view may be gone afterwards."""
+        """True if a temporary view may be gone afterwards."""
         return self.first_word in _DROPS_VIEWS
 
     @property
     def has_known_effect(self) -> bool:
-        """Whether two sessions of equal states have equal states again once both have run it."""
+        """True if two sessions of equal states have equal states again once both have run it."""
         return self.first_word in _SESSION_COMMANDS and self.begins_clearly and not self._names_session_object
 
     @property
@@ -149,14 +149,14 @@ class StatementClass:
 
     @property
     def _may_be_anything(self) -> bool:
-        """Whether its text does not tell what it does to a session that it changes."""
+        """True if its text does not tell what it does to a session that it changes."""
         word = self.first_word
         is_replaced = word in _SETTING and "${" in self.text
         return word not in _NOTHING_HIDDEN | _SETTING or not self.begins_clearly or is_replaced
 
     @property
     def may_set_evolution(self) -> bool:
-        """Whether later writes of the session may be evolving ones, if it changes the session."""
+        """True if later writes of the session may be evolving ones, if it changes the session."""
         sets = self.first_word in _SETTING and _may_hold(_EVOLUTION, ("merge",), self.text)
         return sets or self._may_be_anything
 
@@ -171,12 +171,12 @@ class StatementClass:
 
 
 def is_search_path_setting(name: str) -> bool:
-    """Whether a setting of this name changes how bare names are resolved."""
+    """True if a setting of this name changes how bare names are resolved."""
     return _SEARCH_PATH.search(name) is not None
 
 
 def is_evolution_setting(name: str) -> bool:
-    """Whether a setting of this name may let writes add columns to tables."""
+    """True if a setting of this name may let writes add columns to tables."""
     return _EVOLUTION.search(name) is not None
 
 

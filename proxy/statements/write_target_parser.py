@@ -73,7 +73,7 @@ class Target:
     name: TableName
     # The words of the name, of the text before it, and of clauses behind it.
     words: frozenset[str]
-    # Whether the statement may name a view, and write the table that the view reads.
+    # True if the statement may name a view, and write the table that the view reads.
     may_be_view: bool
 
 
@@ -100,7 +100,7 @@ def _before_query(sql: str, name_end: int) -> int:
 
 
 def _may_be_view(kind: str, name: TableName) -> bool:
-    """Whether a view may stand in the target's place, which no other form allows.
+    """True if a view may stand in the target's place, which no other form allows.
 
     With Iceberg, Spark 4.1 takes a DELETE FROM any view of one table that drops whole files, and removes the rows
     from the table. Delta takes UPDATE and MERGE of temporary views too.

@@ -81,7 +81,7 @@ class WrittenTables:
         self.words: frozenset[str] | None = frozenset(words)
 
     def hold(self, name: TableName) -> bool:
-        """Whether the name, or a part of it where it is not one word, may be among them."""
+        """True if the name, or a part of it where it is not one word, may be among them."""
         words = self.words
         return words is None or any(words.issuperset(one) for one in words_of(name))
 
@@ -93,7 +93,7 @@ class WrittenTables:
 
     @property
     def may_change_columns(self) -> bool:
-        """Whether the tables may have other columns afterwards."""
+        """True if the tables may have other columns afterwards."""
         return self.words is None or EVOLUTION in self.words
 
 
@@ -161,7 +161,7 @@ def tables_written(sql: str) -> WrittenTables | None:
 
 
 def begins_clearly(sql: str) -> bool:
-    """Whether a statement certainly does what its first word says.
+    """True if a statement certainly does what its first word says.
 
     Comments before the word may end elsewhere for Spark: it nests them, `first_word` does not, and replaces text
     within them. And a statement that is explained may be executed for that.

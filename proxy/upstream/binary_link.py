@@ -81,7 +81,7 @@ class BinaryLink:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the backend or the proxy has closed the connection."""
+        """True if the backend or the proxy has closed the connection."""
         return self._reader.at_eof() or self._writer.is_closing()
 
     async def send(self, name: str, seqid: int, message: bytes) -> None:
@@ -96,7 +96,7 @@ class BinaryLink:
 
     @property
     def awaits_reply(self) -> bool:
-        """Whether the reply to the call sent last has not been read to its end."""
+        """True if the reply to the call sent last has not been read to its end."""
         return self._replies.pending_count > 0
 
     async def next_chunk(self) -> bytes:

@@ -127,7 +127,7 @@ class CallerHeaders:
 
     @property
     def can_be_reused(self) -> bool:
-        """Whether the proxy can make calls with these credentials: those of Kerberos and tokens work only once."""
+        """True if the proxy can make calls with these credentials: those of Kerberos and tokens work only once."""
         says_nothing = not any(name == "authorization" for name, _ in self.headers)
         return says_nothing or self.credentials is not None
 

@@ -20,7 +20,7 @@ class InternalCalls:
 
     @property
     def has_unfinished(self) -> bool:
-        """Whether there is, or may be, an open operation that only the proxy can close."""
+        """True if there is, or may be, an open operation that only the proxy can close."""
         return self._operation.is_awaited or self._operation.is_open
 
     async def ask(self, call: Call) -> Reply:

@@ -30,7 +30,7 @@ class UpstreamReply(Protocol):
 
     @property
     def is_reply(self) -> bool:
-        """Whether it is a Thrift message that can be read, and not an HTTP error."""
+        """True if it is a Thrift message that can be read, and not an HTTP error."""
         ...
 
     async def read_all(self, bytes_max: int) -> Reply:

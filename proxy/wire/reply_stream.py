@@ -139,7 +139,7 @@ class FramedReplyStream(ReplyStream):
         self._remaining = 0
         self._current = NO_CALL
         self._copy: bytearray | None = None
-        # Whether the current frame goes to the client as it comes.
+        # True if the current frame goes to the client as it comes.
         self._forwards = True
         self._lost = False
 

@@ -63,7 +63,7 @@ class Ledger:
 
     @property
     def has_failed(self) -> bool:
-        """Whether a worker could not write something that all have to know. The flag is never reset."""
+        """True if a worker could not write something that all have to know. The flag is never reset."""
         return self._flag[0] != 0
 
     def mark_failed(self, error: lmdb.Error) -> None:

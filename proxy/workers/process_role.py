@@ -32,9 +32,9 @@ class ProcessRole(Protocol):
 
     process: ProcessScope
     writes: WriteLog
-    # Whether this process does the work that only one of them does.
+    # True if this process does the work that only one of them does.
     is_first: bool
-    # Whether it was started while others served, and may have missed a reload.
+    # True if it was started while others served, and may have missed a reload.
     is_late: bool
     # Signs the cookies of the admin port, which workers share.
     page_key: bytes

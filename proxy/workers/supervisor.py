@@ -52,7 +52,7 @@ class _Worker:
 
     @property
     def is_running(self) -> bool:
-        """Whether it was started, and the supervisor has not seen its end."""
+        """True if it was started, and the supervisor has not seen its end."""
         return self.due_at is None
 
 

@@ -17,7 +17,7 @@ class WorkerSlot:
     """One worker's number, directory, key and pipes."""
 
     number: int
-    # Whether another worker had this slot before.
+    # True if another worker had this slot before.
     is_taken_over: bool
     count: int
     directory: Path

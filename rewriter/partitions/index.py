@@ -96,7 +96,7 @@ class PartitionIndex:
         yield from self.unreadable
 
     def has_all(self, names: Iterable[str]) -> bool:
-        """Whether there are partitions of all these names.
+        """True if there are partitions of all these names.
 
         >>> index = PartitionIndex.of(["y"], ["int"], ["y=1", "y=2", "y=x"])
         >>> index.has_all(["y=2", "y=x"]), index.has_all(["y=1", "y=02"])

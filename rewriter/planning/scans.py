@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from rewriter.catalog.prunable import can_be_checked, fact_refusal
 from rewriter.catalog.table_facts import TableFacts
 from rewriter.domains.cover import Cover
-from rewriter.planning.switched_off import is_among
+from rewriter.planning.switched_off import folded, is_among
 from rewriter.planning.unused_conditions import UnusedConditions
 from rewriter.planning.view_joins import view_findings
 from rewriter.scopes.blocks import Block, Scope
@@ -96,10 +96,10 @@ def _findings(scopes: Scopes, limits: RewriteLimits, partitions: PartitionIndexe
     found = replace(found, unused=UnusedConditions(scopes, filter_finder, asks_lists=asks_lists))
     found.grouped.update(grouped_scans(scopes, filter_finder, limits))
     follower = FactFollower(scopes, FilteredSides(scopes, filter_finder, tiny, limits.rules_off))
+    if scopes.blocks[0].is_merge:
+        found = _with_merge_check(found, scopes, scopes.blocks[0], filter_finder, limits)
     for block in scopes.blocks:
         scope = scopes.scope_of(block.select)
-        if block.is_merge:
-            found = _with_merge_check(found, scopes, block, filter_finder, limits)
         if scope is not None and block.has_conditions and (not block.is_merge or found.merge_check):
             for finding in BlockPlanner(scopes, follower, scope, limits, partitions).findings():
                 found.results[finding.reference].append(finding.result)
@@ -118,7 +118,7 @@ def _with_merge_check(
     if target is None or scope is None:
         return found
     facts = scopes.catalog.get(target.name)
-    if facts is None or not is_among(limits.merge_tables, target.name, facts):
+    if facts is None or not is_among(folded(limits.merge_tables), target.name, facts):
         check: MergeCheck | Refusal = SkipReason.MERGE_OFF
     elif not facts.skips_files_itself:
         # Of no other format a MERGE that fails leaves the table as it was.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
@@ -73,19 +74,20 @@ def _with_tables_off(catalog: Catalog, names: frozenset[TableName]) -> Catalog:
     """The catalog in which the tables of these names are switched off; see `RewriteLimits.tables_off`."""
     if not names:
         return catalog
+    off = folded(names)
     return {
-        name: replace(facts, is_off=True) if facts is not None and is_among(names, name, facts) else facts
+        name: replace(facts, is_off=True) if facts is not None and is_among(off, name, facts) else facts
         for name, facts in catalog.items()
     }
 
 
-def is_among(names: AbstractSet[TableName], name: TableName, facts: TableFacts) -> bool:
-    """True if a table is among some that are named as in `RewriteLimits.tables_off`."""
-    folded = {_folded(name.parts) for name in names}
-    parts = _folded((facts.full_name or name).parts)
+def folded(names: Iterable[TableName]) -> frozenset[tuple[str, ...]]:
+    """The parts of each name in lower case, as `is_among` compares them."""
+    return frozenset(tuple(part.lower() for part in name.parts) for name in names)
+
+
+def is_among(names: AbstractSet[tuple[str, ...]], name: TableName, facts: TableFacts) -> bool:
+    """True if a table is among some, `folded`, that are named as in `RewriteLimits.tables_off`."""
+    (parts,) = folded([facts.full_name or name])
     found = [parts[start:] for start in range(len(parts))]
-    return any(part in folded or (*part[:-1], "*") in folded for part in found)
-
-
-def _folded(parts: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(part.lower() for part in parts)
+    return any(part in names or (*part[:-1], "*") in names for part in found)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from sqlglot import TokenType, exp
 from sqlglot.errors import SqlglotError
@@ -96,22 +96,25 @@ class Narrowing:
 
 
 @dataclass(frozen=True)
-class FurtherConjunct:
-    """A predicate in front of a conjunct that starts at an offset of the text; it names columns by their table."""
+class _AtOffset:
+    """Text that is inserted at an offset, around none of the client's."""
 
     start: int
-    predicate: str
-    checks: tuple[str, ...] = ()
 
     @property
     def stop(self) -> int:
         """The end of the text that it stands around, which is empty."""
         return self.start
 
-    @property
-    def before(self) -> str:
-        """Nothing: all of it stands behind."""
-        return ""
+
+@dataclass(frozen=True)
+class FurtherConjunct(_AtOffset):
+    """A predicate in front of a conjunct that starts at the offset; it names columns by their table."""
+
+    before: ClassVar[str] = ""
+
+    predicate: str
+    checks: tuple[str, ...] = ()
 
     @property
     def after(self) -> str:
@@ -120,19 +123,17 @@ class FurtherConjunct:
 
 
 @dataclass(frozen=True)
-class CheckClause:
-    """A clause in front of the clause of a MERGE that starts at an offset (`rewriter.semijoins.merge_check`)."""
+class CheckClause(_AtOffset):
+    """A clause in front of the clause of a MERGE that starts at the offset (`rewriter.semijoins.merge_check`)."""
 
-    start: int
+    before: ClassVar[str] = "WHEN NOT MATCHED AND "
+    # It filters nothing.
+    predicate: ClassVar[None] = None
+
     # An expression in parentheses that never holds, and raises where the statement must fail.
     check: str
     # The text behind THEN, which is that of the clause behind.
     action: str
-
-    @property
-    def predicate(self) -> None:
-        """None: it filters nothing."""
-        return None
 
     @property
     def checks(self) -> tuple[str, ...]:
@@ -140,22 +141,10 @@ class CheckClause:
         return (self.check,)
 
     @property
-    def stop(self) -> int:
-        """The end of the text that it stands around, which is empty."""
-        return self.start
-
-    @property
-    def before(self) -> str:
-        """The text in front of the check."""
-        return _CLAUSE
-
-    @property
     def after(self) -> str:
         """The check, and the text behind it."""
         return f"{self.check} THEN {self.action} "
 
-
-_CLAUSE = "WHEN NOT MATCHED AND "
 
 Insertion: TypeAlias = Narrowing | FurtherConjunct | CheckClause
 

@@ -20,15 +20,15 @@ left alone, and so is one with WHEN NOT MATCHED BY SOURCE, for which each row of
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import permutations
 
-from sqlglot import Token, TokenType, exp
+from sqlglot import TokenType, exp
 
 from rewriter.scopes.blocks import Scope, own_parts
 from rewriter.semijoins.side_filters import BlockFilters
-from rewriter.sql.conditions import conjuncts, operands_of
+from rewriter.sql.conditions import conjuncts, depths, operands_of
 from rewriter.sql.statement import Statement
 from rewriter.vocabulary.skip_reason import Refusal, SkipReason
 
@@ -93,7 +93,7 @@ def _limited(scope: Scope) -> Iterator[str]:
 def _first_insert(statement: Statement) -> tuple[int, str] | None:
     """The offset of the first WHEN NOT MATCHED, and the text of its INSERT; None without one."""
     tokens = statement.tokens
-    outside = list(_outside(tokens))
+    outside = [at for at, depth in depths(tokens, 0, len(tokens)) if depth == 0]
     starts = [at for at in outside if tokens[at].token_type is TokenType.WHEN]
     whens = statement.tree.args["whens"].expressions
     if len(starts) != len(whens):
@@ -108,13 +108,3 @@ def _first_insert(statement: Statement) -> tuple[int, str] | None:
     if len(then) != 1:
         return None
     return tokens[start].start, statement.text[tokens[then[0]].end + 1 : tokens[stop - 1].end + 1].strip()
-
-
-def _outside(tokens: Sequence[Token]) -> Iterator[int]:
-    """The tokens outside of all parentheses and CASEs."""
-    depth = 0
-    for at, token in enumerate(tokens):
-        depth -= token.token_type in {TokenType.R_PAREN, TokenType.END}
-        if depth == 0:
-            yield at
-        depth += token.token_type in {TokenType.L_PAREN, TokenType.CASE}

@@ -92,7 +92,7 @@ def _around(node: exp.Expr) -> exp.Expr | None:
     return node
 
 
-# Where VALUES is an inline table, and no function.
+# Around a VALUES that is an inline table, and no function.
 _TAKES_ROWS = (exp.From, exp.Join, exp.Insert, exp.CTE, exp.SetOperation)
 
 
@@ -111,8 +111,8 @@ def _is_clause(before: Sequence[Token], name: Token, behind: Sequence[Token], ma
     if " " in word or word in _BUILT_IN or kind in _BEFORE_TYPE or not _is_word(name):
         return True
     if word in _BEHIND:
-        is_doubtful = word in maybe_called and last == "("
-        is_clause = last in _BEHIND[word] and _has_more(behind) and not is_doubtful
+        may_be_called = word in maybe_called and last == "("
+        is_clause = last in _BEHIND[word] and _has_more(behind) and not may_be_called
     elif word == "lateral":
         is_clause = bool(behind) and behind[0].token_type is TokenType.SELECT
     elif word == "values":

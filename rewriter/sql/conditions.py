@@ -94,8 +94,8 @@ def located(statement: Statement, condition: exp.Expr) -> tuple[Conjunct, ...]:
 def operands_of(statement: Statement, equality: Conjunct) -> tuple[Conjunct, ...]:
     """The two sides of `=` or `<=>` with their places; none if the places are not certain."""
     tokens = statement.tokens
-    depths = _depths(tokens, equality.first, equality.last + 1)
-    places = [i for i, depth in depths if depth == 0 and tokens[i].token_type in _EQUALS]
+    outside = (i for i, depth in depths(tokens, equality.first, equality.last + 1) if depth == 0)
+    places = [i for i in outside if tokens[i].token_type in _EQUALS]
     if len(places) != 1 or not isinstance(equality.tree, exp.EQ | exp.NullSafeEQ):
         return ()
     left = Conjunct(equality.tree.this.unnest(), equality.first, places[0] - 1)
@@ -154,11 +154,11 @@ def _placed(statement: Statement, tree: exp.Expr, start: int, stop: int) -> tupl
 
 def _branches(tokens: tuple[Token, ...], start: int, stop: int) -> list[tuple[int, int]]:
     """Token ranges of the branches of a disjunction that is not enclosed in parentheses as a whole."""
-    ors = [i for i, depth in _depths(tokens, start, stop) if not depth and tokens[i].token_type is TokenType.OR]
+    ors = [i for i, depth in depths(tokens, start, stop) if not depth and tokens[i].token_type is TokenType.OR]
     return list(zip([start, *(i + 1 for i in ors)], [*ors, stop], strict=True))
 
 
-def _depths(tokens: tuple[Token, ...], start: int, stop: int) -> Iterator[tuple[int, int]]:
+def depths(tokens: tuple[Token, ...], start: int, stop: int) -> Iterator[tuple[int, int]]:
     """Each token's index with the number of parentheses and CASEs that are open behind it."""
     depth = 0
     for index in range(start, stop):
@@ -228,7 +228,7 @@ def _split(tokens: tuple[Token, ...], start: int, stop: int) -> list[tuple[int, 
 
 def _top_level_terms(tokens: tuple[Token, ...], start: int, stop: int) -> list[tuple[int, int]]:
     terms, betweens, first = [], 0, start
-    for index, depth in _depths(tokens, start, stop):
+    for index, depth in depths(tokens, start, stop):
         kind = tokens[index].token_type
         if depth:
             continue

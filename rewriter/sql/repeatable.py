@@ -109,7 +109,7 @@ def _first_uncertain(
 def _uncertain_call(tokens: Sequence[Token], called: int) -> str:
     """The reason for users why a call is not known to give the same value each time."""
     name = tokens[called].text
-    if _is_behind_dot(tokens, called):
+    if called > 0 and tokens[called - 1].token_type is TokenType.DOT:
         return f"{name}(..) is called by its database's name, so that it may be a user's own function"
     if not _has_its_arguments(tokens, called):
         return f"{name}(..) without arguments, or by another unit, may be another function or the clock"
@@ -118,19 +118,10 @@ def _uncertain_call(tokens: Sequence[Token], called: int) -> str:
 
 def _uncertain_name(tokens: Sequence[Token], index: int) -> str:
     """The same for a word that is not called; it may be the database of a function."""
-    called, opening = index + 2, index + 3
-    if (
-        opening < len(tokens)
-        and tokens[opening].token_type is TokenType.L_PAREN
-        and _is_behind_dot(tokens, called)
-    ):
-        return _uncertain_call(tokens, called)
+    around = [token.token_type for token in tokens[index + 1 : index + 4 : 2]]
+    if around == [TokenType.DOT, TokenType.L_PAREN]:
+        return _uncertain_call(tokens, index + 2)
     return f"{cited(tokens[index].text)} is not known to mean the same each time"
-
-
-def _is_behind_dot(tokens: Sequence[Token], index: int) -> bool:
-    """True if a word stands behind a dot, as the name of a user's own function does behind its database."""
-    return index > 0 and tokens[index - 1].token_type is TokenType.DOT
 
 
 def _has_its_arguments(tokens: Sequence[Token], called: int) -> bool:

@@ -143,7 +143,7 @@ class Statement:
 
     @cached_property
     def merge_join(self) -> exp.Select | None:
-        """A MERGE as `SELECT FROM target RIGHT JOIN source ON ..`, which it pairs rows as; None for any other one.
+        """A MERGE as `SELECT FROM target RIGHT JOIN source ON ..`, as which it pairs rows; None for no MERGE.
 
         The join keeps all rows of the source, as MERGE looks at each. The parts are the tree's own nodes.
         """

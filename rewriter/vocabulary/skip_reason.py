@@ -12,8 +12,8 @@ class SkipReason(Enum):
 
     # The statement as a whole.
     NOT_A_QUERY = (
-        "Only SELECT, INSERT .. SELECT, CREATE TABLE .. AS SELECT are rewritten, and the source of a MERGE without"
-        " WHEN NOT MATCHED BY SOURCE and queries elsewhere."
+        "Only SELECT, INSERT .. SELECT and CREATE TABLE .. AS SELECT are rewritten, and the source of a MERGE"
+        " without WHEN NOT MATCHED BY SOURCE and queries elsewhere."
     )
     WRITES_WHAT_IT_READS = "The statement writes a table that it also reads."
     STRICT_WRITES = "With strict consistency a statement that writes is left alone: it could not be run again."
@@ -109,7 +109,7 @@ class SkipReason(Enum):
     COLUMNS_DIFFER_BY_CASE = "Two columns of the table differ in case only."
     TABLE_OFF = "The table is switched off in rewrite.tables_off."
     MERGE_OFF = "A MERGE's target is narrowed only if rewrite.merge_tables names it."
-    MERGE_UNCHECKED = "Nothing could fail the MERGE if its source had a key that was not asked for."
+    MERGE_UNCHECKED = "No check could fail the MERGE for a key of its source that was not asked for."
 
     # The equality and the table on its other side.
     OUTER_JOIN = "The join keeps the rows of this table that have no partner."

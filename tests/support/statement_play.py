@@ -228,7 +228,7 @@ class Play:
 
     def withholds(self, call: bytes, answer: bytes, back: bytes = b"") -> None:
         """The client is told that the answer to its call was dropped."""
-        refused = refusal(read_header(call[4:]))
+        refused = refusal(read_header(call[4:]), None)
         assert self.answers(answer, to_client=frame(refused), back=back) == []
         status = decode_status_only(open_reply(refused, read_header(refused)))
         assert (status.sql_state, "changed" in (status.message or "")) == ("40001", True)

@@ -63,7 +63,7 @@ class WeightedLru(Generic[K, W]):
                 self._weight -= self._values.pop(key).weight
 
     def is_under_way(self, key: K) -> bool:
-        """Whether somebody is fetching the value of a key at this moment."""
+        """True if somebody is fetching the value of a key at this moment."""
         with self._lock:
             return key in self._under_way
 
@@ -102,7 +102,7 @@ class NegativeCache:
         return self._failed.get(_digest(sql))
 
     def holds(self, sql: str) -> bool:
-        """Whether a query failed recently."""
+        """True if a query failed recently."""
         return self.recent_failure(sql) is not None
 
 

@@ -9,12 +9,12 @@ from proxy.session.catalog.answers import Answer
 
 
 class EvolvingBackends:
-    """What backends have told of their settings, by address. Used by any thread."""
+    """The settings that backends have told, by address. Used by any thread."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._lock = Lock()
-        # Whether writes may evolve their tables.
+        # True if writes may evolve their tables.
         self._told: dict[str, Answer[bool]] = {}
 
     def told(self, backend: str, answer: Answer[bool]) -> None:
@@ -25,7 +25,7 @@ class EvolvingBackends:
                 self._told[backend] = answer
 
     def evolves(self, backend: str, opened_at: float) -> bool | None:
-        """Whether writes of a session that was opened then may add columns; None where nobody knows.
+        """True if writes of a session that was opened then may add columns; None where nobody knows.
 
         A server that has told its settings since has them as long as the session lives. An earlier answer may be
         of before the server was started anew.

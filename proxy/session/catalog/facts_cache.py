@@ -27,7 +27,7 @@ class DescribedTable:
     name: TableName
     facts: TableFacts | None
     identity: tuple[str, ...] = ()
-    # Whether the answer did not come in time.
+    # True if the answer did not come in time.
     is_late: bool = False
 
 

@@ -35,7 +35,7 @@ class TableFigures:
     indexed_at: int
 
     def has_small_files(self, files_min: int) -> bool:
-        """Whether it has more files than that, and small ones by their average."""
+        """True if it has more files than that, and small ones by their average."""
         return self.files > files_min and self.size_bytes <= self.files * _SMALL_FILE_BYTES
 
 
@@ -50,11 +50,11 @@ class IndexOverview:
     until: float
 
     def is_named_in(self, statement: str) -> bool:
-        """Whether a statement may name one of the tables."""
+        """True if a statement may name one of the tables."""
         return not self._words.isdisjoint(words(statement))
 
     def names_small_files_in(self, statement: str, files_min: int) -> bool:
-        """Whether a statement may name one of the tables with more small files than that."""
+        """True if a statement may name one of the tables with more small files than that."""
         if files_min not in self._words_of_small_files:
             small = (name for name, table in self.tables.items() if table.has_small_files(files_min))
             self._words_of_small_files[files_min] = last_words(small)

@@ -97,7 +97,7 @@ class Snapshots:
         self._clock = clock
         self._read_alike_max = read_alike_max
         self._lock = Lock()
-        # Whether a name's version reads what the name did. A snapshot has one schema for ever.
+        # True if a name's version reads what the name did. A snapshot has one schema for ever.
         self._read_alike: OrderedDict[tuple[TableName, SnapshotRead], bool] = OrderedDict()
         self._silent_until = -inf
 

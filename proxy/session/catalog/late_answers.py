@@ -17,7 +17,7 @@ _LATE: Final = frozenset({FailureKind.DEADLINE, FailureKind.BUSY})
 
 
 def is_late(answer: QueryResult) -> bool:
-    """Whether the server did not answer in time: any answer would have been possible."""
+    """True if the server did not answer in time: any answer would have been possible."""
     return isinstance(answer, QueryFailed) and answer.kind in _LATE
 
 
@@ -52,5 +52,5 @@ class LateNames:
             self._pauses_s.keep(name, 0.0, 0.0)
 
     def is_left_alone(self, name: TableName) -> bool:
-        """Whether a name is not to be described now."""
+        """True if a name is not to be described now."""
         return self._pauses_s.get(name) is not None

@@ -51,7 +51,7 @@ class SessionMetadata:
     unanswered: NegativeCache
     # Tables that were not described in time.
     late: LateNames
-    # Whether quotes and backslashes mean what they mean by default.
+    # True if quotes and backslashes mean what they mean by default.
     default_quoting: Answers[None, bool]
     # Settings of the server that decide what names mean, and what a user sees of a table.
     server_settings: Answers[None, ServerSettings]
@@ -123,7 +123,7 @@ class SessionMetadata:
             self._iceberg_until = min(self._iceberg_until, until)
 
     def may_name_small_iceberg(self, words: Iterable[str], now: float) -> bool | None:
-        """Whether words may be names of Iceberg tables with many small files; None where that was not asked."""
+        """True if words may be names of Iceberg tables with many small files; None where that was not asked."""
         if now >= self._iceberg_until:
             self._iceberg_until = inf
             self.iceberg_sizes = {name: found or None for name, found in self.iceberg_sizes.items()}

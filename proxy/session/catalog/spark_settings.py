@@ -53,9 +53,9 @@ class ServerSettings:
 
     # The reason why a name may mean another table than the described one.
     uncertainty: SkipReason | None = None
-    # Whether an extension may show a user other rows of a table than a view over it does.
+    # True if an extension may show a user other rows of a table than a view over it does.
     has_unknown_extensions: bool = False
-    # Whether the server may apply Delta's rules: Delta's extension or catalog does, and an unknown extension may.
+    # True if the server may apply Delta's rules: Delta's extension or catalog does, and an unknown extension may.
     has_delta: bool = False
     # The formats whose tables of Hive's are read by Hive's reader.
     unconverted_formats: frozenset[str] = frozenset()

@@ -69,7 +69,7 @@ class KnownPackings:
     def __init__(self, clock: Callable[[], float], tables_max: int = ANSWERS_MAX) -> None:
         self._clock = clock
         self.packing = Answers[None, Packing | None](clock)
-        # Whether as many tasks run at once while a statement lasts.
+        # True if as many tasks run at once while a statement lasts.
         self.has_fixed_slots = Answers[None, bool](clock)
         self.reads = Answers[TableName, Reads](clock, tables_max)
 
@@ -95,7 +95,7 @@ class SplitPacking:
     grace_s: float = 0.0
 
     def is_on(self, limits: RewriteLimits) -> bool:
-        """Whether scans may be read in fewer splits at all: the sizes of their files are then worth asking for."""
+        """True if scans may be read in fewer splits at all: the sizes of their files are then worth asking for."""
         return self.settings.enabled and Rule.SPLITS not in limits.rules_off
 
     @property
@@ -146,7 +146,7 @@ class PackingTerms:
     deadline_s: float
     # How long ago an answer may have expired.
     grace_s: float = 0.0
-    # Whether there are always as many slots is asked for scans that nothing narrows.
+    # For scans that nothing narrows it is asked if there are always as many slots.
     asks_growth: bool = False
 
 

@@ -31,7 +31,7 @@ class ReadSet:
         return SkipReason.TABLES_UNSETTLED if self.fence.changed_columns(self.named) else None
 
     def is_unchanged(self) -> bool:
-        """Whether the text is still right."""
+        """True if the text is still right."""
         return self.skip() is None
 
     def with_checked_keys(self) -> ReadSet:
@@ -39,7 +39,7 @@ class ReadSet:
         return replace(self, asked=frozenset(), pinned=frozenset())
 
     def _may_be_torn(self) -> bool:
-        """Whether the statement may see a write of one table, but not an earlier one of a table at a snapshot.
+        """True if the statement may see a write of one table, but not an earlier one of a table at a snapshot.
 
         Snapshots are asked for one after the other, and tables without one are read last, after the keys. A write
         of one table alone is either seen or not, as if the statement had started later or sooner.

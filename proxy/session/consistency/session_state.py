@@ -87,7 +87,7 @@ class SessionState:
 
     @property
     def is_changing(self) -> bool:
-        """Whether the meaning of names and settings may change from one moment to the next."""
+        """True if the meaning of names and settings may change from one moment to the next."""
         return bool(self._changing) or self._clock() < self._unseen_until
 
     @property
@@ -101,12 +101,12 @@ class SessionState:
 
     @property
     def has_variables(self) -> bool:
-        """Whether a name that is no column's may be that of a variable."""
+        """True if a name that is no column's may be that of a variable."""
         return self._has_variables
 
     @property
     def may_set_evolution(self) -> bool:
-        """Whether a setting of the session's own may let its writes add columns to tables."""
+        """True if a setting of the session's own may let its writes add columns to tables."""
         return self._sets_evolution or any(change.may_set_evolution for change in tuple(self._changing))
 
     def note_unseen_settings(self) -> None:
@@ -114,7 +114,7 @@ class SessionState:
         self._sets_evolution = True
 
     def may_be_changed_by(self, statement: StatementClass) -> bool:
-        """Whether names or settings may mean something else once a statement has run."""
+        """True if names or settings may mean something else once a statement has run."""
         return not statement.leaves_session_unchanged or (self._is_private and statement.may_drop_views)
 
     def begin(self, statement: StatementClass) -> Callable[[Outcome], None] | None:

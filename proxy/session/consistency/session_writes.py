@@ -34,7 +34,7 @@ class SessionWrites:
         self._running: dict[object, Write] = {}
         # Writes whose end will not be seen, unless they count as evolving ones.
         self._lost: list[Write] = []
-        # What is done about writes that run, once the session is gone.
+        # Takes the writes that run, once the session is gone.
         self._end_later: Callable[[Write], None] | None = None
 
     def begin(

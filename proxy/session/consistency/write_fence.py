@@ -50,12 +50,12 @@ class Written(Protocol):
     """The tables that one write may change: `WrittenTables`, or their form in a ledger of several processes."""
 
     def hold(self, name: TableName) -> bool:
-        """Whether the table may be among them."""
+        """True if the table may be among them."""
         ...
 
     @property
     def may_change_columns(self) -> bool:
-        """Whether the tables may have other columns afterwards."""
+        """True if the tables may have other columns afterwards."""
         ...
 
 
@@ -181,12 +181,12 @@ class Fence:
     _ended_before: int
 
     def holds(self, names: Iterable[TableName]) -> bool:
-        """Whether no write to the tables has run since, not even one that was running already."""
+        """True if no write to the tables has run since, not even one that was running already."""
         seen = self._writes.since(self._ended_before)
         return seen is not None and not _held(names, seen)
 
     def is_quiet(self) -> bool:
-        """Whether no write at all has run since, not even one that was running already."""
+        """True if no write at all has run since, not even one that was running already."""
         return self._writes.since(self._ended_before) == []
 
     def written(self, names: Iterable[TableName]) -> frozenset[TableName]:

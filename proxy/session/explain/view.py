@@ -53,7 +53,7 @@ class SplitsView(msgspec.Struct):
 
     @property
     def is_fewer(self) -> bool:
-        """Whether fewer splits are asked for than Spark makes."""
+        """True if fewer splits are asked for than Spark makes."""
         return self.before is not None and self.after is not None and self.after < self.before
 
 

@@ -73,7 +73,7 @@ class StatementKey(NamedTuple):
 
     @property
     def is_private(self) -> bool:
-        """Whether no other session can have such statements, here or at another replica."""
+        """True if no other session can have such statements, here or at another replica."""
         return self.scope.startswith(PRIVATE_SCOPE)
 
     @property
@@ -121,7 +121,7 @@ class GateReport:
 
     @property
     def leaves(self) -> bool:
-        """Whether the original goes on, and nothing is asked."""
+        """True if the original goes on, and nothing is asked."""
         return self.verdict is GateVerdict.ORIGINAL
 
     @property

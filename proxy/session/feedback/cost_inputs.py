@@ -37,7 +37,7 @@ class TableSizes(Protocol):
 
 
 def has_own_filters_alone(planned: Plan) -> bool:
-    """Whether no keys are asked for, since the statement itself says what it looks for.
+    """True if no keys are asked for, since the statement itself says what it looks for.
 
     The cost gate weighs the time that asking takes. To list the files to skip takes milliseconds, and to fetch
     what the file index says of them is no matter of a single statement.
@@ -46,12 +46,12 @@ def has_own_filters_alone(planned: Plan) -> bool:
 
 
 def spares_too_little(result: Rewrite) -> bool:
-    """Whether the files that a statement's own filters skip are too few to make up for narrowing it."""
+    """True if the files that a statement's own filters skip are too few to make up for narrowing it."""
     return not makes_up([scan.files for scan in result.scans if scan.files is not None])
 
 
 def makes_up(selections: Sequence[FileSelection]) -> bool:
-    """Whether skipping these files is likely to save more than it takes to narrow a statement."""
+    """True if skipping these files is likely to save more than it takes to narrow a statement."""
     misses = [facts for selection in selections for facts in selection.misses]
     saved_s = len(misses) * _OPENING_S + sum(facts.size_bytes for facts in misses) * _FOOTERS_S_PER_BYTE
     kept_rows = sum(selection.kept_rows for selection in selections)

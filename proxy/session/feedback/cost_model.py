@@ -74,7 +74,7 @@ class RunRecord:
     facts: frozenset[str] = frozenset()
     listing_s: float = inf
     reading_s: float = inf
-    # Whether the listing rests on counted partitions, or the facts were taken for large ones.
+    # True if the listing rests on counted partitions, or the facts were taken for large ones.
     is_counted: bool = False
     # Rewritten runs, asking included, and asking alone. Infinite where the keys were of no use.
     rewritten: tuple[float, ...] = ()
@@ -84,7 +84,7 @@ class RunRecord:
     cold_s: float | None = None
     rewritten_count: int = 0
     original_count: int = 0
-    # Whether the original is better on listed files; None until both ways were compared.
+    # True if the original is better on listed files; None until both ways were compared.
     is_left: bool | None = None
     # Since the last trial: the time of all runs, and the part of it that rewritten runs may have lost.
     since_s: float = 0.0

@@ -20,7 +20,7 @@ _STATE = "SQLSTATE: "
 
 
 def is_own_fault(message: str) -> bool:
-    """Whether a statement failed by its own data.
+    """True if a statement failed by its own data.
 
     >>> is_own_fault("[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012")
     True

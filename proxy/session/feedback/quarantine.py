@@ -103,7 +103,7 @@ class Quarantine:
             return self._rules_off.get("", frozenset()) | self._rules_off.get(owner, frozenset())
 
     def has_statement(self, key: StatementKey) -> bool:
-        """Whether statements of the fingerprint are to be left alone now."""
+        """True if statements of the fingerprint are to be left alone now."""
         with self._lock:
             self._released_until()
             return key.name in self._fingerprints

@@ -120,7 +120,7 @@ class SharedEntry:
     is_release: bool = False
 
     def is_news(self, known: SharedEntry | None, now: float) -> bool:
-        """Whether others have to be told this, who know the other entry."""
+        """True if others have to be told this, who know the other entry."""
         if known is None:
             return True
         if self.is_release:
@@ -130,7 +130,7 @@ class SharedEntry:
         return known.until < (now + LEASE_S / 2 if math.isinf(self.until) else self.until - _EVEN_S)
 
     def ends(self, cause: Cause, at: float) -> bool:
-        """Whether a release ends a quarantine that began at that time of day."""
+        """True if a release ends a quarantine that began at that time of day."""
         return at <= self.at and (cause is not Cause.DIFFERENT or self.cause is Cause.DIFFERENT)
 
 

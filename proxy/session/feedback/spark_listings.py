@@ -20,7 +20,7 @@ _IDLE_S: Final = 3_600.0
 
 
 class Listing(Enum):
-    """What an original finds of its facts' files in a session."""
+    """The state in which an original finds the listing of its facts' files in a session."""
 
     LISTED = "listed"
     UNLISTED = "not listed, as far as known"

@@ -35,7 +35,7 @@ class DroppedTables:
                 self._floor = self._drops
 
     def is_waiting(self, name: str) -> bool:
-        """Whether shared lists of the table are still to be dropped."""
+        """True if shared lists of the table are still to be dropped."""
         with self._lock:
             return self._is_everything or name in self._waiting
 
@@ -46,7 +46,7 @@ class DroppedTables:
 
     @property
     def has_waiting(self) -> bool:
-        """Whether any lists are to be dropped."""
+        """True if any lists are to be dropped."""
         with self._lock:
             return self._is_everything or bool(self._waiting)
 

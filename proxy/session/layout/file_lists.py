@@ -98,12 +98,12 @@ class FileLists:
         return overview if overview.until + grace_s > self._clock() else None
 
     def has_small_files(self, facts: TableFacts, known: SessionMetadata, files_min: int) -> bool:
-        """Whether a table has more small files than that, as far as the index said when it was asked last."""
+        """True if a table has more small files than that, as far as the index said when it was asked last."""
         table = known.indexed.tables.get(name_in_index(facts) or "") if known.indexed is not None else None
         return table is not None and table.has_small_files(files_min)
 
     def may_name_small_files(self, statement: str, known: SessionMetadata, files_min: int) -> bool | None:
-        """Whether a statement may name a table of more small files than that; None where the index must be asked.
+        """True if a statement may name a table of more small files than that; None where the index must be asked.
 
         An answer that has expired, or that was a failure, is asked for again by the next statement.
         """
@@ -113,7 +113,7 @@ class FileLists:
         return None if overview is None else overview.names_small_files_in(statement, files_min)
 
     def is_named_by(self, words: Collection[str]) -> bool:
-        """Whether the file index itself may be among the tables that these words name, in lower case."""
+        """True if the file index itself may be among the tables that these words name, in lower case."""
         return self._settings.index.rpartition(".")[2].lower() in words
 
     async def columns(
@@ -145,7 +145,7 @@ class FileLists:
         return fetched.index if fetched is not None and fetched.type_names == type_names else None
 
     def is_under_way(self, facts: TableFacts, known: SessionMetadata) -> bool:
-        """Whether some session of the same user is fetching the files of a table at this moment."""
+        """True if some session of the same user is fetching the files of a table at this moment."""
         name = name_in_index(facts)
         return name is not None and self._fetched.is_under_way(_Key(known.list_owner, name))
 

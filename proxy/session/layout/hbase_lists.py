@@ -1,4 +1,4 @@
-"""What is done with partition lists in a table of HBase: read a header, load, publish and drop lists.
+"""Partition lists in a table of HBase: reads a header, loads, publishes and drops lists.
 
 Each function runs in a thread of the gateway and raises HBaseError where a call fails. Nothing is half done then:
 a list is found by its header alone, which is written last.

@@ -48,7 +48,7 @@ _LISTS_MAX: Final = 10_000
 
 
 class SharedListResult(Enum):
-    """What came of a look into HBase for a list, of loading one, and of telling the other replicas."""
+    """The outcome of a look into HBase for a list, of loading one, and of telling the other replicas."""
 
     # Looked up: the own copy is the one that is shared, nothing is shared, no answer in time, not to be believed.
     FOUND = "found"
@@ -94,7 +94,7 @@ class GatewayThreads:
 
     @property
     def is_away(self) -> bool:
-        """Whether HBase is left alone by any of them."""
+        """True if HBase is left alone by any of them."""
         return self.reads.is_away or self.work.is_away or self.lessons.is_away
 
     def close(self) -> None:
@@ -112,7 +112,7 @@ class _HeaderRead:
 
     task: Task[dict[ListKey, ReadHeader]]
     waited_until: float
-    # Whether it was late for a statement that had all its time: it counts once.
+    # True if it was late for a statement that had all its time: it counts once.
     is_missed: bool = False
 
 
@@ -197,7 +197,7 @@ class HBasePartitionStore:
 
     @property
     def is_away(self) -> bool:
-        """Whether HBase is left alone for now, since it did not answer, or not in time."""
+        """True if HBase is left alone for now, since it did not answer, or not in time."""
         return self._threads.is_away
 
     def share_lessons(self, due: Callable[[], Callable[[HBaseTable], None] | None]) -> None:
@@ -222,7 +222,7 @@ class HBasePartitionStore:
 
     def _looked_up(self, key: ListKey, wait: StoreWait) -> FoundList | None:
         self._drop_waiting()
-        # What is read from here on may have been dropped by the time it is used.
+        # All that is read from here on may have been dropped by the time it is used.
         drop = self._dropped.moment(key.name)
         own = self._own.found(key)
         if not is_named(key.name) or self._dropped.is_waiting(key.name):
@@ -258,7 +258,7 @@ class HBasePartitionStore:
         return self._own.found(key) if is_loaded else own
 
     def _has_ended(self, task: Task[Any], within_s: float, wait: StoreWait) -> bool:
-        """Whether a task ends within so many seconds, which count as waited."""
+        """True if a task ends within so many seconds, which count as waited."""
         if within_s <= 0:
             return task.is_over
         begun = self._steady_clock()
@@ -406,7 +406,7 @@ def shared_list_results(store: PartitionStore) -> Iterable[tuple[str, float]]:
 
 
 def is_hbase_away(store: PartitionStore) -> bool:
-    """Whether the store shares its lists in HBase, and leaves that alone for now."""
+    """True if the store shares its lists in HBase, and leaves that alone for now."""
     return isinstance(store, HBasePartitionStore) and store.is_away
 
 
@@ -423,12 +423,12 @@ def close_store(store: PartitionStore) -> None:
 
 
 def _is_newer(own: FoundList | None, header: SharedHeader) -> bool:
-    """Whether the own list is newer than the one that replicas share, and not published so far."""
+    """True if the own list is newer than the one that replicas share, and not published so far."""
     return own is not None and not own.is_shared and own.times.filled_at > header.filled_at
 
 
 def _without_list(read: ReadHeader) -> SharedListResult:
-    """What came of a look that has found no list to believe."""
+    """The outcome of a look that has found no list to believe."""
     is_broken = read.is_there and read.header is None
     return SharedListResult.INVALID if is_broken else SharedListResult.ABSENT
 

@@ -123,7 +123,7 @@ class IcebergFiles:
             return SmallFileIndex(index, is_known)
 
     def is_under_way(self, facts: TableFacts, known: SessionMetadata) -> bool:
-        """Whether some session of the same user is asking for the small files of a table at this moment."""
+        """True if some session of the same user is asking for the small files of a table at this moment."""
         table = facts.full_name
         return table is not None and self._kept.is_under_way(_Key(known.list_owner, table, ()))
 
@@ -142,7 +142,7 @@ class IcebergFiles:
         return answer, columns
 
     def _is_current(self, listed: _Listed, snapshot_id: int) -> bool:
-        """Whether it need not be asked for again: a table that is written each second would else be, each time."""
+        """True if it need not be asked for again: a table that is written each second would else be, each time."""
         return listed.until > self._clock() or (listed.index is not None and listed.snapshot_id == snapshot_id)
 
 

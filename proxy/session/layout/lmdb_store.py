@@ -112,7 +112,7 @@ class StoredList:
     entries: Sequence[bytes]
     unreadable: Sequence[str]
     times: ListTimes
-    # Whether other replicas can find it.
+    # True if other replicas can find it.
     is_shared: bool = False
 
 

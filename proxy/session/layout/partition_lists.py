@@ -208,7 +208,7 @@ def _may_be_listed(table: DescribedTable) -> bool:
 
 
 def _is_of(index: PartitionIndex, table: DescribedTable) -> bool:
-    """Whether a list, which another replica may have written, has the partition columns of the table."""
+    """True if a list, which another replica may have written, has the partition columns of the table."""
     return _columns(table) == (index.keys.columns, index.keys.type_names)
 
 

@@ -61,7 +61,7 @@ class StoreWait:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing was waited for so far."""
+        """True if nothing was waited for so far."""
         return self._left_s >= self._deadline_s
 
     def waited(self, seconds: float) -> None:

@@ -67,7 +67,7 @@ class SharedHeader(msgspec.Struct, frozen=True):
     unreadable: tuple[str, ...]
 
     def is_believed(self, now: float) -> bool:
-        """Whether the list is one of now."""
+        """True if the list is one of now."""
         return self.filled_at <= now + _CLOCK_SKEW_S and now < min(self.expires_at, self.rows_until)
 
     def encode(self) -> bytes:
@@ -97,7 +97,7 @@ def mark_row(table: str) -> bytes:
 
 
 def is_named(table: str) -> bool:
-    """Whether rows can have the name of a table in their keys."""
+    """True if rows can have the name of a table in their keys."""
     return len(_table(table)) <= TABLE_BYTES_MAX
 
 
@@ -115,7 +115,7 @@ def checksum_of(entries: Iterable[bytes]) -> bytes:
 
 
 def is_short(value: bytes) -> bool:
-    """Whether a header is short enough to be written and read."""
+    """True if a header is short enough to be written and read."""
     return len(value) <= HEADER_BYTES_MAX
 
 
@@ -159,7 +159,7 @@ def read_entries(header: SharedHeader, rows: Iterator[bytes]) -> list[bytes] | N
 
 
 def is_entry(keys: PartitionKeys, entry: bytes) -> bool:
-    """Whether this is the entry of the partition that it names."""
+    """True if this is the entry of the partition that it names."""
     try:
         return keys.entry(keys.spec(entry)) == entry
     except (NotIndexableError, ValueError, IndexError):

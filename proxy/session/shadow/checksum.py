@@ -109,7 +109,7 @@ class Columns:
         return max((distance for distance, tolerance in distances if distance > tolerance), default=0.0)
 
     def same(self, one: Checksum, other: Checksum) -> bool:
-        """Whether two answers are equal, floating-point numbers up to rounding."""
+        """True if two answers are equal, floating-point numbers up to rounding."""
         return (one.rows, one.hash) == (other.rows, other.hash) and self.float_distance(one, other) == 0.0
 
     def _hash_of(self) -> list[str]:

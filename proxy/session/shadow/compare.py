@@ -56,7 +56,7 @@ class Comparison:
 
     @property
     def blames_us(self) -> bool:
-        """Whether the rules that rewrote the statement have to be quarantined."""
+        """True if the rules that rewrote the statement have to be quarantined."""
         return self.verdict in {ShadowVerdict.DIFFERENT, ShadowVerdict.FAILED}
 
 

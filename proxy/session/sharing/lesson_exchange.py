@@ -39,7 +39,7 @@ _PAGE_ROWS: Final = 200
 
 
 class LessonResult(Enum):
-    """What came of a row, or of an exchange."""
+    """The outcome of a row, or of an exchange."""
 
     TOLD = "told"
     LEARNED = "learned"

@@ -84,7 +84,7 @@ class _Runs(msgspec.Struct, frozen=True):
 
     @property
     def is_sound(self) -> bool:
-        """Whether a replica can have written it."""
+        """True if a replica can have written it."""
         seconds = (*self.rewritten, *self.overheads, *self.originals, self.cold_s or 0.0)
         seconds = (*seconds, self.listing_s, self.reading_s, self.rewritten_count, self.original_count)
         return (
@@ -206,7 +206,7 @@ def read_record(row: bytes, value: bytes, now: float, offset_s: float) -> tuple[
 
 
 def is_short(value: bytes) -> bool:
-    """Whether a value is short enough to be written and read."""
+    """True if a value is short enough to be written and read."""
     return len(value) <= _VALUE_BYTES_MAX
 
 

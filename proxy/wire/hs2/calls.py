@@ -202,7 +202,7 @@ def has_result_set_of_call(message: Message) -> bool | None:
 
 
 def asks_for_rows(message: Message) -> bool:
-    """Whether a FetchResults call asks for the operation's rows, and not for its log."""
+    """True if a FetchResults call asks for the operation's rows, and not for its log."""
     start = _argument_start(message)
     if start is None:
         return False

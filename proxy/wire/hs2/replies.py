@@ -43,7 +43,7 @@ class Status:
 
     @property
     def ok(self) -> bool:
-        """Whether the call succeeded."""
+        """True if the call succeeded."""
         return self.code in (StatusCode.SUCCESS, StatusCode.SUCCESS_WITH_INFO)
 
 

@@ -61,7 +61,7 @@ class FrameReader:
 
     @property
     def is_empty(self) -> bool:
-        """Whether every byte that came has been returned."""
+        """True if every byte that came has been returned."""
         return self._position == len(self._buffer)
 
     @property

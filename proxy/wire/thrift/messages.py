@@ -62,7 +62,7 @@ class UnframedMessageReader:
 
     @property
     def is_between_messages(self) -> bool:
-        """Whether the next byte begins a message."""
+        """True if the next byte begins a message."""
         return not self._body
 
     @property
@@ -112,7 +112,7 @@ class FramedMessageReader:
 
     @property
     def is_between_messages(self) -> bool:
-        """Whether the next byte begins a frame and a message."""
+        """True if the next byte begins a frame and a message."""
         return self._bodies.is_between_messages and self._frames.is_empty
 
     @property

@@ -178,7 +178,7 @@ class _Run:
 
     kinds: tuple[Kind, ...]
     left: int
-    # Whether every value is a length and its bytes.
+    # True if every value is a length and its bytes.
     is_strings: bool
 
 
