@@ -188,7 +188,7 @@ def refusal(header: Header, tracked: TrackedStatement | None) -> bytes:
     """The reply to a call for an answer that was dropped and that no second run could replace."""
     if tracked is None or tracked.dispatch.write is None:
         return encode_failure(header.name, header.seqid, _NOT_RUN_AGAIN, _SERIALIZATION_FAILURE)
-    if tracked.is_withheld:
+    if tracked.has_fallen_back:
         return _end_unknown(header)
     return encode_failure(header.name, header.seqid, _NOTHING_WRITTEN, _SERIALIZATION_FAILURE)
 

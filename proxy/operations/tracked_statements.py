@@ -109,6 +109,11 @@ class TrackedStatement:
         return self.state in KEPT_FROM_CLIENT
 
     @property
+    def has_fallen_back(self) -> bool:
+        """True if the original may have been run."""
+        return self._first_run is not None
+
+    @property
     def pending_check(self) -> KeyCheck | None:
         """The check on which it depends whether the client is told of its operation; None without one."""
         return self.dispatch.check if self.state is StatementState.SENT and self.original_call else None
@@ -145,7 +150,7 @@ class TrackedStatement:
     def is_out_of_date(self, message: str) -> bool:
         """True if a failure's message is that of the check in the statement: its keys had changed."""
         fall_back_on = self.dispatch.fall_back_on
-        return self._first_run is None and fall_back_on != "" and fall_back_on in message
+        return not self.has_fallen_back and fall_back_on != "" and fall_back_on in message
 
     def is_overtaken(self) -> bool:
         """True if the answer that is there now may be one that Spark could never have given."""

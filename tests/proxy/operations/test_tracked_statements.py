@@ -9,6 +9,7 @@ import pytest
 from support.relay_dialogue import AGAIN, OPERATION, SESSION, THIRD, execute, get_status, operation_call
 
 from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind, Premises, WriteUnderWay
+from proxy.operations.fallback_policy import refusal
 from proxy.operations.tracked_statements import TrackedStatement, TrackedStatements
 from proxy.wire.hs2.calls import OperationHandle, SessionHandle
 from proxy.wire.thrift.messages import Message
@@ -127,6 +128,15 @@ def test_the_first_failure_of_a_write_is_no_answer_once_its_original_may_have_ru
     _ = merge.fall_back(12.0, CHECK_FAILED)
     _ = merge.fallback_ended(kind)
     assert merge.is_withheld is is_withheld
+
+
+def test_nobody_is_told_to_run_a_write_again_once_its_original_may_have_run(merge: TrackedStatement) -> None:
+    header = read_header(get_status()[4:])
+    assert b"Run it again" in refusal(header, merge)
+    _ = merge.fall_back(12.0, CHECK_FAILED)
+    assert b"does not know how that ended" in refusal(header, merge)
+    merge.sent_again(AGAIN)
+    assert b"does not know how that ended" in refusal(header, merge)
 
 
 def test_a_second_run_is_neither_repeated_nor_out_of_date_whatever_it_says(tracked: TrackedStatement) -> None:
