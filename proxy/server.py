@@ -201,7 +201,7 @@ class Proxy:
         for connection in list(self._connections):
             connection.close_with_error(_STOPPING)
         await self._http.close()
-        await self._context.shadow_runner.close()
+        await self._context.beside_runner.close()
         await self._context.key_checks.close()
         await self.own_sessions.close()
         self._context.threads.shutdown()

@@ -95,7 +95,7 @@ class Connection:
             request_bytes_max=settings.request_bytes_max,
             fall_back_within_s=context.config.rewrite.rerun_within_s,
         )
-        self._own_sessions: set[SessionHandle] = set()
+        self._opened_here: set[SessionHandle] = set()
         self._client: asyncio.Transport | None = None
         self._newcomers = context.newcomers[listener]
         # The client's, as the newcomers of the listener are counted.
@@ -122,7 +122,7 @@ class Connection:
     @property
     def has_session(self) -> bool:
         """True if the client may have a session that ends with the connection."""
-        return bool(self._own_sessions) or self._relay.phase is Phase.TRANSPARENT
+        return bool(self._opened_here) or self._relay.phase is Phase.TRANSPARENT
 
     def close(self, reason: str) -> None:
         """End the connection from our side."""
@@ -192,7 +192,7 @@ class Connection:
     def _client_data(self, data: bytes) -> None:
         self.last_activity = self._loop.time()
         self._from_client_bytes += len(data)
-        answer = self._relay.remembered(data)
+        answer = self._relay.known_status(data)
         if answer is not None and self._client is not None:
             self._client.write(answer)
         else:
@@ -280,11 +280,11 @@ class Connection:
                 if self._reply is not None and not self._reply.done():
                     self._reply.set_result(raw)
             case SessionOpened(session, version, configuration, user):
-                self._own_sessions.add(session)
+                self._opened_here.add(session)
                 self._sessions.opened(session, version, self._opening(configuration, user))
             case SessionClosed(session):
-                self._own_sessions.discard(session)
-                self._context.shadow_runner.sessions_closed([session])
+                self._opened_here.discard(session)
+                self._context.beside_runner.sessions_closed([session])
                 self._context.key_checks.sessions_closed([session])
                 self._sessions.closed([session])
             case SessionRefused() | CallRefused():
@@ -421,7 +421,7 @@ class Connection:
     def _run_beside(self, dispatch: Dispatch, handle: SessionHandle) -> None:
         credentials = self._relay.credentials
         if dispatch.beside is not None and credentials is not None and self._backend.lease is not None:
-            _ = self._context.shadow_runner.start(handle, credentials, dispatch.beside, self._backend.lease)
+            _ = self._context.beside_runner.start(handle, credentials, dispatch.beside, self._backend.lease)
 
     def _opening(self, configuration: Mapping[str, str] | None, user: str | None) -> SessionOpening | None:
         credentials = self._relay.credentials
@@ -475,15 +475,15 @@ class Connection:
             return
         self._ended = True
         self._execute(self._relay.close(reason))
-        self._execute([*self._context.tracked_statements.sessions_ended(self._own_sessions, self._loop.time())])
+        self._execute([*self._context.tracked_statements.sessions_ended(self._opened_here, self._loop.time())])
         self._cancel_task()
         self._newcomers.discard(self)
         self._watchdog.cancel()
         self._backend.leave(self._relay)
-        self._context.shadow_runner.sessions_closed(self._own_sessions)
-        self._context.key_checks.sessions_closed(self._own_sessions)
-        self._sessions.closed(self._own_sessions)
-        self._context.handles.handles_closed(filter(None, map(handle_id_of, self._own_sessions)))
+        self._context.beside_runner.sessions_closed(self._opened_here)
+        self._context.key_checks.sessions_closed(self._opened_here)
+        self._sessions.closed(self._opened_here)
+        self._context.handles.handles_closed(filter(None, map(handle_id_of, self._opened_here)))
         if self._client is not None and not self._client.is_closing():
             for reason_to_pause in tuple(self._client_pauses):
                 self._pause_client(reason_to_pause, on=False)

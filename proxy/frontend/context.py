@@ -41,7 +41,7 @@ class ServerContext:
     handles: HandleOwners
     rewrite_service: RewriteService
     # These run queries in the sessions of clients, on connections of ours.
-    shadow_runner: BackgroundRunner
+    beside_runner: BackgroundRunner
     key_checks: KeyChecks
     # Sessions of the proxy's own, where it asks for what sessions of clients share.
     own_sessions: OwnSessions

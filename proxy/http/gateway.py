@@ -185,7 +185,7 @@ class Gateway:
             if backend is not None and self._counts_sessions:
                 backend.sessions -= 1
         self._tell(self._context.tracked_statements.sessions_ended(gone, _now()))
-        self._context.shadow_runner.sessions_closed(gone)
+        self._context.beside_runner.sessions_closed(gone)
         self._context.key_checks.sessions_closed(gone)
         self._context.sessions.closed(gone, are_forgotten=not have_ended)
 
@@ -233,7 +233,7 @@ class Gateway:
                 self._context.key_checks.ask_first_at(upstream.backend.member.address, credentials)
             self._context.key_checks.start(tracked.session, credentials, check, lease)
         elif dispatch.beside is not None and credentials is not None and lease is not None:
-            _ = self._context.shadow_runner.start(tracked.session, credentials, dispatch.beside, lease)
+            _ = self._context.beside_runner.start(tracked.session, credentials, dispatch.beside, lease)
         if lease is not None:
             lease.release()
 

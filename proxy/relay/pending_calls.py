@@ -61,12 +61,12 @@ class PendingCalls:
         policy = FallbackPolicy(tracked_statements, clock, fall_back_within_s)
         self._fallback = Fallback(policy, self.reply_tracker, self._events.extend)
         # A fallback under way, while the client waits for the reply to its last call.
-        self._fallback_steps: FallbackSteps | None = None
+        self._answer_steps: FallbackSteps | None = None
         # The check that it waits for, and the reply that goes to the client if the keys are confirmed.
         self._awaited_check: KeyCheck | None = None
         self._kept_back = b""
         # The call that the client waits for meanwhile.
-        self._call_of_fallback: PendingCall | None = None
+        self._call_of_answer: PendingCall | None = None
         self._to_decide_again: DecideAgain | None = None
         # One for each call of the client whose reply the stream waits for.
         self._tracked_calls: deque[TrackedCall] = deque()
@@ -76,9 +76,9 @@ class PendingCalls:
     @property
     def is_falling_back(self) -> bool:
         """True if the client waits for a fallback, so that no call of its own may be made."""
-        return self._fallback_steps is not None
+        return self._answer_steps is not None
 
-    def remembered_reply(self, data: bytes) -> bytes | None:
+    def known_status(self, data: bytes) -> bytes | None:
         """The reply to a status call, where it is remembered."""
         # With a call outstanding, an answer of ours would overtake its reply.
         return None if self.replies.pending_count else self.reply_tracker.status_cache.reply_to(data)
@@ -136,9 +136,9 @@ class PendingCalls:
     def calls_to_answer(self) -> tuple[PendingCall, ...]:
         """Return the client's calls without a reply, if each can be answered, in their order."""
         calls = self.replies.unanswered_calls()
-        if self._fallback_steps is None or self._call_of_fallback is None:
+        if self._answer_steps is None or self._call_of_answer is None:
             return calls
-        return (self._call_of_fallback, *calls)
+        return (self._call_of_answer, *calls)
 
     def closing_calls(self) -> list[SendBackend]:
         """End the operation of ours that is still open, if there is one and room to say so."""
@@ -160,7 +160,7 @@ class PendingCalls:
         if end.raw is None:
             return [*self.reply_tracker.note_unread_reply(call, name)]
         kept_back = self.unforwarded(end)
-        self._call_of_fallback = end.call
+        self._call_of_answer = end.call
         header = expect_reply(end.raw, name, end.call.seqid)
         if header.type is not MessageType.REPLY:
             refused = self._fallback.read_unread(call, header)
@@ -178,15 +178,15 @@ class PendingCalls:
         self.own.reply_came(end.call.name, end.call.seqid, end.raw)
         if not is_awaited:
             return []
-        steps, self._fallback_steps = self._fallback_steps, None
+        steps, self._answer_steps = self._answer_steps, None
         return [BackendReply(end.raw)] if steps is None else self._advance(steps, end.raw, b"")
 
     def check_settled(self, check: KeyCheck) -> list[Command]:
         """A check of remembered keys has ended. Nothing happens where nobody waits for it any more."""
-        steps = self._fallback_steps
+        steps = self._answer_steps
         if steps is None or self._awaited_check is not check:
             return []
-        self._fallback_steps = self._awaited_check = None
+        self._answer_steps = self._awaited_check = None
         kept_back, self._kept_back = self._kept_back, b""
         return self._advance(steps, None, kept_back)
 
@@ -227,9 +227,9 @@ class PendingCalls:
             call = self._tracked_calls.popleft()
             if call.message is None:
                 self._events += self.reply_tracker.note_unread_reply(call, "")
-        if self._fallback_steps is not None:
-            self._fallback_steps.close()
-            self._fallback_steps = None
+        if self._answer_steps is not None:
+            self._answer_steps.close()
+            self._answer_steps = None
         return self._take_events()
 
     # --- inside
@@ -241,7 +241,7 @@ class PendingCalls:
             step = steps.send(reply)
         except StopIteration as end:
             return [*self._answer(end.value, kept_back), *self._take_events()]
-        self._fallback_steps = steps
+        self._answer_steps = steps
         if isinstance(step, KeyCheck):
             self._awaited_check, self._kept_back = step, kept_back
             return [AwaitCheck(step), *self._take_events()]

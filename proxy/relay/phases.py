@@ -15,7 +15,7 @@ class Phase(Enum):
     HELD = "held"
     # A fallback is under way, or the reply to a statement whose remembered keys are not confirmed is awaited. The
     # client's calls wait.
-    FALLING_BACK = "falling back"
+    WITHHOLDING = "withholding"
     MOVING = "moving"
     TRANSPARENT = "transparent"
     CLOSED = "closed"
@@ -23,9 +23,9 @@ class Phase(Enum):
 
 FOLLOWING: Final[Mapping[Phase, frozenset[Phase]]] = {
     Phase.NEGOTIATING: frozenset({Phase.OPEN, Phase.TRANSPARENT, Phase.CLOSED}),
-    Phase.OPEN: frozenset({Phase.HELD, Phase.FALLING_BACK, Phase.MOVING, Phase.TRANSPARENT, Phase.CLOSED}),
+    Phase.OPEN: frozenset({Phase.HELD, Phase.WITHHOLDING, Phase.MOVING, Phase.TRANSPARENT, Phase.CLOSED}),
     Phase.HELD: frozenset({Phase.OPEN, Phase.TRANSPARENT, Phase.CLOSED}),
-    Phase.FALLING_BACK: frozenset({Phase.OPEN, Phase.HELD, Phase.CLOSED}),
+    Phase.WITHHOLDING: frozenset({Phase.OPEN, Phase.HELD, Phase.CLOSED}),
     Phase.MOVING: frozenset({Phase.OPEN, Phase.TRANSPARENT, Phase.CLOSED}),
     Phase.TRANSPARENT: frozenset({Phase.CLOSED}),
     Phase.CLOSED: frozenset(),

@@ -57,7 +57,7 @@ _TAKING: Final = frozenset({Phase.OPEN, Phase.TRANSPARENT})
 # The SQLSTATE by which pools of connections know that a connection is lost, as hive-jdbc gives it.
 _CONNECTION_LOST: Final = "08S01"
 # In these the client waits for a reply, also while the backend has been asked nothing.
-_BUSY: Final = frozenset({Phase.HELD, Phase.FALLING_BACK, Phase.MOVING})
+_BUSY: Final = frozenset({Phase.HELD, Phase.WITHHOLDING, Phase.MOVING})
 
 
 class Relay:
@@ -146,10 +146,10 @@ class Relay:
         """The operation that a query of ours has on the backend."""
         return self._calls.own
 
-    def remembered(self, data: bytes) -> bytes | None:
+    def known_status(self, data: bytes) -> bytes | None:
         """The fast path: the reply to a status call that can be answered here, where nothing is on its way."""
         is_free = self.phase is Phase.OPEN and self._client_buffer.is_between_messages
-        return self._calls.remembered_reply(data) if is_free else None
+        return self._calls.known_status(data) if is_free else None
 
     def client_data(self, data: bytes) -> list[Command]:
         """The client sent bytes."""
@@ -158,10 +158,10 @@ class Relay:
         elif self.phase is Phase.NEGOTIATING:
             self._handshake_advanced(self._handshake.client_data(data))
             self._commands += self._client_buffer.pause_past(self._handshake.waiting_bytes)
-        elif self.phase in (Phase.HELD, Phase.FALLING_BACK, Phase.MOVING):
+        elif self.phase in (Phase.HELD, Phase.WITHHOLDING, Phase.MOVING):
             self._commands += self._client_buffer.keep(data)
         elif self.phase is Phase.OPEN:
-            answer = self.remembered(data)
+            answer = self.known_status(data)
             if answer is not None:
                 return [SendClient(answer)]
             self._client_buffer.feed(data)
@@ -228,7 +228,7 @@ class Relay:
         if self._calls.awaits_unconfirmed:
             # The reply to a call behind it would come while its own reply is kept back. The backend would not
             # begin such a call any sooner.
-            self._enter(Phase.FALLING_BACK)
+            self._enter(Phase.WITHHOLDING)
         else:
             self._resume()
         return self._take_commands()
@@ -436,11 +436,11 @@ class Relay:
 
     def _read_clients(self, end: ReplyEnd) -> None:
         # The client has sent all that follows the call in the belief that the call would be answered next.
-        is_last = self.phase in (Phase.OPEN, Phase.FALLING_BACK) and not end.calls_since
+        is_last = self.phase in (Phase.OPEN, Phase.WITHHOLDING) and not end.calls_since
         self._commands += self._calls.read_clients(end, is_last=is_last)
         if self._calls.is_falling_back:
-            if self.phase is not Phase.FALLING_BACK:
-                self._enter(Phase.FALLING_BACK)
+            if self.phase is not Phase.WITHHOLDING:
+                self._enter(Phase.WITHHOLDING)
         elif (again := self._calls.take_to_decide_again()) is not None:
             self._hold_again(again)
         else:
@@ -448,7 +448,7 @@ class Relay:
 
     def _fallback_may_be_over(self) -> None:
         is_busy = self._calls.is_falling_back or self._calls.awaits_unconfirmed
-        if self.phase is not Phase.FALLING_BACK or is_busy:
+        if self.phase is not Phase.WITHHOLDING or is_busy:
             return
         again = self._calls.take_to_decide_again()
         if again is not None:

@@ -34,7 +34,7 @@ async def ask_keys(
         draft, plan=planned, snapshots=at_snapshots.reads, unpinned=unpinned, key_errors=key_queries.errors
     )
     asks_later = key_queries.are_all_checked_later(planned)
-    if not asks_later and not await _is_as_planned(ctx, planned):
+    if not asks_later and not await _is_settled(ctx, planned):
         return draft.left(SkipReason.TABLES_UNSETTLED), planned, {}
     with timings.counting(Purpose.KEYS):
         answers = await key_queries.answers(planned)
@@ -48,7 +48,7 @@ async def ask_keys(
     if key_queries.to_check:
         check = partial(_check, ctx, planned, key_queries)
         draft = replace(draft, unchecked=UncheckedKeys(key_queries.to_check, check, ctx.start))
-    elif asks_later and not await _is_as_planned(ctx, planned):
+    elif asks_later and not await _is_settled(ctx, planned):
         # There are none, or all may be trusted: nothing is asked later.
         draft = draft.left(SkipReason.TABLES_UNSETTLED)
     return draft, planned, answers
@@ -69,15 +69,15 @@ async def _check(ctx: DecisionContext, planned: Plan, key_queries: KeyQueries) -
     verdict = await replace(key_queries, ask=ctx.catalog.policy.ask).check(key_queries.to_check)
     if verdict is not CheckVerdict.HELD:
         return verdict
-    is_same = await _is_all_as_planned(ctx, planned)
+    is_same = await _are_tables_and_settings_as_planned(ctx, planned)
     return CheckVerdict.HELD if is_same else CheckVerdict.CHANGED
 
 
-async def _is_as_planned(ctx: DecisionContext, planned: Plan) -> bool:
+async def _is_settled(ctx: DecisionContext, planned: Plan) -> bool:
     """True if views, tables and settings are as the plan takes them to be. Nobody asks for them later."""
     with ctx.timings.lookup(ctx.shared.clock):
         if _rests_on_expired(ctx, planned):
-            return await _is_all_as_planned(ctx, planned)
+            return await _are_tables_and_settings_as_planned(ctx, planned)
         return not planned.follows or await ctx.catalog.is_as_planned(planned, _described_since(ctx))
 
 
@@ -89,7 +89,7 @@ def _rests_on_expired(ctx: DecisionContext, planned: Plan) -> bool:
     return is_due or not ctx.catalog.is_current(planned)
 
 
-async def _is_all_as_planned(ctx: DecisionContext, planned: Plan) -> bool:
+async def _are_tables_and_settings_as_planned(ctx: DecisionContext, planned: Plan) -> bool:
     return await ctx.catalog.is_as_planned(planned, _described_since(ctx)) and (
         ctx.settings is None or await ctx.catalog.are_settings(ctx.settings.value)
     )

@@ -1,4 +1,4 @@
-"""One decision: a statement on its way through the stages classify, gate, plan, weigh, ask and apply.
+"""One decision: a statement on its way through the stages gate, classify, plan, weigh, ask and apply.
 
 Each stage takes a draft and returns it with more in it. The queries that a stage asks are answered in one of the
 proxy's own sessions where there is one, those for keys in the client's own (`proxy.session.consistency.asking`).

@@ -33,8 +33,8 @@ class DecisionTerms:
     scope: str
     # The user whom lessons count for (`owner_of`).
     owner: str
-    # Unlike that of any other session.
-    session: str = ""
+    # Stands for this session in remembered keys; unlike that of any other session.
+    asker: str = ""
     # The digest of the session's state, for metadata that sessions of one state share; None where it is like no
     # other.
     state: bytes | None = None
@@ -72,7 +72,7 @@ class DecisionTerms:
         is_checked = self.keys.may_be_checked and only_reads and settings.consistency == "window"
         return UsableKeys(
             self.state,
-            self.session,
+            self.asker,
             settings.key_staleness_s,
             asked_since=inf if since is None else since,
             checked_s=settings.keys_remembered_s if is_checked else 0.0,

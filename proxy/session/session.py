@@ -344,7 +344,7 @@ class Session:
         read_set = decision.read_set
         if read_set is None:
             return Premises(is_session_unchanged)
-        rests_on = read_set.with_checked_keys() if settings.consistency == "strict" else read_set
+        rests_on = read_set.without_key_tables() if settings.consistency == "strict" else read_set
         return Premises(is_session_unchanged, rests_on.is_unchanged)
 
     def _is_as_after(self, changes: int) -> bool:

@@ -218,7 +218,7 @@ class Stage:
 
     def client(self, data: bytes) -> None:
         for piece in self._pieces(data):
-            if self.relay.remembered(piece) is not None:
+            if self.relay.known_status(piece) is not None:
                 self.is_clean = False  # a call in pieces goes to the backend
             self.carry_out(self.relay.client_data(piece))
 

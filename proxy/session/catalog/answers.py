@@ -14,7 +14,7 @@ it is used where somebody asks again before a row leaves. A window statement is 
   (docs/coverage.md).
 * Texts of views (`facts_cache`). To plan: as descriptions. Before a row leaves, each view whose text decides
   what keys are (`Plan.follows`) has been described since the statement came, or the original is sent.
-* Names known as tables (`metadata_cache`). Current: while the state lasts. A statement without a join is not
+* Names known as tables (`metadata_cache`). Current: until they are forgotten, as descriptions are. A statement without a join is not
   looked at again by them; a table that has become a view is not narrowed.
 * Settings of the server (`spark_settings`). Current, and grace: as descriptions. A statement of the session that
   may change them leads to another state (`session_state`), which has answers of its own. What quotes mean
@@ -45,6 +45,9 @@ it is used where somebody asks again before a row leaves. A window statement is 
   whether the order of rows shows in the answer, have no grace here (`fewer_splits`).
 * Failures and sizes that are missing (`caches`, `late_answers`). Current: 60 s to 600 s, in which a question is
   not asked.
+* A backend's answers about itself: that each client has a session to itself (`own_sessions`; current: 600 s, void
+  as soon as a session of the proxy's own is lost or was closed), that no write adds columns (`evolving_backends`), and
+  that it refused a second connection (`key_checks`; current: 600 s). They decide whom the proxy asks.
 * Lessons of earlier runs (`feedback`). Of any age: they decide whether something is narrowed, never by what.
 
 EXPLAIN asks for its keys first, and uses nothing that has expired. Who can write an entry, and who can read it,

@@ -15,8 +15,8 @@ from proxy.session.consistency.write_fence import Fence, WriteLog
 from proxy.statements.written_tables import WrittenTables
 from rewriter import TableFacts, TableName
 
-# Facts that have expired are kept for so long, for readers who ask for them again while they are used: as long as
-# keys may be remembered.
+# Facts that have expired are kept for so long, for readers who ask for them again while they are used: the longest
+# that keys may be remembered (`rewrite.keys_remembered_s`).
 _KEPT_S: Final = 86_400.0
 
 

@@ -34,7 +34,7 @@ class ReadSet:
         """True if the text is still right."""
         return self.skip() is None
 
-    def with_checked_keys(self) -> ReadSet:
+    def without_key_tables(self) -> ReadSet:
         """The same where the text itself checks its keys: then only the tables' columns count."""
         return replace(self, asked=frozenset(), pinned=frozenset())
 

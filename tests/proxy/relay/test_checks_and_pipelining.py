@@ -112,7 +112,7 @@ def test_bytes_that_answer_no_call_end_the_connection_while_a_check_is_awaited()
     dialogue = Dialogue().open_session()
     _ = held_by_check(dialogue)
     dialogue.backend(executed(2, OPERATION))
-    assert dialogue.relay.phase is Phase.FALLING_BACK
+    assert dialogue.relay.phase is Phase.WITHHOLDING
     commands = dialogue.backend(status_is(OperationState.RUNNING, 3))
     assert any(isinstance(command, Close) for command in commands)
     assert bytes(OPERATION) not in dialogue.client_got()

@@ -53,7 +53,7 @@ def test_versions_of_one_table_are_written_as_one(writes: LocalWriteLog) -> None
 
 
 def test_where_the_text_checks_its_keys_no_write_of_rows_counts(writes: LocalWriteLog, read_set: ReadSet) -> None:
-    checked = read_set.with_checked_keys()
+    checked = read_set.without_key_tables()
     writes.end(writes.begin(WrittenTables(["asked", "pinned", "read"])))
     assert read_set.skip() is WRITTEN
     assert checked.skip() is None
