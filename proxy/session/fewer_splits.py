@@ -147,7 +147,7 @@ def _would_group_by_expired(ctx: DecisionContext, planned: Plan) -> bool:
     """True if scans that nothing narrows would be grouped by descriptions or settings that have expired.
 
     Nobody asks for them again before a row leaves, and by now the order of rows may show in the answer: a column
-    may be of another type or collation, a table may be a view, and an older snapshot of Iceberg may have fewer rows.
+    may be of another type or collation, and a table may be a view. An older snapshot may have fewer rows.
     """
     return planned.may_be_grouped and not (ctx.catalog.is_current(planned) and ctx.catalog.knows_settings)
 

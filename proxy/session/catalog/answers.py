@@ -5,17 +5,17 @@ it is used where somebody asks again before a row leaves. A window statement is 
 
 * Descriptions of tables (`facts_cache`). Current: 60 s (`catalog.facts_ttl_s`). Grace: an hour
   (`rewrite.keys_remembered_s`), in a window statement whose keys are checked later; the check asks again
-  (`ask_keys._check`). A predicate compares columns by the names that the statement itself uses, and lets all
-  rows through where a column has another type by now. Void by an evolving write through this proxy, one that may
-  change columns (`written_tables`; where a setting of the session or the server lets INSERT do so, any:
+  (`ask_keys._check`). A predicate compares columns by the names that the statement itself uses, and lets all rows
+  through where a column has another type by now. Void by an evolving write through this proxy, one that may change
+  columns (`written_tables`; where a setting of the session or the server lets INSERT do so, any:
   `session_writes`), and by a statement of a session of that state that may change what names mean, such as SET,
   USE and CREATE TEMPORARY VIEW; that voids settings and names too, and no keys. What is made otherwise past this
   proxy, a table with more columns or in another format, is noticed after the 60 s alone: the one gap
   (docs/coverage.md).
-* Texts of views (`facts_cache`). To plan: as descriptions. Before a row leaves, each view whose text decides
-  what keys are (`Plan.follows`) has been described since the statement came, or the original is sent.
-* Names known as tables (`metadata_cache`). Current: until they are forgotten, as descriptions are. A statement without a join is not
-  looked at again by them; a table that has become a view is not narrowed.
+* Texts of views (`facts_cache`). To plan: as descriptions. Before a row leaves, each view whose text decides what
+  keys are (`Plan.follows`) has been described since the statement came, or the original is sent.
+* Names known as tables (`metadata_cache`). Current: until they are forgotten, as descriptions are. A statement
+  without a join is not looked at again by them; a table that has become a view is not narrowed.
 * Settings of the server (`spark_settings`). Current, and grace: as descriptions. A statement of the session that
   may change them leads to another state (`session_state`), which has answers of its own. What quotes mean
   (`SessionCatalog.quoting_is_default`) has no grace.
@@ -33,21 +33,21 @@ it is used where somebody asks again before a row leaves. A window statement is 
 * Snapshots (`iceberg_snapshots`). The one that a name reads is asked for each time; what its version reads is the
   same for ever.
 * Lists of partitions (`layout.partition_lists`). Current: 600 s (`catalog.partitions_ttl_s`). By a list a
-  condition becomes wider, or names partitions that certainly miss; one that is new since is read. For the
-  history alone, lists up to a day old are counted.
+  condition becomes wider, or names partitions that certainly miss; one that is new since is read. For the history
+  alone, lists up to a day old are counted.
 * The file index's tables (`layout.file_lists`). Current: 300 s (`files.tables_ttl_s`); files of a table, also
-  those that Iceberg lists (`layout.iceberg_files`), until the index or the snapshot says other numbers. A
-  file is left out while its path, size and time are those that were looked at. Iceberg finds files to skip by
-  itself, whatever the list says.
+  those that Iceberg lists (`layout.iceberg_files`), until the index or the snapshot says other numbers. A file is
+  left out while its path, size and time are those that were looked at. Iceberg finds files to skip by itself,
+  whatever the list says.
 * Lists of files, and the way in which Spark makes splits of them, where they decide about splits alone
-  (`split_packing`, and the above). Grace: 300 s (`splits.asked_every_s`); asked for again beside the statement, for
-  those that follow. Without keys nothing but a number of tasks is inserted. Descriptions and settings, which decide
-  whether the order of rows shows in the answer, have no grace here (`fewer_splits`).
+  (`split_packing`, and the above). Grace: 300 s (`splits.asked_every_s`); asked for again beside the statement,
+  for those that follow. Without keys nothing but a number of tasks is inserted. Descriptions and settings, which
+  decide whether the order of rows shows in the answer, have no grace here (`fewer_splits`).
 * Failures and sizes that are missing (`caches`, `late_answers`). Current: 60 s to 600 s, in which a question is
   not asked.
 * A backend's answers about itself: that each client has a session to itself (`own_sessions`; current: 600 s, void
-  as soon as a session of the proxy's own is lost or was closed), that no write adds columns (`evolving_backends`), and
-  that it refused a second connection (`key_checks`; current: 600 s). They decide whom the proxy asks.
+  as soon as a session of the proxy's own is lost or was closed), that no write adds columns (`evolving_backends`),
+  and that it refused a second connection (`key_checks`; current: 600 s). They decide whom the proxy asks.
 * Lessons of earlier runs (`feedback`). Of any age: they decide whether something is narrowed, never by what.
 
 EXPLAIN asks for its keys first, and uses nothing that has expired. Who can write an entry, and who can read it,
