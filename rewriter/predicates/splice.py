@@ -237,7 +237,9 @@ def _is_original_plus(statement: Statement, ordered: Sequence[Insertion], text: 
     if tree is None:
         return False
     tables = {_name_start(table): table for table in tree.find_all(exp.Table)}
-    names = {name.meta.get("start"): name for name in tree.find_all(exp.Identifier)}
+    has_placeholders = not all(isinstance(one, Narrowing) for one in ordered)
+    identifiers = tree.find_all(exp.Identifier) if has_placeholders else ()
+    names = {name.meta.get("start"): name for name in identifiers}
     shift = 0
     for narrowing in ordered:
         shift += len(narrowing.before)
