@@ -50,6 +50,18 @@ class OwnClient(Protocol):
         ...
 
 
+class ServerCheck(Protocol):
+    """Knows whether a server gives each client a session to itself, as it must before anything is set there."""
+
+    async def check(self) -> None:
+        """Ask the server, where that is not known. Raises BackendError unless it does."""
+        ...
+
+    def forget(self) -> None:
+        """It may be another server by now: nothing is known of it."""
+        ...
+
+
 Connect: TypeAlias = Callable[[Login], AbstractAsyncContextManager[OwnClient]]
 
 
@@ -64,15 +76,19 @@ class _Session:
 class StateSessions:
     """The sessions of one state: one, and more while several questions are asked at once."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that a session of the state needs
         self,
         state: KnownState,
         access: Access,
         dialer: Dialer,
         clock: Callable[[], float],
         connect: Connect = BackendClient,
+        *,
+        server: ServerCheck | None = None,
     ) -> None:
+        """Ask `server` before each session is opened; None for the session that asks for it."""
         self.state = state
+        self._server = server
         self._access = access
         self._dialer = dialer
         self._clock = clock
@@ -100,6 +116,11 @@ class StateSessions:
     def is_draining(self) -> bool:
         """True if the backend is to lose its connections."""
         return any(not session.lease.takes_sessions for session in self._idle)
+
+    def forget_server(self) -> None:
+        """The server may have been started anew, with one session for all clients."""
+        if self._server is not None:
+            self._server.forget()
 
     async def open(self) -> None:
         """Open the first session. Raises BackendError."""
@@ -167,8 +188,7 @@ class StateSessions:
                 return session
             self._close(session)
             if session.client.is_closed:
-                # The server may have been started anew, with one session for all clients: that is asked first.
-                raise BackendError("the backend closed the session")
+                self.forget_server()
         return await self._opened()
 
     def _give_back(self, session: _Session) -> None:
@@ -184,6 +204,8 @@ class StateSessions:
         closing.add_done_callback(self._closing.discard)
 
     async def _opened(self) -> _Session:
+        if self._server is not None:
+            await self._server.check()
         lease = self._access.lease()
         if lease is None:
             raise BackendError("the backend has no room for a session of the proxy's own")

@@ -12,12 +12,12 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from proxy.frontend.own_session import Access, Connect, StateSessions
 from proxy.operations.query import NO_TABLES, FailureKind, Query, QueryFailed, QueryResult, Rows
-from proxy.operations.session_port import KnownState, SessionOpening
+from proxy.operations.session_port import KnownState
 from proxy.upstream.client import BackendClient
 from proxy.upstream.dialer import Dialer
 from proxy.upstream.errors import BackendError
@@ -45,6 +45,36 @@ SERVER_KNOWN_S: Final = 600.0
 # Source: Spark's StaticSQLConf. With it, a USE of ours would count for all clients.
 _SHARED_SESSION: Final = "spark.sql.hive.thriftServer.singleSession"
 _ASKING_S: Final = 10.0
+
+
+@dataclass(frozen=True)
+class _OwnSessionEach:
+    """Asks a backend whether each client has a session to itself, before anything is set there."""
+
+    backend: str
+    # Backends that do, and until when that counts.
+    known_until: dict[str, float]
+    clock: Callable[[], float]
+    plain: Callable[[], StateSessions]
+
+    async def check(self) -> None:
+        """Raise BackendError unless each client has a session to itself."""
+        if self.known_until.get(self.backend, 0.0) > self.clock():
+            return
+        sessions = self.plain()
+        try:
+            await sessions.open()
+            answer = await sessions.answer(Query(f"SET {_SHARED_SESSION}", 1, 65_536, _ASKING_S, reads=NO_TABLES))
+        finally:
+            sessions.end()
+            await sessions.closed()
+        if not (isinstance(answer, Rows) and answer.rows and answer.rows[0][-1] == "false"):
+            raise BackendError(f"the backend {self.backend} does not say that {_SHARED_SESSION} is false")
+        self.known_until[self.backend] = self.clock() + SERVER_KNOWN_S
+
+    def forget(self) -> None:
+        """It may have been started anew."""
+        _ = self.known_until.pop(self.backend, None)
 
 
 class OwnSessions:
@@ -153,20 +183,24 @@ class OwnSessions:
             return None
         if len(self._sessions) >= self._states_max and not self.give_way():
             return None
-        sessions = StateSessions(state, access, self._dialer, self._clock, self._connect)
+        server = _OwnSessionEach(state.opened.backend, self._known_until, self._clock, self._plain(state, access))
+        sessions = StateSessions(state, access, self._dialer, self._clock, self._connect, server=server)
         self._sessions[state.digest] = sessions
-        opening = self._opening[state.digest] = asyncio.get_running_loop().create_task(
-            self._opened(sessions, access)
-        )
+        opening = self._opening[state.digest] = asyncio.get_running_loop().create_task(self._opened(sessions))
         opening.add_done_callback(lambda _: self._opening.pop(state.digest, None))
         if self._look is None:
             self._look = asyncio.get_running_loop().call_later(LOOK_S, self._end_idle)
         return opening
 
-    async def _opened(self, sessions: StateSessions, access: Access) -> None:
+    def _plain(self, state: KnownState, access: Access) -> Callable[[], StateSessions]:
+        """Makes sessions of a client in which nothing is set."""
+        configuration = {name: value for name, value in state.opened.configuration.items() if name == PROXY_USER}
+        plain = KnownState(b"", replace(state.opened, configuration=configuration))
+        return lambda: StateSessions(plain, access, self._dialer, self._clock, self._connect)
+
+    async def _opened(self, sessions: StateSessions) -> None:
         state = sessions.state
         try:
-            await self._check_server(state.opened, access)
             await sessions.open()
         except Exception as error:  # noqa: BLE001 - whatever goes wrong, sessions ask for themselves
             # Without the words of an error that nobody expects: they may quote a setting.
@@ -182,30 +216,12 @@ class OwnSessions:
             if self._sessions.get(state.digest) is sessions:
                 self._open = {**self._open, state.digest: state}
 
-    async def _check_server(self, opened: SessionOpening, access: Access) -> None:
-        """Raise BackendError unless each client has a session to itself. That is asked before anything is set."""
-        if self._known_until.get(opened.backend, 0.0) > self._clock():
-            return
-        configuration = {name: value for name, value in opened.configuration.items() if name == PROXY_USER}
-        plain = KnownState(b"", replace(opened, configuration=configuration))
-        sessions = StateSessions(plain, access, self._dialer, self._clock, self._connect)
-        try:
-            await sessions.open()
-            answer = await sessions.answer(Query(f"SET {_SHARED_SESSION}", 1, 65_536, _ASKING_S, reads=NO_TABLES))
-        finally:
-            sessions.end()
-            await sessions.closed()
-        if not (isinstance(answer, Rows) and answer.rows and answer.rows[0][-1] == "false"):
-            raise BackendError(f"the backend {opened.backend} does not say that {_SHARED_SESSION} is false")
-        self._known_until[opened.backend] = self._clock() + SERVER_KNOWN_S
-
     async def _answered(self, sessions: StateSessions, query: Query) -> QueryResult:
         try:
             return await sessions.answer(query)
         except (BackendError, TimeoutError) as error:
             log.info("a session of the proxy's own for %r is lost: %s", sessions.state.opened.user, error)
-            # The server may have been started anew, with one session for all clients.
-            _ = self._known_until.pop(sessions.state.opened.backend, None)
+            sessions.forget_server()
             self._end(sessions)
             return QueryFailed(FailureKind.BUSY, "the proxy's own session is lost", 0.0)
 

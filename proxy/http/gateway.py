@@ -232,7 +232,7 @@ class Gateway:
             if lease is None:
                 self._context.key_checks.ask_first_at(upstream.backend.member.address, credentials)
             self._context.key_checks.start(tracked.session, credentials, check, lease)
-        elif dispatch.beside is not None and credentials is not None and lease is not None:
+        if dispatch.beside is not None and credentials is not None and lease is not None:
             _ = self._context.beside_runner.start(tracked.session, credentials, dispatch.beside, lease)
         if lease is not None:
             lease.release()

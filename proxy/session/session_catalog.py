@@ -191,10 +191,10 @@ class SessionCatalog:
         """The server's settings as they were last asked for, expired or not."""
         return self.metadata.server_settings.known(None)
 
-    @property
-    def knows_settings(self) -> bool:
-        """True if the server's settings have been asked for, and have not expired."""
-        return self.metadata.server_settings.get(None) is not None
+    def knows_settings(self, then: Answer[ServerSettings] | None) -> bool:
+        """True if the server's settings have not expired, and are as they were, where they were known then."""
+        now = self.metadata.server_settings.get(None)
+        return now is not None and (then is None or now.value == then.value)
 
     async def are_settings(self, then: ServerSettings) -> bool:
         """True if the server's settings are as they were; they are asked for again where they have expired."""

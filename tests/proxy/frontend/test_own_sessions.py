@@ -40,7 +40,8 @@ class Server:
         self.one_for_all = "false"
         self.failing: set[str] = set()
         self.is_lost = False
-        self.has_restarted = False
+        # Sessions with numbers up to this one were closed.
+        self.closed_until = 0
         self.forgotten = ""
         self.breaks = False
         self.asked_whether_one_for_all = 0
@@ -52,6 +53,9 @@ class Server:
     def sessions_of(self, sql: str) -> list[int]:
         """The numbers of the sessions that were asked this, less that of the first look."""
         return [number - 1 for number, asked in self.asked if asked == sql]
+
+    def restart(self, one_for_all: str) -> None:
+        self.closed_until, self.one_for_all = len(self.logins), one_for_all
 
     @asynccontextmanager
     async def connect(self, login: Login) -> AsyncIterator["Session"]:
@@ -75,7 +79,7 @@ class Session:
 
     @property
     def is_closed(self) -> bool:
-        return self._server.is_lost or self._server.has_restarted
+        return self._server.is_lost or self._number <= self._server.closed_until
 
     async def answer(self, query: Query) -> QueryResult:
         server = self._server
@@ -299,17 +303,24 @@ async def test_a_session_that_the_backend_has_forgotten_is_opened_anew(stage: St
     assert stage.server.asked_whether_one_for_all == 2, "it may be another server"
 
 
-@pytest.mark.parametrize("later_s", [1.0, AGE_MAX_S])
-async def test_where_the_backend_has_closed_a_session_nothing_is_set_before_it_is_looked_at_again(
-    stage: Stage, later_s: float
+@pytest.mark.parametrize(("later_s", "questions"), [(1.0, 1), (AGE_MAX_S, 1), (1.0, AT_ONCE_MAX + 1)])
+async def test_where_the_backend_has_closed_a_session_nothing_is_set_before_it_is_asked_again(
+    stage: Stage, later_s: float, questions: int
 ) -> None:
     assert await stage.prepare()
     stage.now += later_s
-    stage.server.has_restarted, stage.server.one_for_all = True, "true"
-    answer = await stage.asking("DESCRIBE t")
-    assert isinstance(answer, QueryFailed)
+    stage.server.restart("true")
+    answers = await asyncio.gather(*(stage.asking(f"DESCRIBE t{number}") for number in range(questions)))
+    assert all(isinstance(answer, QueryFailed) for answer in answers)
     assert not await stage.prepare()
     assert [sql for _, sql in stage.server.asked] == ["USE other", "SET a=1"], "only those of before"
+
+
+async def test_a_session_that_was_closed_while_it_was_idle_costs_no_answer(stage: Stage) -> None:
+    assert await stage.prepare()
+    stage.server.restart("false")
+    assert await stage.asking("DESCRIBE t") == rows("DESCRIBE t")
+    assert (stage.sessions.count, stage.server.asked_whether_one_for_all) == (1, 2)
 
 
 async def test_one_users_states_take_no_session_of_another_user(stage: Stage) -> None:
