@@ -161,6 +161,17 @@ def test_splits_are_not_grouped_by_descriptions_that_have_expired(
     assert sent(one.rewrite(sql), []) == sql
 
 
+def test_splits_are_not_grouped_by_settings_that_have_expired(stage: Stage, learned: TextSession) -> None:
+    stage.now = 50.0
+    dispatch = played(learned.rewrite("INSERT INTO t VALUES (1, 'a')"), [])
+    dispatch.on_outcome(Outcome(OutcomeKind.FINISHED, 0.1))
+    # Its description is of now, and the settings are those of before.
+    learn(learned, PLAIN, [], [T])
+    assert GROUPED in sent(learned.rewrite(PLAIN), [])
+    stage.now = 70.0
+    learn(learned, PLAIN, [], [])
+
+
 def test_while_a_statement_has_the_files_asked_for_the_next_one_is_not_left_alone_for_long(
     one: TextSession,
 ) -> None:
