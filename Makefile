@@ -18,6 +18,7 @@
 # make bench-kerberos  what logins by Kerberos and wrapped frames cost; some minutes, and needs a KDC's programs
 # make bench-sizing  processor time of statements and results, memory of sessions: what a machine for the proxy needs;
 #              five minutes
+# make bench-merge what narrowing the target of MERGE saves on Delta and Iceberg tables of a thousand files; an hour or so
 # make bench-small-files  what thousands of small files cost, read as they are, in fewer tasks, and compacted
 # make bench-layouts what files save that are told apart by a file index, on 50 million rows; half an hour or so
 # make bench-lists what is saved where keys do not tell the partitions, on 1,000 and 10,000 of them; half an hour or so
@@ -38,7 +39,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # One fact and several, a week and years of it, and two that are left alone.
 QUICK_QUERIES := q3 q7 q19 q37 q42 q55 q60 q71 q82 q96 q98 q9
 
-.PHONY: setup demo test test-fast test-of test-all test-servers iceberg bench bench-tpcds bench-dashboard bench-short bench-wire bench-sizing bench-kerberos bench-layouts bench-lists bench-shared-lists bench-iceberg bench-delta bench-small-files wheel-demo check clean
+.PHONY: setup demo test test-fast test-of test-all test-servers iceberg bench bench-tpcds bench-dashboard bench-short bench-wire bench-sizing bench-kerberos bench-layouts bench-lists bench-shared-lists bench-iceberg bench-delta bench-merge bench-small-files wheel-demo check clean
 
 setup: $(READY)
 
@@ -148,6 +149,10 @@ bench-iceberg: iceberg
 
 bench-delta: iceberg
 	$(TABLE_FORMATS) delta --json .starpruner/bench/delta.json
+
+bench-merge: iceberg
+	PYTHONPATH=tests:tests/layouts:tests/iceberg:tests/delta $(BIN)/python benchmarks/merges.py delta --json .starpruner/bench/merges_delta.json
+	PYTHONPATH=tests:tests/layouts:tests/iceberg:tests/delta $(BIN)/python benchmarks/merges.py iceberg --json .starpruner/bench/merges_iceberg.json
 
 bench-small-files: setup
 	PYTHONPATH=tests:tests/layouts $(BIN)/python benchmarks/small_files.py --json .starpruner/bench/small_files.json

@@ -73,6 +73,8 @@ class Sides:
     processes: tuple[int, int] | None = None
     # The scans that the proxy has narrowed until now.
     narrowed_scans: Callable[[], int] | None = None
+    # The text of a statement for a side, through the proxy if so told: each side writes a table of its own.
+    text_of: Callable[[bool, str], str] = lambda _, sql: sql
 
     def measure(self, sql: str, listing: str, *, runs: int, warm_ups: int) -> Pair:
         """Run a query so many times on each side, the sides in turns, after runs that do not count.
@@ -99,7 +101,7 @@ class Sides:
                 into = pair.proxied if is_proxied else pair.direct
                 before = self._narrowed() if is_proxied else None
                 with self.session(listing, is_proxied=is_proxied) as session:
-                    self._timed(session, sql, into)
+                    self._timed(session, self.text_of(is_proxied, sql), into)
                 if before is not None:
                     pair.narrowed.append((self._narrowed() or 0) - before)
         return pair
