@@ -18,7 +18,7 @@
 # make bench-kerberos  what logins by Kerberos and wrapped frames cost; some minutes, and needs a KDC's programs
 # make bench-sizing  processor time of statements and results, memory of sessions: what a machine for the proxy needs;
 #              five minutes
-# make bench-merge what narrowing the target of MERGE saves on Delta and Iceberg tables of a thousand files; an hour or so
+# make bench-merge what narrowing the target of MERGE saves on Delta and Iceberg tables of a thousand files; two hours or so
 # make bench-small-files  what thousands of small files cost, read as they are, in fewer tasks, and compacted
 # make bench-layouts what files save that are told apart by a file index, on 50 million rows; half an hour or so
 # make bench-lists what is saved where keys do not tell the partitions, on 1,000 and 10,000 of them; half an hour or so
@@ -151,8 +151,8 @@ bench-delta: iceberg
 	$(TABLE_FORMATS) delta --json .starpruner/bench/delta.json
 
 bench-merge: iceberg
-	PYTHONPATH=tests:tests/layouts:tests/iceberg:tests/delta $(BIN)/python benchmarks/merges.py delta --json .starpruner/bench/merges_delta.json
-	PYTHONPATH=tests:tests/layouts:tests/iceberg:tests/delta $(BIN)/python benchmarks/merges.py iceberg --json .starpruner/bench/merges_iceberg.json
+	PYTHONPATH=tests:tests/layouts:tests/iceberg:tests/delta $(BIN)/python benchmarks/merges.py delta --no-gate --json .starpruner/bench/merges_delta.json
+	PYTHONPATH=tests:tests/layouts:tests/iceberg:tests/delta $(BIN)/python benchmarks/merges.py iceberg --no-gate --json .starpruner/bench/merges_iceberg.json
 
 bench-small-files: setup
 	PYTHONPATH=tests:tests/layouts $(BIN)/python benchmarks/small_files.py --json .starpruner/bench/small_files.json
