@@ -11,6 +11,13 @@ Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 memory_option = click.option("--memory", default="4g", show_default=True, help="The server's Java heap.")
 
+gate_option = click.option(
+    "--gate/--no-gate",
+    default=True,
+    show_default=True,
+    help="The proxy's cost gate, which leaves alone statements that hardly gain.",
+)
+
 
 def directory_option(name: str, kept: str) -> Decorator:
     """The option of a benchmark's folder; `kept` is its help text."""

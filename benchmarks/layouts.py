@@ -10,7 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
-from command_line import directory_option, end_with_servers, memory_option, runs_option, warm_ups_option
+from command_line import (
+    directory_option,
+    end_with_servers,
+    gate_option,
+    memory_option,
+    runs_option,
+    warm_ups_option,
+)
 from kept_tables import Question
 from layouts_tables import LayoutTables
 from pairs import WARM, Pair, Sides
@@ -137,12 +144,7 @@ def _table(name: str, measured: Sequence[Measured]) -> Table:
 @click.option(
     "--table", "names", multiple=True, help="A table to measure, several times for several; all by default."
 )
-@click.option(
-    "--gate/--no-gate",
-    default=True,
-    show_default=True,
-    help="The proxy's cost gate, which leaves alone statements that hardly gain.",
-)
+@gate_option
 def main(  # noqa: PLR0913 - one parameter per option
     *,
     json_path: Path | None,

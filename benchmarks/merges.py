@@ -16,7 +16,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 import click
-from command_line import directory_option, end_with_servers, memory_option, runs_option, warm_ups_option
+from command_line import (
+    directory_option,
+    end_with_servers,
+    gate_option,
+    memory_option,
+    runs_option,
+    warm_ups_option,
+)
 from known_formats import FORMATS, Scan, TableFormat
 from pairs import WARM, Pair, Sides
 from pyhive import hive
@@ -269,18 +276,17 @@ def show(console: Console, report: Report) -> None:
     help="Partitions that a source has rows of, at most a third of all.",
 )
 @click.option(
-    "--mode", "modes", multiple=True, help="Of Iceberg: copy-on-write, merge-on-read. Both, unless one is given."
+    "--mode",
+    "modes",
+    type=click.Choice(_MODES["iceberg"]),
+    multiple=True,
+    help="Of Iceberg; both, unless one is given.",
 )
 @directory_option("merges", "Where each format has a folder with its tables and logs.")
 @memory_option
 @runs_option(3)
 @warm_ups_option(2)
-@click.option(
-    "--gate/--no-gate",
-    default=True,
-    show_default=True,
-    help="The proxy's cost gate, which leaves alone statements that hardly gain.",
-)
+@gate_option
 def main(  # noqa: PLR0913 - one parameter per option
     *,
     format_name: str,

@@ -12,7 +12,14 @@ from itertools import product
 from pathlib import Path
 
 import click
-from command_line import directory_option, end_with_servers, memory_option, runs_option, warm_ups_option
+from command_line import (
+    directory_option,
+    end_with_servers,
+    gate_option,
+    memory_option,
+    runs_option,
+    warm_ups_option,
+)
 from format_facts import KEYS, FormatFacts
 from kept_tables import Question
 from known_formats import FORMATS, Scan
@@ -176,12 +183,7 @@ def _table(title: str, counts: Mapping[str, str], measured: Sequence[Measured]) 
 @memory_option
 @runs_option(5)
 @warm_ups_option(2)
-@click.option(
-    "--gate/--no-gate",
-    default=True,
-    show_default=True,
-    help="The proxy's cost gate, which leaves alone statements that hardly gain.",
-)
+@gate_option
 def main(  # noqa: PLR0913 - one parameter per option
     *,
     format_name: str,
