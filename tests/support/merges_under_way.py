@@ -63,7 +63,7 @@ Rows = dict[tuple[int, str], int]
 
 
 def merged(rows: Rows, source: Rows) -> Rows:
-    """What the MERGE leaves of these rows."""
+    """The rows after the MERGE."""
     return {key: rows.get(key, 0) + source.get(key, 0) for key in rows | source}
 
 
