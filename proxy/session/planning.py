@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from typing import Final
 
 from proxy.session.catalog.facts_cache import DescribedTable, FactsMoment
 from proxy.session.catalog.iceberg_snapshots import SnapshotRead
@@ -32,6 +32,10 @@ from rewriter.sql.deterministic_functions import NEWER_FUNCTIONS
 # A statement's plan names its tables, then those behind its views, then those behind these, then those that lack a
 # size; it may call functions that the server is not known to have.
 _PLANNING_ROUNDS_MAX = VIEW_NESTING_MAX + 4
+
+# Time for which the size of a table that is narrowed is remembered past writes to it: it decides whether keys are
+# worth asking for, never what they are. Each MERGE would ask for it anew.
+_LARGE_SIZE_S: Final = 3_600.0
 
 # The rules that know files by the names of their columns.
 _OF_FILES = frozenset({Rule.FILE_HINTS, Rule.RANGE_IN})
@@ -91,9 +95,12 @@ class Planner:
             if planned.skip is not None:
                 return planned.skip if unsized is None else _with_late(unsized, frozenset(late))
             if not planned.missing:
-                if unsized is None and await self._find_sizes(planned.unsized):
+                if unsized is None and await self._find_sizes(planned):
                     unsized = planned
                     continue
+                if unsized is not None:
+                    # What was too small with a remembered size may have grown.
+                    known.large_sizes.drop(_too_small(planned))
                 return _with_late(planned, frozenset(late))
             if planned.missing <= asked:
                 break  # they change meanwhile, or are more than the session may keep
@@ -103,17 +110,23 @@ class Planner:
             asked |= planned.missing
         return SkipReason.TABLES_UNSETTLED
 
-    async def _find_sizes(self, names: AbstractSet[TableName]) -> bool:
-        """Ask for the sizes of described tables that have none, up to one that is late. True if any got one."""
-        known, settings = self.catalog.metadata, self.catalog.settings
+    async def _find_sizes(self, planned: Plan) -> bool:
+        """Find the sizes of described tables that have none, up to one that is late. True if any got one."""
+        known, settings, large = self.catalog.metadata, self.catalog.settings, _too_small(planned)
         has_found = False
-        for name in sorted(names, key=str) if settings.asks_sizes else ():
+        for name in sorted(planned.unsized, key=str) if settings.asks_sizes else ():
+            remembered = known.large_sizes.get(name) if name in large else None
+            if remembered is not None:
+                has_found |= known.facts.add_size(name, remembered.value)
+                continue
             query = size_query(name, settings)
             if known.unsized.holds(query.sql):
                 continue
             answer = await self.catalog.policy.ask(query)
             size_bytes = read_size(answer)
             if size_bytes is not None:
+                if name in large:
+                    known.large_sizes.keep(name, size_bytes, _LARGE_SIZE_S)
                 has_found |= known.facts.add_size(name, size_bytes)
                 continue
             known.unsized.add(query.sql)
@@ -157,6 +170,11 @@ class Planner:
         lists = {name: found[name].index if name in found else None for name in wanted}
         again = await self.plan(planned.statement, {**planned.partitions, **lists})
         return again if isinstance(again, Plan) else planned
+
+
+def _too_small(planned: Plan) -> frozenset[TableName]:
+    """The tables that are not known to be larger than what would narrow them."""
+    return frozenset(scan.reference.name for scan in planned.scans if scan.skip is SkipReason.SMALL_SIDE_LARGER)
 
 
 def _with_late(planned: Plan, late: frozenset[TableName]) -> Plan:

@@ -43,6 +43,9 @@ it is used where somebody asks again before a row leaves. A window statement is 
   (`split_packing`, and the above). Grace: 300 s (`splits.asked_every_s`); asked for again beside the statement,
   for those that follow. Without keys nothing but a number of tasks is inserted. Descriptions and settings, which
   decide whether the order of rows shows in the answer, have no grace here (`fewer_splits`).
+* Sizes of tables without statistics that something was to narrow (`metadata_cache`). Current: an hour, past writes
+  and SET: they decide whether keys are asked for, never what is inserted. One by which a table is too small to be
+  narrowed is forgotten at once.
 * Failures and sizes that are missing (`caches`, `late_answers`). Current: 60 s to 600 s, in which a question is
   not asked.
 * A backend's answers about itself: that each client has a session to itself (`own_sessions`; current: 600 s, void
@@ -60,7 +63,7 @@ An answer to a question from before all was forgotten is not kept: names and set
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Iterable
 from dataclasses import dataclass
 from threading import Lock
 from typing import Final, Generic, TypeVar
@@ -132,6 +135,12 @@ class Answers(Generic[K, V]):
         if may_keep():
             self.keep(question, value, counts_s, generation)
         return value
+
+    def drop(self, questions: Iterable[K]) -> None:
+        """Forget the answers to these questions."""
+        with self._lock:
+            for question in questions:
+                _ = self._answers.pop(question, None)
 
     def forget(self) -> None:
         """Forget all answers, and those on their way."""

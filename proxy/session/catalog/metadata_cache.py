@@ -47,6 +47,8 @@ class SessionMetadata:
     without_keys: NegativeCache
     # Questions about sizes that Spark does not know.
     unsized: NegativeCache
+    # The sizes of tables without statistics that something was to narrow.
+    large_sizes: Answers[TableName, int]
     # Questions about snapshots, and about the session, that got no answer.
     unanswered: NegativeCache
     # Tables that were not described in time.
@@ -176,6 +178,7 @@ class MetadataCache:
             facts,
             without_keys=NegativeCache(clock, _LONG_S),
             unsized=NegativeCache(clock, _LONG_S),
+            large_sizes=Answers(clock),
             unanswered=NegativeCache(clock, UNANSWERED_S),
             late=late,
             default_quoting=Answers(clock),

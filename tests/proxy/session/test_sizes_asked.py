@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
-from support.played_sessions import DESCRIBE, failed, of, rows, sent
-from support.text_session import Stage, TextSession
+from support.played_sessions import DESCRIBE, failed, of, played, rows, sent
+from support.text_session import FINISHED, Stage, TextSession
 
 from proxy.config.config import Config
-from proxy.config.rewriting import CatalogSection
+from proxy.config.rewriting import CatalogSection, RewriteSection
 from proxy.operations.query import FailureKind, QueryResult
 from proxy.session import decision_context, planning
 from proxy.session.catalog.table_sizes import read_size
@@ -93,3 +93,45 @@ def test_all_plans_of_a_decision_share_one_budget_of_steps(monkeypatch: pytest.M
     assert sent(of_budget(needed).rewrite(SQL), [*DESCRIBE, size, KEYS]) == NARROWED
     # The plan by sizes is done without.
     assert sent(of_budget(needed - 1).rewrite(SQL), [*DESCRIBE, size]) == SQL
+
+
+# --- the size of a table that is narrowed
+
+_DELTA = ("Type", "MANAGED", ""), ("Provider", "delta", "")
+_PROPERTIES = ("Table Properties", "[delta.minReaderVersion=1,delta.minWriterVersion=2]", "")
+JOIN = "SELECT f.id FROM f JOIN d ON f.k = d.k WHERE d.g = 1"
+SIZE_OF_F = SIZE.replace("`d`", "`f`")
+
+
+def _described(name: str, *columns: str) -> tuple[str, QueryResult]:
+    details = ("# Detailed Table Information", "", ""), ("Name", f"spark_catalog.default.{name}", ""), *_DELTA
+    return f"DESCRIBE TABLE EXTENDED `{name}`", rows(*((c, "int", "") for c in columns), *details, _PROPERTIES)
+
+
+DELTA_D, DELTA_F = _described("d", "k", "g"), _described("f", "id", "k")
+DELTA_KEYS = ("SELECT d.`k` AS key, typeof(d.`k`) AS type FROM d WHERE (d.g = 1) LIMIT 5001", rows((7, "int")))
+DELTA_NARROWED = JOIN.replace("FROM f", "FROM (SELECT * FROM f WHERE (`k` IN (7) OR typeof(`k`) <> 'int')) AS f")
+
+
+def _written(one: TextSession, table: str) -> None:
+    played(one.rewrite(f"INSERT INTO {table} VALUES (1, 7)"), []).on_outcome(FINISHED)
+
+
+def test_the_size_of_a_table_that_is_narrowed_outlasts_writes_to_it() -> None:
+    stage = Stage(rewrite=RewriteSection(cost_gate=False))
+    one, sizes = stage.session(), [(SIZE, plan("1.0 KiB")), (SIZE_OF_F, plan("1.0 GiB"))]
+    assert sent(one.rewrite(JOIN), [DELTA_D, DELTA_F, *sizes, DELTA_KEYS]) == DELTA_NARROWED
+    _written(one, "f")
+    assert sent(one.rewrite(JOIN), [DELTA_F, DELTA_KEYS]) == DELTA_NARROWED
+    # A small side may have grown beyond what is worth asking.
+    _written(one, "d")
+    assert sent(one.rewrite(JOIN), [DELTA_D, sizes[0], DELTA_KEYS]) == DELTA_NARROWED
+    stage.now += 3601.0
+    assert sent(one.rewrite(JOIN), [DELTA_D, DELTA_F, *sizes, DELTA_KEYS]) == DELTA_NARROWED
+
+
+def test_a_size_by_which_a_table_is_not_narrowed_is_asked_for_again_after_a_write() -> None:
+    one, small = Stage(rewrite=RewriteSection(cost_gate=False)).session(), (SIZE, plan("1.0 KiB"))
+    assert sent(one.rewrite(JOIN), [DELTA_D, DELTA_F, small, (SIZE_OF_F, plan("1.0 KiB"))]) == JOIN
+    _written(one, "f")
+    assert sent(one.rewrite(JOIN), [DELTA_F, (SIZE_OF_F, plan("1.0 GiB")), DELTA_KEYS]) == DELTA_NARROWED
