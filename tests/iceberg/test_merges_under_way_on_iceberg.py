@@ -36,9 +36,10 @@ def test_a_merge_into_iceberg_whose_proxy_is_killed_takes_effect_once_or_not_at_
     assert not killed(stage, call, tmp_path)
 
 
-def test_narrowed_merges_of_several_days_into_iceberg_at_once_do_not_fail(stage: Stage) -> None:
-    failed, found, right = of_several_days_at_once(stage)
-    assert not failed
+@pytest.mark.parametrize("cost_gate", ["false", "true"])
+def test_narrowed_merges_of_several_days_into_iceberg_at_once_do_not_fail(stage: Stage, cost_gate: str) -> None:
+    wrong, found, right = of_several_days_at_once(stage, cost_gate)
+    assert not wrong
     assert found == right
 
 

@@ -15,12 +15,13 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from hashlib import blake2b
-from math import inf, isfinite
+from math import inf, isfinite, isinf
 from threading import Lock
 from typing import NamedTuple, Protocol, TypeVar
 
 from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.session.feedback.cost_model import GateVerdict, Moment, RunRecord
+from proxy.session.feedback.spark_errors import is_write_conflict
 from proxy.session.feedback.spark_listings import Listing, SessionListings
 
 K = TypeVar("K", bound=Hashable)
@@ -135,7 +136,8 @@ class GateReport:
         if record.originals or record.cold_s is not None:
             took = f"in {record.warm_s:.2f} s" if record.originals else f"in {record.cold_s:.2f} s, files listed"
             ways.append(f"{_times(record.original_count)} as the original {took}")
-        seen = f"ran {', and '.join(ways)}" if ways else "was not seen before"
+        unseen = "was not seen before" if isinf(record.conflicted_at) else "has not finished so far"
+        seen = f"ran {', and '.join(ways)}" if ways else unseen
         return f"It {seen}: {self.why}."
 
 
@@ -166,7 +168,7 @@ class Gate(Protocol):
         ...
 
     def ended(self, run: Run, outcome: Outcome) -> None:
-        """Learn from the end of a statement. One that failed or was cancelled teaches nothing."""
+        """Learn from the end of a statement. One that was cancelled, or failed without a conflict, teaches nothing."""
         ...
 
     def written(self, words: Iterable[str]) -> None:
@@ -237,7 +239,8 @@ class CostGate:
         """See Gate."""
         record = _about(self._record(subject), tuple(facts))
         asking_s = self._asking_s.get(subject.owner, _ASKING_S)
-        verdict = GateVerdict.ORIGINAL if record.is_small(asking_s) else GateVerdict.REWRITE
+        leaves = record.is_small(asking_s) and not record.has_conflicted(self._clock())
+        verdict = GateVerdict.ORIGINAL if leaves else GateVerdict.REWRITE
         most_s = record.listing_s + record.reading_s
         why = f"to ask for keys takes about {asking_s:.2f} s, and at most {most_s:.2f} s can be saved"
         return GateReport(verdict, why, record)
@@ -249,6 +252,8 @@ class CostGate:
             self._learn_rewritten(run, outcome.seconds if is_finished and is_rewritten else inf)
         if is_finished and not is_rewritten:
             self._learn_original(run, outcome.seconds)
+        if outcome.kind is OutcomeKind.FAILED and not is_rewritten and is_write_conflict(outcome.message):
+            self._keep(run.subject, replace(self._record(run.subject), conflicted_at=self._clock()))
 
     def written(self, words: Iterable[str]) -> None:
         """See Gate."""

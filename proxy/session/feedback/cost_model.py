@@ -10,6 +10,9 @@ asking took, a tenth of each run at least. Trials take less than 2 % of the time
 statement that is left alone is tried no sooner than after `rewrite.gate_retry_s`; an original that took twice as
 long as a rewritten run, and more than originals gained before, brings narrowing back at once. No original is tried
 that would list files after a write through the proxy, if such a run was seen before.
+
+A MERGE whose original failed by a conflict with another writer is rewritten for two days, whatever that takes, if
+its keys are of use: one that names the partitions of its target does not conflict with writers of others.
 """
 
 from __future__ import annotations
@@ -37,6 +40,8 @@ _EVEN: Final = 1.1
 _SURPRISE: Final = 2.0
 # Gains that make up for one slow original, in rewritten runs: more of them would hide a change for too long.
 _GAINED_RUNS_MAX: Final = 100
+# Time for which a conflict of writers counts: loads that meet do so again the next day.
+_CONFLICT_S: Final = 172_800.0
 
 
 class GateVerdict(Enum):
@@ -93,6 +98,8 @@ class RunRecord:
     gained_s: float = 0.0
     # When the statement was last planned, or a trial begun.
     planned_at: float = -inf
+    # When an original last failed by a conflict with another writer.
+    conflicted_at: float = -inf
 
     @property
     def rewritten_s(self) -> float:
@@ -132,12 +139,18 @@ class RunRecord:
         most_s = self.listing_s + self.reading_s
         return most_s < asking_s and not (self.is_measured and self.warm_s > _SURPRISE * (most_s + asking_s))
 
+    def has_conflicted(self, now: float) -> bool:
+        """True if an original failed lately by a conflict with another writer."""
+        return now - self.conflicted_at < _CONFLICT_S
+
     def choice(self, moment: Moment) -> Choice:
         """The way of the next statement."""
+        if self.rewritten and isinf(self.rewritten_s):
+            return self._left(self.overhead_s, moment)
+        if self.has_conflicted(moment.now):
+            return Choice(GateVerdict.REWRITE, "rewritten, since its original conflicted with another writer")
         if not self.rewritten:
             return self._unseen(moment)
-        if isinf(self.rewritten_s):
-            return self._left(self.overhead_s, moment)
         original_s = self.original_s(moment.listing)
         if self._is_better(original_s, moment):
             return self._left(_price_s(self.rewritten_s, original_s), moment)

@@ -6,10 +6,15 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+# Before the words of Spark, or of a table's format.
+_SERVERS: Final = r"(?:org\.apache\.hive\.service\.cli\.HiveSQLException: )?(?:Error running query: )?"
 # The server writes a class first. Spark 3 tells raise_error's words behind those of the job that was aborted.
-_CLASS: Final = re.compile(
-    r"(?:org\.apache\.hive\.service\.cli\.HiveSQLException: )?(?:Error running query: )?"
-    r"\[(?P<class>[A-Z_][A-Z0-9_]{2,99}(?:\.[A-Z][A-Z0-9_]{2,99})*)\]"
+_CLASS: Final = re.compile(_SERVERS + r"\[(?P<class>[A-Z_][A-Z0-9_]{2,99}(?:\.[A-Z][A-Z0-9_]{2,99})*)\]")
+# Another writer has changed what a statement has read of the table that it writes: Delta's errors by their class,
+# Iceberg's by the words of its MergingSnapshotProducer.
+_WRITE_CONFLICT: Final = re.compile(
+    _SERVERS + r"(?:\[DELTA_CONCURRENT_|org\.apache\.iceberg\.exceptions\.ValidationException: "
+    r"Found (?:new )?conflicting )"
 )
 # The state as the server told it (`proxy.operations.run_query`), and as Spark writes it behind its words.
 _TOLD: Final = re.compile(r"\(SQLSTATE ([0-9A-Z]{5})\)$")
@@ -36,6 +41,15 @@ class SparkError:
     def __str__(self) -> str:
         told = f" (SQLSTATE {self.state})" if self.state else ""
         return f"{self.name or 'an error without a class'}{told}"
+
+
+def is_write_conflict(message: str) -> bool:
+    """True if a statement failed since another one has written the same table.
+
+    >>> is_write_conflict("Error running query: [DELTA_CONCURRENT_APPEND.WITH_PARTITION_HINT] io.delta.exceptions..")
+    True
+    """
+    return _WRITE_CONFLICT.match(message) is not None
 
 
 def error_of(message: str) -> SparkError:

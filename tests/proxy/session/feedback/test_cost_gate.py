@@ -280,6 +280,47 @@ def test_a_statement_that_did_not_finish_teaches_nothing(gate: Gate, way: Way, e
     assert gate.sentence.startswith("It was not seen before")
 
 
+_CONFLICTS = (
+    "Error running query: [DELTA_CONCURRENT_APPEND.WITH_PARTITION_HINT] io.delta.exceptions.ConcurrentAppendException",
+    "Error running query: org.apache.iceberg.exceptions.ValidationException: Found conflicting files that can",
+    "org.apache.hive.service.cli.HiveSQLException: Error running query: "
+    "org.apache.iceberg.exceptions.ValidationException: Found new conflicting delete files that can apply to ..",
+)
+
+
+def fails(gate: Gate, way: Way, message: str) -> None:
+    gate.ended(Run(SUBJECT, way, gate.listings, 0.0, (SMALL,)), Outcome(OutcomeKind.FAILED, 0.3, message))
+
+
+@pytest.mark.parametrize("message", _CONFLICTS)
+def test_what_conflicts_with_another_writer_as_it_came_is_narrowed_for_two_days(gate: Gate, message: str) -> None:
+    tiny = Fact("sales", partitions=1, size_bytes=1)
+    gate.narrows(3, asking_s=2.0, fact=tiny)
+    gate.runs_directly(3, run_s=0.1)
+    fails(gate, Way.REWRITTEN, message)
+    assert gate.leaves_it()
+    assert gate.estimate(SUBJECT, [tiny]).leaves
+    fails(gate, Way.ORIGINAL, message)
+    assert not gate.leaves_it()
+    assert gate.sentence.endswith("rewritten, since its original conflicted with another writer.")
+    assert not gate.estimate(SUBJECT, [tiny]).leaves
+    gate.clock.now += 2 * 86_400
+    assert gate.estimate(SUBJECT, [tiny]).leaves
+
+
+def test_a_conflict_of_what_was_never_narrowed_counts_unless_its_keys_are_of_no_use(gate: Gate) -> None:
+    fails(gate, Way.ORIGINAL, _CONFLICTS[0])
+    assert gate.sentence.startswith("It has not finished so far: rewritten")
+    ended(gate, Way.ASKED_ONLY, OutcomeKind.FINISHED, 9.0)
+    assert gate.leaves_it()
+
+
+@pytest.mark.parametrize("message", ["", "[DIVIDE_BY_ZERO] by [DELTA_CONCURRENT_APPEND]", _CONFLICTS[1][30:]])
+def test_other_failures_of_an_original_teach_nothing(gate: Gate, message: str) -> None:
+    fails(gate, Way.ORIGINAL, message)
+    assert gate.sentence.startswith("It was not seen before")
+
+
 def test_a_narrowed_statement_that_had_to_be_rescued_is_tried_as_it_came(gate: Gate) -> None:
     ended(gate, Way.REWRITTEN, OutcomeKind.RECOVERED)
     assert gate.leaves_it()
