@@ -65,7 +65,7 @@ class SparkUi:
             executions = [e for e in self._executions(details=True) if e["id"] > after]
             found = [node for e in executions for node in e["nodes"] if wanted.fullmatch(node["nodeName"])]
             # A cancelled execution, as that of a key query may be, has ended too.
-            if found and not any(execution["status"] == "RUNNING" for execution in executions):
+            if found and not _has_running(executions):
                 return [{metric["name"]: metric["value"] for metric in node["metrics"]} for node in found]
             time.sleep(SETTLE_POLL_SECONDS)
         raise MetricsError(
@@ -98,16 +98,24 @@ class SparkUi:
         while time.monotonic() < deadline:
             executions = [e for e in self._executions(details=False) if e["id"] > after]
             jobs = [job for execution in executions for job in execution["successJobIds"]]
-            if jobs and not any(execution["status"] == "RUNNING" for execution in executions):
+            if jobs and not _has_running(executions):
                 return sum(_get(f"{self._application}/jobs/{job}")["numCompletedTasks"] for job in jobs)
             time.sleep(SETTLE_POLL_SECONDS)
         raise MetricsError(f"{self.url} shows no completed job after execution {after} in {SETTLE_SECONDS_MAX} s")
+
+    def has_running_execution(self) -> bool:
+        """True if a SQL execution has not ended, as far as the UI has heard."""
+        return _has_running(self._executions(details=False))
 
     def _executions(self, *, details: bool) -> list[dict[str, Any]]:
         # Spark keeps no more executions than spark.sql.ui.retainedExecutions.
         query = f"details={str(details).lower()}&planDescription=false&offset=0&length=2147483647"
         executions: list[dict[str, Any]] = _get(f"{self._application}/sql?{query}")
         return executions
+
+
+def _has_running(executions: list[dict[str, Any]]) -> bool:
+    return any(execution["status"] == "RUNNING" for execution in executions)
 
 
 def _scan(metrics: Metrics) -> ScanMetrics:

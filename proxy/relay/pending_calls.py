@@ -78,7 +78,7 @@ class PendingCalls:
         """True if the client waits for a fallback, so that no call of its own may be made."""
         return self._answer_steps is not None
 
-    def known_status(self, data: bytes) -> bytes | None:
+    def remembered_status(self, data: bytes) -> bytes | None:
         """The reply to a status call, where it is remembered."""
         # With a call outstanding, an answer of ours would overtake its reply.
         return None if self.replies.pending_count else self.reply_tracker.status_cache.reply_to(data)

@@ -149,7 +149,7 @@ class Relay:
     def known_status(self, data: bytes) -> bytes | None:
         """The fast path: the reply to a status call that can be answered here, where nothing is on its way."""
         is_free = self.phase is Phase.OPEN and self._client_buffer.is_between_messages
-        return self._calls.known_status(data) if is_free else None
+        return self._calls.remembered_status(data) if is_free else None
 
     def client_data(self, data: bytes) -> list[Command]:
         """The client sent bytes."""

@@ -149,8 +149,8 @@ def _would_group_by_expired(ctx: DecisionContext, planned: Plan) -> bool:
     Nobody asks for them again before a row leaves, and by now the order of rows may show in the answer: a column
     may be of another type or collation, and a table may be a view. An older snapshot may have fewer rows.
     """
-    is_current = ctx.catalog.is_current(planned) and ctx.catalog.knows_settings(ctx.settings)
-    return planned.may_be_grouped and not is_current
+    catalog = ctx.catalog
+    return planned.may_be_grouped and not (catalog.is_current(planned) and catalog.knows_settings(ctx.settings))
 
 
 async def _files_of(

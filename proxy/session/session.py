@@ -380,7 +380,8 @@ class Session:
             if suspects is not None and was_rewritten and is_checked_merge:
                 # No second run tells whether that is ours. The next one is the original, whichever it was.
                 if outcome.kind in {OutcomeKind.FAILED, OutcomeKind.RECOVERED, OutcomeKind.FAILED_TWICE}:
-                    shared.quarantine.blame(frozenset(), suspects.key)
+                    cause = Cause.FAILED if outcome.kind is OutcomeKind.RECOVERED else Cause.MERGE_FAILED
+                    shared.quarantine.blame(frozenset(), suspects.key, cause)
             elif suspects is not None and was_rewritten and not is_gone:
                 learn(outcome, suspects, shared.quarantine, shared.metastore, expected=KEYS_CHANGED)
             if run is not None and not expected and not outcome.original_instead:

@@ -109,16 +109,13 @@ class TableFiles:
 
     def are_splits_current(self, planned: Plan) -> bool:
         """True if nothing has expired of what decides about the splits of a plan's scans."""
-        shared, settings, packings = (
-            self.catalog.shared,
-            self.catalog.last_settings,
-            self.catalog.metadata.packings,
-        )
-        is_current = settings is not None and settings.until > shared.clock() and self.catalog.is_current(planned)
-        has_index = bool(shared.config.files.index)
-        is_current = is_current and (not has_index or self.current_overview() is not None)
+        shared, settings = self.catalog.shared, self.catalog.last_settings
+        if settings is None or settings.until <= shared.clock() or not self.catalog.is_current(planned):
+            return False
+        if shared.config.files.index and self.current_overview() is None:
+            return False
         names = planned.wants_packings({})
-        return is_current and packings.are_current(names) and not any(map(self._is_listing, names))
+        return self.catalog.metadata.packings.are_current(names) and not any(map(self._is_listing, names))
 
     def _is_listing(self, name: TableName) -> bool:
         """True if another session is asking for a table's files, so that this one went on without them."""

@@ -102,8 +102,7 @@ class Stage:
         """Returns once the server has ended each MERGE, and none that it was sent can begin any more."""
         until = time.monotonic() + IDLE_S
         while time.monotonic() < until:
-            executions = self.server.ui._executions(details=False)  # noqa: SLF001 - it has no other name for it
-            if any(execution["status"] == "RUNNING" for execution in executions):
+            if self.server.ui.has_running_execution():
                 until = time.monotonic() + IDLE_S
             time.sleep(POLL_S)
 

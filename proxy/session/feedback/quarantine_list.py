@@ -43,6 +43,8 @@ class Cause(Enum):
     """The harm that a rewritten statement did."""
 
     FAILED = "a rewritten statement failed with it, and its original worked"
+    # It may have committed all the same: its original is sent where its own check failed it, and nowhere else.
+    MERGE_FAILED = "a rewritten MERGE failed with it, and its original was not sent, or failed too"
     DIFFERENT = "a rewritten statement gave another answer with it than its original"
 
 

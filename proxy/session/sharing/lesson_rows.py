@@ -48,7 +48,7 @@ _CLOCK_SKEW_S: Final = 60.0
 
 
 # The sentences of causes may be worded anew.
-_CAUSES: Final = {"f": Cause.FAILED, "d": Cause.DIFFERENT}
+_CAUSES: Final = {"f": Cause.FAILED, "m": Cause.MERGE_FAILED, "d": Cause.DIFFERENT}
 _CODES: Final = {cause: code for code, cause in _CAUSES.items()}
 
 

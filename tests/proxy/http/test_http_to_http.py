@@ -49,8 +49,8 @@ from proxy.config.memory_shares import AMPLE
 from proxy.frontend import memory_gate
 from proxy.http.http_upstream import HttpUpstreams
 from proxy.operations.dispatch import Dispatch, OutcomeKind, Premises
-from proxy.operations.key_check import ASK_FIRST, KeyTerms
-from proxy.operations.query import Query, QueryFailed
+from proxy.operations.key_check import ASK_FIRST, CheckVerdict, KeyCheck, KeyTerms
+from proxy.operations.query import Query, QueryFailed, ask_driver
 from proxy.operations.reply_tracker import WATCHED_REPLY_BYTES_MAX
 from proxy.operations.session_port import SessionOpening
 from proxy.statements.statement_class import StatementClass
@@ -219,6 +219,42 @@ async def test_a_statement_is_rewritten_and_key_queries_go_with_the_clients_own_
         await answer(on, execute("SELECT 2", 2), executed(2))
         assert await body_of(post) == message(executed(2))
     assert isinstance(rewriter.results[0], QueryFailed)
+
+
+@pytest.mark.parametrize("verdict", [CheckVerdict.HELD, CheckVerdict.CHANGED])
+async def test_remembered_keys_are_checked_and_work_begun_while_a_statement_runs(verdict: CheckVerdict) -> None:
+    terms, begun = list[tuple[bool, float | None]](), Event()
+
+    async def asked_again() -> CheckVerdict:
+        await ask_driver(QUERY)
+        return verdict
+
+    async def work() -> None:
+        begun.set()
+
+    class Remembering(Rewriter):
+        async def rewrite(self, statement: StatementClass, keys: KeyTerms = ASK_FIRST) -> Dispatch:
+            terms.append((keys.may_be_checked, keys.asked_since))
+            dispatch = replace(await super().rewrite(statement, keys), beside=work)
+            return replace(dispatch, check=KeyCheck(asked_again, 7.0, PATIENCE_S) if keys.may_be_checked else None)
+
+    async with opened(Remembering("SELECT 2", may_fall_back=True)) as on:
+        post = on.start(message(execute("SELECT 1 FROM f JOIN d", 2)))
+        requests = [await on.backend.next(), await on.backend.next()]
+        ours, theirs = sorted(requests, key=lambda asked: QUERY.sql.encode() not in asked.body)
+        assert theirs.body == message(execute("SELECT 2", 2))
+        theirs.answer(ok(message(executed(2))))
+        await eventually(begun.is_set)
+        assert not post.done()
+        ours.answer(ok(message(reply("ExecuteStatement", read_header(ours.body).seqid, status=3, message="no"))))
+        if verdict is CheckVerdict.HELD:
+            assert await body_of(post) == message(executed(2))
+        else:
+            for name in ("CancelOperation", "CloseOperation"):
+                await answer(on, operation_call(name, 1, OPERATION), reply(name, 1))
+            await answer(on, execute("SELECT 2", 2), executed(2, AGAIN))
+            assert await body_of(post) == message(executed(2, AGAIN))
+    assert terms == [(True, None), (False, 7.0)][: 1 if verdict is CheckVerdict.HELD else 2]
 
 
 async def test_a_key_query_that_the_backend_does_not_let_in_leaves_the_statement_as_it_came() -> None:

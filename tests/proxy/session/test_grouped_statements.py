@@ -10,10 +10,11 @@ from support.iceberg_answers import described as of_iceberg
 from support.packing_answers import SETTINGS as PACKING
 from support.packing_answers import plan
 from support.played_sessions import DETAILS, Asking, Script, failed, played, rows, sent
-from support.text_session import Stage, TextSession
+from support.text_session import FINISHED, Stage, TextSession
 
 from proxy.config.rewriting import CatalogSection, FilesSection, RewriteSection, SplitsSection
 from proxy.operations.dispatch import Outcome, OutcomeKind
+from proxy.operations.key_check import KeyTerms
 from proxy.operations.query import FailureKind, QueryResult
 from proxy.session.catalog.file_index import FILES_WITH_ROW_GROUPS_MAX, files_query
 from proxy.session.catalog.metadata_cache import MetadataCache
@@ -170,6 +171,21 @@ def test_splits_are_not_grouped_by_settings_that_have_expired(stage: Stage, lear
     assert GROUPED in sent(learned.rewrite(PLAIN), [])
     stage.now = 70.0
     learn(learned, PLAIN, [], [])
+
+
+def test_a_statement_that_may_be_planned_by_expired_settings_is_not_grouped_by_them(stage: Stage) -> None:
+    one, checked, keys = stage.session(), KeyTerms(may_be_checked=True), (KEYS, rows((5, "int")))
+    played(one.rewrite(JOINED, checked), [D, T, indexed(), keys, listed(), *PACKED[:5], EXPLAIN])
+    stage.now = 50.0
+    for name in "dt":
+        played(one.rewrite(f"INSERT INTO {name} VALUES (1, 2)"), []).on_outcome(FINISHED)
+    learn(one, JOINED, [D, T, keys], FIXED)
+    # Each file may hold the key: nothing narrows the scan.
+    grouped = JOINED.replace("FROM t JOIN", f"FROM {GROUPED} JOIN")
+    assert played(one.rewrite(JOINED, checked), []).text == grouped
+    # Its keys and descriptions are current, and the settings have expired.
+    stage.now = 70.0
+    assert played(one.rewrite(JOINED, checked), []).text == JOINED
 
 
 def test_while_a_statement_has_the_files_asked_for_the_next_one_is_not_left_alone_for_long(

@@ -32,6 +32,8 @@ DESCRIBE: Script = [
     ("DESCRIBE TABLE EXTENDED `d`", described("ice.db.d", ("k", "int"), ("g", "int"))),
     ("DESCRIBE TABLE EXTENDED `f`", described("ice.db.f", ("k", "int"), ("v", "string"), size_bytes=10**11)),
 ]
+MERGE = "MERGE INTO f USING d s ON f.k = s.k WHEN NOT MATCHED THEN INSERT (k, v) VALUES (s.k, s.g)"
+UNPROVEN = "a rewritten MERGE failed with it, and its original was not sent, or failed too."
 NOW = ("EXPLAIN SELECT 1 FROM `d`", scan("ice.db.d"))
 LATER = (NOW[0], scan("ice.db.d", snapshot=NEXT_SNAPSHOT))
 VERSION = (f"EXPLAIN SELECT 1 FROM `d` {AT}", scan("ice.db.d"))
@@ -301,3 +303,23 @@ def test_a_table_whose_writers_turned_to_orc_is_another_one_and_one_with_another
     then = TableFacts((Column("k", "int"),), provider="iceberg", iceberg=iceberg)
     assert _is_as(replace(then, iceberg=replace(iceberg, snapshot_id=2)), then)
     assert not _is_as(replace(then, iceberg=replace(iceberg, may_hold_orc=True)), then)
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        (OutcomeKind.RECOVERED, "a rewritten statement failed with it, and its original worked."),
+        (OutcomeKind.FAILED, UNPROVEN),
+        (OutcomeKind.FAILED_TWICE, UNPROVEN),
+    ],
+)
+def test_a_failed_merge_is_left_alone_for_a_reason_that_is_true(kind: OutcomeKind, why: str) -> None:
+    one = Stage(rewrite=RewriteSection(merge_tables=("*",))).session()
+    source, target = DESCRIBE
+    keys = ("SELECT s.`k` AS key, typeof(s.`k`) AS type FROM d s LIMIT 5001", FOUND)
+    dispatch = played(one.rewrite(MERGE), [target, source, keys, FILES])
+    assert "raise_error" in dispatch.text
+    dispatch.on_outcome(Outcome(kind, 1.0, "another writer was faster"))
+    assert sent(one.rewrite(MERGE), [target]) == MERGE
+    (said,) = view(played(one.explain(MERGE, run_key_queries=False), [])).quarantined
+    assert said.endswith(f"is quarantined for another 600 s: {why}")
