@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from proxy.advice.layouts import Layout, LayoutKind, as_it_lies, layouts_by, today
@@ -103,12 +103,21 @@ def table_forecasts(
         found = [of(layout) for layout in layouts_by(sample, column, file_bytes)]
         made += found
         by_column.append((column, _best([of(as_it_lies(sample, column)), *found])))
-    return TableForecasts(_best(made), tuple(by_column))
+    return TableForecasts(_best(made, _spared_by_delta(sample, read)), tuple(by_column))
 
 
-def _best(found: Sequence[Forecast]) -> Forecast:
-    """The cheapest of those that spare nearly as much as the one that spares most."""
-    wanted = NEARLY_BEST * max(one.spared_bytes for one in found)
+def _spared_by_delta(sample: TableSample, read: Sequence[tuple[NeededRows, float]]) -> int:
+    """Bytes that all recorded runs are spared today by the bounds that Delta keeps of files, beside partitions."""
+    if sample.facts.delta is None:
+        return 0
+    pruned = today(replace(sample, facts=replace(sample.facts, indexed_columns=())))
+    shares = (one.statement.runs * (_share_today(pruned, one) - share) for one, share in read)
+    return round(sum(shares) * sample.bytes)
+
+
+def _best(found: Sequence[Forecast], spared_today: int = 0) -> Forecast:
+    """The cheapest of those that spare nearly as much as the one that spares most, with what is spared today."""
+    wanted = NEARLY_BEST * (spared_today + max(one.spared_bytes for one in found)) - spared_today
     enough = (one for one in found if one.spared_bytes >= wanted)
     return min(enough, key=lambda one: (_CHEAPEST_FIRST.index(one.layout.kind), -one.spared_bytes))
 
