@@ -100,8 +100,8 @@ def _notes_of_clustered(sample: TableSample, table: str, column: str) -> list[st
         " Programs that do not know Delta's clustering can no longer write to it."
     )
     found.append(
-        f"Before Delta 3.3, run OPTIMIZE {table} ZORDER BY ({column}) in place of the last two, and again after"
-        " later writes."
+        f"Where Delta refuses the last two, as before 3.3, run OPTIMIZE {table} ZORDER BY ({column}) in their"
+        " place, and again after later writes."
     )
     return found
 
