@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from proxy.advice.needed_rows import (
     LeftScan,
     NeededRows,
+    as_laid_out,
     ask_keys,
     key_columns,
     left_as_they_are,
@@ -64,8 +65,13 @@ class Found:
 
 
 def _may_help(facts: TableFacts, needed: Sequence[NeededRows]) -> bool:
-    """True if statements need rows by a column that neither partitions nor indexed files tell apart."""
-    told = facts.file_columns.union(map(str.lower, facts.partition_columns))
+    """True if statements need rows by a column that neither partitions nor indexed files tell apart.
+
+    Delta keeps the bounds of files itself: it depends on them whether a column tells files apart.
+    """
+    told = set(map(str.lower, facts.partition_columns))
+    if facts.delta is None:
+        told |= facts.file_columns
     return any(one.columns - told for one in needed)
 
 
@@ -131,7 +137,7 @@ class Advisor:
             else:
                 facts = planned.catalog[name]
                 assert facts is not None  # noqa: S101 - one of the wanted tables
-                found.facts[one.table] = facts
+                found.facts[one.table] = as_laid_out(facts)
                 found.needed[one.table].append(one)
 
     async def _is_one_file(self, name: TableName, facts: TableFacts) -> bool:

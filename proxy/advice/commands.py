@@ -35,6 +35,8 @@ def commands(sample: TableSample, layout: Layout, index: str, file_bytes: int) -
     if layout.column is None:
         return [indexing]
     own_name = _own_name(sample, layout.column)
+    if layout.kind is LayoutKind.CLUSTERED:
+        return _clustered(sample, table, _word(own_name), file_bytes)
     if layout.kind is LayoutKind.FREQUENT_VALUES:
         return [_load(table, own_name, layout.share_min, index, file_bytes)]
     column, partitions = _word(own_name), [_word(name) for name in sample.facts.partition_columns]
@@ -47,7 +49,9 @@ def commands(sample: TableSample, layout: Layout, index: str, file_bytes: int) -
 
 def notes(sample: TableSample, layout: Layout, index: str) -> list[str]:
     """Sentences about what to know before the commands are run."""
-    table, found = shown_name(sample.name), []
+    table, found = shown_name(sample.name), list[str]()
+    if layout.kind is LayoutKind.CLUSTERED and layout.column is not None:
+        return _notes_of_clustered(sample, table, _word(_own_name(sample, layout.column)))
     if layout.kind is not LayoutKind.PARTITIONS:
         found.append(f'The proxy skips files once its configuration says index = "{index}" in [files].')
     if layout.kind is LayoutKind.FREQUENT_VALUES:
@@ -74,6 +78,32 @@ def _load(table: str, column: str, share_min: float, index: str, file_bytes: int
     words = ["starpruner", "pipeline", "load", "--table", table, "--query", query, "--skewed-by", column]
     words += ["--min-share", f"{share_min:g}", "--mode", "overwrite", *size, "--index", index]
     return Command("shell", shlex.join(words))
+
+
+def _clustered(sample: TableSample, table: str, column: str, file_bytes: int) -> list[Command]:
+    """Delta's own commands: it clusters no table that has partitions, but sorts the rows of each of them."""
+    texts = [f"SET spark.databricks.delta.optimize.maxFileSize = {file_bytes}"]
+    if sample.facts.partition_columns:
+        texts += [f"OPTIMIZE {table} ZORDER BY ({column})"]
+    else:
+        texts += [f"ALTER TABLE {table} CLUSTER BY ({column})", f"OPTIMIZE {table} FULL"]
+    return [Command("sql", text) for text in texts]
+
+
+def _notes_of_clustered(sample: TableSample, table: str, column: str) -> list[str]:
+    """Sentences about a Delta table."""
+    found = [f"Delta refuses {column} if it keeps no bounds of it, as by default of columns after the first 32."]
+    if sample.facts.partition_columns:
+        return [*found, "Rows that are written later lie as they come: run OPTIMIZE again after them."]
+    found.append(
+        f"{table} is clustered by {column} alone from then on, rows that are written later by the next OPTIMIZE."
+        " Programs that do not know Delta's clustering can no longer write to it."
+    )
+    found.append(
+        f"Where Delta refuses the last two, as before 3.3, run OPTIMIZE {table} ZORDER BY ({column}) in their"
+        " place, and again after later writes."
+    )
+    return found
 
 
 def _made_anew(sample: TableSample, partitions: list[str], hint: str) -> list[Command]:

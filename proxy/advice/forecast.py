@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from proxy.advice.layouts import Layout, LayoutKind, as_it_lies, layouts_by, today
@@ -23,6 +23,7 @@ _CHEAPEST_FIRST: Final = (
     LayoutKind.PARTITIONS,
     LayoutKind.FREQUENT_VALUES,
     LayoutKind.RANGES,
+    LayoutKind.CLUSTERED,
 )
 # Shares are compared as whole numbers of parts.
 _PARTS: Final = 1_000_000
@@ -97,16 +98,26 @@ def table_forecasts(
 
     lying = of(as_it_lies(sample))
     made, by_column = [lying], []
-    for column in sorted(told & sample.type_names.keys() - before.type_names.keys()):
+    known = before.type_names.keys() if sample.facts.delta is None else set(sample.partition_columns)
+    for column in sorted(told & sample.type_names.keys() - known):
         found = [of(layout) for layout in layouts_by(sample, column, file_bytes)]
         made += found
         by_column.append((column, _best([of(as_it_lies(sample, column)), *found])))
-    return TableForecasts(_best(made), tuple(by_column))
+    return TableForecasts(_best(made, _spared_by_delta(sample, read)), tuple(by_column))
 
 
-def _best(found: Sequence[Forecast]) -> Forecast:
-    """The cheapest of those that spare nearly as much as the one that spares most."""
-    wanted = NEARLY_BEST * max(one.spared_bytes for one in found)
+def _spared_by_delta(sample: TableSample, read: Sequence[tuple[NeededRows, float]]) -> int:
+    """Bytes that all recorded runs are spared today by the bounds that Delta keeps of files, beside partitions."""
+    if sample.facts.delta is None:
+        return 0
+    pruned = today(replace(sample, facts=replace(sample.facts, indexed_columns=())))
+    shares = (one.statement.runs * (_share_today(pruned, one) - share) for one, share in read)
+    return round(sum(shares) * sample.bytes)
+
+
+def _best(found: Sequence[Forecast], spared_today: int = 0) -> Forecast:
+    """The cheapest of those that spare nearly as much as the one that spares most, with what is spared today."""
+    wanted = NEARLY_BEST * (spared_today + max(one.spared_bytes for one in found)) - spared_today
     enough = (one for one in found if one.spared_bytes >= wanted)
     return min(enough, key=lambda one: (_CHEAPEST_FIRST.index(one.layout.kind), -one.spared_bytes))
 
@@ -119,6 +130,9 @@ def _share_today(before: FileIndex, needed: NeededRows) -> float:
 def _scan(
     sample: TableSample, layout: Layout, needed: NeededRows, share_today: float, hint_chars_max: int
 ) -> ScanForecast:
+    if layout.kind is LayoutKind.CLUSTERED:
+        # An order by another column, by which the scan may be spared some files today, is lost.
+        return ScanForecast(needed, share_today, _share_then(sample, layout, needed, hint_chars_max))
     told = layout.index.type_names.keys() - sample.partition_columns
     if told.isdisjoint(needed.columns):
         return ScanForecast(needed, share_today, share_today)
@@ -132,7 +146,7 @@ def _share_then(sample: TableSample, layout: Layout, needed: NeededRows, hint_ch
     """The part of the bytes that is read: of the partitions that are read, all files but those of the hint."""
     columns = layout.index.type_names.keys()
     cover, whole = needed.cover_by(columns), sum(facts.size_bytes for facts in layout.index.files)
-    if layout.kind is LayoutKind.PARTITIONS:
+    if layout.kind in {LayoutKind.PARTITIONS, LayoutKind.CLUSTERED}:
         return layout.index.misses(cover).kept_bytes / max(1, whole)
     found = layout.index.misses(cover, projected(cover, frozenset(sample.partition_columns)))
     _, named = file_hint(found.misses, round(hint_chars_max * layout.share))

@@ -39,6 +39,8 @@ class LayoutKind(Enum):
     PARTITIONS = "partitions"
     FREQUENT_VALUES = "files of their own for frequent values"
     RANGES = "files by ranges of values"
+    # Of Delta alone, which keeps bounds itself.
+    CLUSTERED = "files clustered by values"
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class Layout:
     index: FileIndex
     # The part of the table that the index stands for, by which the list of files to skip is limited too.
     share: float = 1.0
-    # The number of files of RANGES, and the least share of FREQUENT_VALUES.
+    # The number of files of RANGES and CLUSTERED, and the least share of FREQUENT_VALUES.
     file_count: int = 0
     share_min: float = 0.0
 
@@ -72,7 +74,8 @@ def layouts_by(sample: TableSample, column: str, file_bytes: int) -> Iterator[La
     partitions = {name.lower() for name in sample.facts.partition_columns}
     if column in partitions or len(partitions) > len(sample.partition_columns):
         return
-    for made in (_by_partitions, _by_frequent_values, _by_ranges):
+    is_delta = sample.facts.delta is not None
+    for made in (_by_ranges,) if is_delta else (_by_partitions, _by_frequent_values, _by_ranges):
         layout = made(_Making(sample, column), file_bytes)
         if layout is not None:
             yield layout
@@ -174,7 +177,8 @@ def _by_ranges(making: _Making, file_bytes: int) -> Layout | None:
         cut = slice(part * len(making.rows) // parts, (part + 1) * len(making.rows) // parts)
         for partition, rows in making.by_partition(making.rows[cut]):
             files.append(making.file(len(files), len(rows), partition, _wide(making, cut, partition, rows)))
-    return Layout(LayoutKind.RANGES, making.column, making.index(files), file_count=wanted)
+    kind = LayoutKind.RANGES if making.sample.facts.delta is None else LayoutKind.CLUSTERED
+    return Layout(kind, making.column, making.index(files), file_count=wanted)
 
 
 def _wide(making: _Making, cut: slice, partition: SampleRow, rows: Sequence[SampleRow]) -> Bounds:

@@ -15,6 +15,7 @@ from proxy.advice.recorded import RecordedStatement
 from proxy.operations.query import Query, Rows, ask_driver
 from proxy.session.key_queries import failure_of
 from rewriter import (
+    Column,
     KeyQuery,
     Keys,
     KeySet,
@@ -30,6 +31,8 @@ from rewriter import (
 from rewriter.domains.cover import Box, Cover
 from rewriter.domains.literals import UnreadableKeyError, is_key_type
 from rewriter.plan import effective_reducers
+from rewriter.predicates.delta_predicate import delta_predicate
+from rewriter.predicates.predicate import Restriction, require_kept_by_delta
 
 KeyAnswers: TypeAlias = Mapping[KeyQuery, Keys | SkipReason]
 
@@ -37,6 +40,8 @@ KeyAnswers: TypeAlias = Mapping[KeyQuery, Keys | SkipReason]
 _LAID_OUT: Final = frozenset({"parquet", "orc"})
 # Boxes of two covers that are intersected: more take seconds, and one cover alone is right too.
 _BOXES_INTERSECTED_MAX: Final = 10_000
+# Of a condition for Delta, so that its few ranges are never too long.
+_CHARS_MAX: Final = 1_000_000
 # Reasons for which another layout of the table may help. Most tables that are not partitioned are dimensions.
 LAYOUT_REASONS: Final = frozenset(
     {SkipReason.NOT_A_PARTITION_COLUMN, SkipReason.NOT_PARTITIONED, SkipReason.OWN_FILTERS_ALONE}
@@ -112,9 +117,15 @@ def wanted_tables(planned: Plan) -> dict[TableName, TableFacts]:
 
 
 def _can_be_laid_out(facts: TableFacts) -> bool:
-    is_native = facts.kind is TableKind.TABLE and facts.provider in _LAID_OUT and facts.iceberg is None
+    is_laid_out = facts.delta is not None or facts.provider in _LAID_OUT
+    is_native = facts.kind is TableKind.TABLE and is_laid_out and facts.iceberg is None
     is_told_apart = facts.column("_metadata") is None and not facts.columns_differ_by_case
     return is_native and is_told_apart and not facts.is_off and facts.full_name is not None
+
+
+def as_laid_out(facts: TableFacts) -> TableFacts:
+    """The facts with the columns that Delta partitions a table by as its partition columns."""
+    return facts if facts.delta is None else replace(facts, partition_columns=facts.delta.partitioned_by)
 
 
 def left_as_they_are(statement: RecordedStatement, planned: Plan) -> Iterator[LeftScan]:
@@ -136,8 +147,9 @@ def plan_with_all_columns(planned: Plan, name: TableName, limits: RewriteLimits)
     assert facts is not None  # noqa: S101 - one of the wanted tables
     told, limits = replace(facts, indexed_columns=key_columns(facts)), replace(limits, has_file_index=True)
     possible = plan(planned.statement, {**planned.catalog, name: told}, limits)
-    # Filters on partition columns alone are Spark's to use, and are told of columns that are none.
-    whole = {**planned.catalog, name: replace(told, partition_columns=())}
+    # Filters on partition columns alone are Spark's to use, and are told of columns that are none. Delta uses all.
+    provider = "parquet" if told.delta is not None else told.provider
+    whole = {**planned.catalog, name: replace(told, partition_columns=(), provider=provider, delta=None)}
     own = {scan.reference: scan.own_cover for scan in plan(planned.statement, whole, limits).scans}
     return replace(possible, scans=tuple(replace(scan, own_cover=own[scan.reference]) for scan in possible.scans))
 
@@ -186,13 +198,26 @@ def _restrictions(
             continue
         columns = tuple(name.lower() for name in reducer.columns)
         try:
-            cover = answer.cover(columns)
+            cover = _cover(scan.facts, columns, answer)
         except UnreadableKeyError:
             refusal = SkipReason.UNREADABLE_KEY, reducer.join
             continue
         count = len(answer.rows) if isinstance(answer, KeySet) else None
         found.append(RowFilter(columns, cover, reducer.join, count))
     return tuple(found), refusal
+
+
+def _cover(facts: TableFacts | None, columns: Sequence[str], answer: Keys) -> Cover:
+    """The rows that keys let through: of a Delta table, those of the few ranges that it is sent.
+
+    Raises UnreadableKeyError.
+    """
+    if facts is None or facts.delta is None:
+        return answer.cover(columns)
+    restriction = Restriction(tuple(map(Column, columns, answer.type_names)), answer)
+    require_kept_by_delta([restriction])
+    sent = delta_predicate([restriction], facts.delta.partitioned_by, _CHARS_MAX)
+    return Cover.all() if sent is None else sent.cover
 
 
 def projected(cover: Cover, columns: AbstractSet[str]) -> Cover:

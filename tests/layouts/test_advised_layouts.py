@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -12,15 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from advised_statements import advice, recorded_history
 from pipeline_server import FILE_INDEX, PipelineServer
-from support.proxies import patient
 
 from demo.hive import connect, run, same_answer
-from demo.proxy_process import ProxyProcess, proxy_process, starpruner_command
+from demo.proxy_process import ProxyProcess
 
 DATABASE = "advised"
-# Files of a layout: a table of 40,000 rows has a dozen.
-FILE_MB = 0.125
 # Forecast and measured shares of a table's bytes differ by at most this: a sampled quantile is a little off, and
 # files are of one size only roughly.
 TOLERANCE = 0.1
@@ -65,52 +62,32 @@ EXPECTED = (
     Advised("of_few_values", "region", "partitions", "region"),
     Advised("of_frequent_values", "kind", "files of their own for frequent values", "kind"),
 )
-HISTORY = "history"
 
 
 @pytest.fixture(scope="module")
 def history(pipeline_spark: PipelineServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The history of a proxy through which each statement ran twice, with other constants."""
     directory = tmp_path_factory.mktemp("advised")
-    kept = directory / HISTORY
+    statements = [(expected.sql, expected.what) for expected in EXPECTED]
     with closing(connect(pipeline_spark.endpoint)) as direct:
         for statement in TABLES.split(";"):
             run(direct, statement)
-        options = patient(f"files.index={FILE_INDEX}", f"history.path={kept}", files=True)
-        with (
-            proxy_process(pipeline_spark.endpoint, directory, options=options) as proxy,
-            closing(connect(proxy.endpoint, database=DATABASE, user="reader")) as session,
-        ):
-            for expected in EXPECTED:
-                run(session, expected.sql.replace(f"'{expected.what}'", "'nothing'"))
-                run(session, expected.sql)
-        yield kept
+        yield recorded_history(pipeline_spark, directory, DATABASE, statements, f"files.index={FILE_INDEX}")
         run(direct, f"DROP DATABASE {DATABASE} CASCADE")
 
 
 def test_the_report_names_what_it_rests_on(pipeline_spark: PipelineServer, history: Path) -> None:
-    text = advice(pipeline_spark, history)
+    text = advice(pipeline_spark, history, DATABASE)
     assert "History of 7 days: 4 different statements, 8 runs" in text
     assert "measured on 12 of 12 files" in text
     assert f"starpruner pipeline index --table {DATABASE}.in_order --index {FILE_INDEX}" in text
     assert f"CREATE TABLE {DATABASE}.of_few_values_laid_out USING parquet PARTITIONED BY (region)" in text
 
 
-def advice(server: PipelineServer, history: Path, *words: str) -> str:
-    command = [
-        *(*starpruner_command(), "advise", "--backend", str(server.endpoint), "--history", str(history)),
-        *("--index", FILE_INDEX, "--file-mb", str(FILE_MB), "--database", DATABASE, *words),
-    ]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stderr
-    assert "Statement 1 of 4 of advised" in done.stderr
-    return done.stdout
-
-
 @pytest.fixture(scope="module")
 def proposals(pipeline_spark: PipelineServer, history: Path) -> dict[str, Any]:
     """The proposals by the tables' own names."""
-    found = json.loads(advice(pipeline_spark, history, "--json"))
+    found = json.loads(advice(pipeline_spark, history, DATABASE, "--json"))
     return {each["measured"]["table"].rpartition(".")[2]: each for each in found["proposals"]}
 
 

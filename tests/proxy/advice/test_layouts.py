@@ -1,6 +1,7 @@
 """Layouts made of a sample, what they spare recorded statements, and the commands that make them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +12,7 @@ from proxy.advice.needed_rows import NeededRows, RowFilter
 from proxy.advice.recorded import RecordedStatement
 from proxy.advice.table_sample import TableSample
 from rewriter import Column, KeySet, SkipReason, TableFacts, TableName
+from rewriter.catalog.table_facts import DeltaFacts
 from rewriter.domains.cover import Cover
 from rewriter.files.file_index import Bounds, FileFacts
 
@@ -22,7 +24,12 @@ STATEMENT = RecordedStatement("f1", "shop", "SELECT 1", runs=3, seconds=9.0, las
 
 
 def sample_of(
-    values: Sequence[int | None], *, files: int = 10, partitions: Sequence[int] = (), indexed: bool = False
+    values: Sequence[int | None],
+    *,
+    files: int = 10,
+    partitions: Sequence[int] = (),
+    indexed: bool = False,
+    delta: bool = False,
 ) -> TableSample:
     """A table with a column x, cut into files in the order of its rows; and with a partition column p."""
     names = ("p", "x") if partitions else ("x",)
@@ -30,7 +37,8 @@ def sample_of(
         tuple(Column(name, "int") for name in ("x", *names[:-1])),
         names[:-1],
         full_name=TableName(("spark_catalog", "shop", "clicks")),
-        indexed_columns=("x",) if indexed else (),
+        indexed_columns=("x",) if indexed or delta else (),
+        delta=DeltaFacts(names[:-1]) if delta else None,
     )
     rows = [(partitions[n % len(partitions)], x) if partitions else (x,) for n, x in enumerate(values)]
     rows.sort(key=lambda row: row[0] or 0) if partitions else None
@@ -143,6 +151,38 @@ def test_one_statement_that_gains_does_not_hide_what_others_read() -> None:
     assert not found.best.is_worth_it
 
 
+def test_values_from_everywhere_in_a_delta_table_want_clustering() -> None:
+    for partitions in ((), (1, 2)):
+        found = forecasts(sample_of(shuffled(), partitions=partitions, delta=True), needing(500, 502, today=True))
+        assert (found.best.layout.kind, found.best.layout.column) == (LayoutKind.CLUSTERED, "x")
+        assert found.best.scans[0].share_today == pytest.approx(1)
+        assert found.best.scans[0].share_then <= 0.2
+        assert [column for column, _ in found.by_column] == ["x"]
+
+
+def test_a_delta_table_in_order_is_left_as_it_lies() -> None:
+    best = forecasts(sample_of(range(ROWS), delta=True), needing(5, 7, today=True)).best
+    assert best.scans[0].share_today == pytest.approx(0.1)
+    assert not best.is_worth_it
+    # Smaller files in the same order would spare a half of what is read, but hardly more of the table.
+    sample = sample_of(range(ROWS), delta=True)
+    best = table_forecasts(sample, [needing(5, today=True)], file_bytes=FILE_BYTES // 3, hint_chars_max=0).best
+    assert not best.is_worth_it
+
+
+def test_clustering_loses_the_order_by_which_others_are_spared_files() -> None:
+    sample, day = sample_of(shuffled(), delta=True), Column("day", "int")
+    files = [replace(file, bounds={**file.bounds, "day": Bounds(n, n, 0)}) for n, file in enumerate(sample.files)]
+    facts = replace(sample.facts, columns=(day, *sample.facts.columns), indexed_columns=("day", "x"))
+    rows = tuple((n * 10 // ROWS, *row) for n, row in enumerate(sample.rows))
+    sample = replace(sample, facts=facts, columns=(day, *sample.columns), files=tuple(files), rows=rows)
+    by_day = RowFilter(("day",), KeySet.of(("int",), [(3,)]).cover(["day"]), "c.day = d.k", 1)
+    of_day = replace(needing(), today=(by_day,), possible=(by_day,))
+    found = dict(forecasts(sample, needing(500, today=True), of_day).by_column)["x"]
+    assert [scan.share_today for scan in found.scans] == pytest.approx([1, 0.1])
+    assert not found.is_worth_it
+
+
 def layout_of(kind: LayoutKind) -> Layout:
     sample = sample_of(shuffled())
     index = forecasts(sample, needing(1)).best.layout.index
@@ -163,6 +203,9 @@ RENAMED = [
 ]
 
 
+SIZED = "SET spark.databricks.delta.optimize.maxFileSize = 10000"
+
+
 @pytest.mark.parametrize(
     ("kind", "partitions", "expected"),
     [
@@ -174,6 +217,12 @@ RENAMED = [
             (1, 2),
             [f"CREATE TABLE shop.clicks_laid_out USING parquet {IN_RANGES}", *RENAMED, INDEX_IT],
         ),
+        (
+            LayoutKind.CLUSTERED,
+            (),
+            [SIZED, "ALTER TABLE shop.clicks CLUSTER BY (x)", "OPTIMIZE shop.clicks FULL"],
+        ),
+        (LayoutKind.CLUSTERED, (1, 2), [SIZED, "OPTIMIZE shop.clicks ZORDER BY (x)"]),
     ],
 )
 def test_the_commands_of_a_layout(kind: LayoutKind, partitions: tuple[int, ...], expected: list[str]) -> None:

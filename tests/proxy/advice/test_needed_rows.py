@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
+from proxy.advice.advisor import Found
 from proxy.advice.needed_rows import (
     LeftScan,
     NeededRows,
+    as_laid_out,
     ask_keys,
     left_as_they_are,
     needed_rows,
@@ -28,6 +31,7 @@ from rewriter import (
     parse,
     plan,
 )
+from rewriter.catalog.table_facts import DeltaFacts
 from rewriter.domains.cover import Cover
 from rewriter.domains.domain import Domain
 
@@ -37,7 +41,10 @@ LIMITS = RewriteLimits()
 
 def facts(name: str, *columns: str, partitioned_by: tuple[str, ...] = (), provider: str = "parquet") -> TableFacts:
     found = tuple(Column(column, "int") for column in columns)
-    return TableFacts(found, partitioned_by, provider, full_name=TableName(("spark_catalog", "d", name)))
+    made = TableFacts(found, partitioned_by, provider, full_name=TableName(("spark_catalog", "d", name)))
+    if provider != "delta":
+        return made
+    return replace(made, partition_columns=(), indexed_columns=columns, delta=DeltaFacts(partitioned_by))
 
 
 def needed(
@@ -104,6 +111,36 @@ def test_a_join_without_a_filter_has_no_keys() -> None:
     (one,) = needed("s.ship = d.k")
     assert isinstance(one, LeftScan)
     assert one.reason is SkipReason.REDUCER_UNFILTERED
+
+
+def test_the_rows_of_a_delta_table_are_those_of_the_ranges_that_it_is_sent() -> None:
+    few, many = ([key * key for key in range(count)] for count in (20, 200))
+    (exact,), (wide,) = (needed("s.ship = d.k AND d.y = 2026", keys, provider="delta") for keys in (few, many))
+    assert isinstance(exact, NeededRows)
+    assert isinstance(wide, NeededRows)
+    assert exact.cover_today({"ship"}) == Cover.of_domain("ship", Domain.of("int", few))
+    ((_, domain),) = wide.cover_today({"ship"}).boxes[0].domains
+    assert len(domain.cuts) // 2 == 30
+    assert as_laid_out(facts("sales", "ds", partitioned_by=("ds",), provider="delta")).partition_columns == ("ds",)
+
+
+def test_filters_on_a_delta_table_skip_files_today() -> None:
+    (one,) = needed("s.ship = d.k AND s.amount = 7 AND s.ds = 9 AND d.y = 2026", [5], provider="delta")
+    assert isinstance(one, NeededRows)
+    assert {name for name, _ in one.cover_today({"ds", "ship", "amount"}).boxes[0].domains} == {
+        "ds",
+        "ship",
+        "amount",
+    }
+
+
+def test_a_delta_table_whose_bounds_never_tell_may_be_helped_by_clustering() -> None:
+    (one,) = needed("s.ship = d.k AND d.y = 2026", [5], provider="delta")
+    assert isinstance(one, NeededRows)
+    delta = as_laid_out(facts("sales", "ds", "ship", partitioned_by=("ds",), provider="delta"))
+    by_it = as_laid_out(facts("sales", "ds", "ship", partitioned_by=("ship",), provider="delta"))
+    for told, expected in ((delta, [one.table]), (by_it, [])):
+        assert Found({one.table: [one]}, {one.table: told}).tables() == expected
 
 
 @pytest.mark.parametrize("provider", ["csv", "hive"])
