@@ -102,7 +102,9 @@ def _findings(scopes: Scopes, limits: RewriteLimits, partitions: PartitionIndexe
         scope = scopes.scope_of(block.select)
         if scope is not None and block.has_conditions and (not block.is_merge or found.merge_check):
             for finding in BlockPlanner(scopes, follower, scope, limits, partitions).findings():
-                found.results[finding.reference].append(finding.result)
+                check = found.merge_check if block.is_merge else None
+                results = (finding.result,) if check is None else check.checkable(finding.result)
+                found.results[finding.reference].extend(results)
             if Rule.FILE_HINTS not in limits.rules_off:
                 found.own.update(_own_covers(scopes, filter_finder, scope))
     for finding in view_findings(scopes, limits, tiny):

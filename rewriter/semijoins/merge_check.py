@@ -27,9 +27,11 @@ from itertools import permutations
 from sqlglot import TokenType, exp
 
 from rewriter.scopes.blocks import Scope, own_parts
+from rewriter.semijoins.reducer import Reducer
 from rewriter.semijoins.side_filters import BlockFilters
 from rewriter.sql.conditions import conjuncts, depths, operands_of
 from rewriter.sql.statement import Statement
+from rewriter.vocabulary.cited import cited
 from rewriter.vocabulary.skip_reason import Refusal, SkipReason
 
 
@@ -48,6 +50,13 @@ class MergeCheck:
     def has_key(self, column: str) -> bool:
         """True if the check can tell the keys of a column of the target, in any case."""
         return column.lower() in self.keys
+
+    def checkable(self, result: Reducer | Refusal) -> tuple[Reducer | Refusal, ...]:
+        """The reducer; or, if the check cannot tell all of its keys, those of its columns that it can tell."""
+        if isinstance(result, Refusal) or all(map(self.has_key, result.columns)):
+            return (result,)
+        left = tuple(one for one in result.alternatives if all(map(self.has_key, one.columns)))
+        return left or (SkipReason.MERGE_UNCHECKED.because(cited(result.join)),)
 
 
 def merge_check(statement: Statement, scope: Scope, filters: BlockFilters) -> MergeCheck | Refusal:

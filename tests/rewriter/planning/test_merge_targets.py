@@ -127,6 +127,17 @@ def test_a_column_that_the_check_cannot_tell_is_left_alone(on: str) -> None:
     assert result.scans[0].skip is not None
 
 
+@pytest.mark.parametrize("limit", ["t.ds >= 'd8'", "t.ds = 'd8'", "t.ds = concat(s.ds, '')"])
+def test_of_several_columns_those_are_narrowed_that_the_check_can_tell(limit: str) -> None:
+    merge = MERGE.replace("t.ds = s.ds", f"{limit} AND t.id = s.id AND t.ds = s.ds")
+    found = planned(merge)
+    assert [[column.type_name for column in asked.columns] for asked in found.key_queries] == [["int"]]
+    text = apply(found, {found.key_queries[0]: KeySet(("int",), ((7,),))}, LIMITS).text
+    assert f"(t.`id` IN (7) OR typeof(t.`id`) <> 'int') AND {limit} AND" in text
+    assert "((s.id) IN (7)) IS NOT TRUE" in text
+    assert not planned(merge.replace("t.id =", "t.ds =")).key_queries
+
+
 def test_a_source_without_a_key_narrows_nothing() -> None:
     found = planned(MERGE)
     result = apply(found, {asked: KeySet(("string",), ()) for asked in found.key_queries}, LIMITS)
