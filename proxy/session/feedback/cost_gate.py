@@ -168,7 +168,7 @@ class Gate(Protocol):
         ...
 
     def ended(self, run: Run, outcome: Outcome) -> None:
-        """Learn from the end of a statement. One that was cancelled, or failed without a conflict, teaches nothing."""
+        """Learn from the end of a statement. Of failures, conflicts with other writers alone teach something."""
         ...
 
     def written(self, words: Iterable[str]) -> None:

@@ -46,7 +46,7 @@ class SparkError:
 def is_write_conflict(message: str) -> bool:
     """True if a statement failed since another one has written the same table.
 
-    >>> is_write_conflict("Error running query: [DELTA_CONCURRENT_APPEND.WITH_PARTITION_HINT] io.delta.exceptions..")
+    >>> is_write_conflict("Error running query: [DELTA_CONCURRENT_APPEND.WITH_PARTITION_HINT] io.delta..")
     True
     """
     return _WRITE_CONFLICT.match(message) is not None

@@ -280,11 +280,11 @@ def test_a_statement_that_did_not_finish_teaches_nothing(gate: Gate, way: Way, e
     assert gate.sentence.startswith("It was not seen before")
 
 
+_VALIDATION = "Error running query: org.apache.iceberg.exceptions.ValidationException:"
 _CONFLICTS = (
-    "Error running query: [DELTA_CONCURRENT_APPEND.WITH_PARTITION_HINT] io.delta.exceptions.ConcurrentAppendException",
-    "Error running query: org.apache.iceberg.exceptions.ValidationException: Found conflicting files that can",
-    "org.apache.hive.service.cli.HiveSQLException: Error running query: "
-    "org.apache.iceberg.exceptions.ValidationException: Found new conflicting delete files that can apply to ..",
+    "Error running query: [DELTA_CONCURRENT_APPEND.WITH_PARTITION_HINT] io.delta.exceptions. ..",
+    f"{_VALIDATION} Found conflicting files that can contain records matching true: [..]",
+    f"org.apache.hive.service.cli.HiveSQLException: {_VALIDATION} Found new conflicting delete files that can ..",
 )
 
 
