@@ -1,16 +1,12 @@
 """Spark Thrift Server with Delta, which Maven brings, on the Spark that Delta is made for."""
 
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from iceberg_server import spark_for_iceberg
+from iceberg_server import made_for, spark_for_formats
 from pipeline_server import PipelineServer, pipeline_server
-from support.maven import ClientMissingError, fetch
-from support.stamps import spark_version
-
-from demo.java import SPARK_HOME
+from support.maven import fetch
 
 _KERNEL = ("api", "defaults", "unitycatalog")
 # Delta by the Spark that it is made for, with what it needs.
@@ -26,19 +22,9 @@ _ARTIFACTS = {
 _CACHE = Path(__file__).parents[2] / ".starpruner" / "delta"
 
 
-def spark_for_delta() -> Path:
-    """The folder to import PySpark from: that of the server to test, or as for Iceberg; may raise as that does."""
-    chosen = os.environ.get(SPARK_HOME)
-    return Path(chosen).parent if chosen else spark_for_iceberg()
-
-
 def delta_artifacts() -> tuple[str, ...]:
-    """Delta for that Spark, and what it needs; raises ClientMissingError."""
-    version = spark_version(spark_for_delta() / "pyspark")
-    found = next((jars for spark, jars in _ARTIFACTS.items() if f"-{spark}." in version), None)
-    if found is None:
-        raise ClientMissingError(f"there is no Delta here for {version}")
-    return found
+    """Delta for the Spark of the formats, and what it needs; raises ClientMissingError."""
+    return made_for(spark_for_formats(), _ARTIFACTS, "Delta")
 
 
 def delta_jars(cache: Path = _CACHE) -> list[Path]:
@@ -71,6 +57,6 @@ def delta_server(
         memory=memory,
         java_options=java_options,
         conf={**settings, **(conf or {})},
-        pyspark=spark_for_delta(),
+        pyspark=spark_for_formats(),
     ) as server:
         yield server

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from delta_server import delta_artifacts, spark_for_delta
+from delta_server import delta_artifacts
+from iceberg_server import spark_for_formats
 from pipeline_server import PipelineServer
 from support.golden_cases import Refusal, Take, catalog, refusals, takes
 from support.golden_sets import DELTA as CASES
@@ -24,7 +25,7 @@ def stage(
     delta_server: PipelineServer, tmp_path_factory: pytest.TempPathFactory, *, updating: bool
 ) -> Iterator[Stage]:
     """The cases in a database of their own."""
-    engine = f"{spark_version(spark_for_delta() / 'pyspark')} {delta_artifacts()[0]}"
+    engine = f"{spark_version(spark_for_formats() / 'pyspark')} {delta_artifacts()[0]}"
     directory = tmp_path_factory.mktemp("golden")
     with staged(CASES, delta_server.endpoint, directory, updating=updating, engine=engine) as stage:
         yield stage

@@ -3,7 +3,7 @@
 import os
 from typing import Any
 
-from iceberg_server import runtime_jar, spark_for_iceberg
+from iceberg_server import runtime_jar, spark_for_formats
 from py4j.java_gateway import JavaGateway
 
 from demo.java import find_java
@@ -15,7 +15,7 @@ def delete_keys(table: str, keys: str, column: str) -> None:
     Iceberg finds the column in a file by its number, and the files of a table whose column has the same number are
     taken as they are.
     """
-    jars = spark_for_iceberg() / "pyspark" / "jars"
+    jars = spark_for_formats() / "pyspark" / "jars"
     (py4j,) = jars.glob("py4j-*.jar")
     gateway: Any = JavaGateway.launch_gateway(
         jarpath=str(py4j),

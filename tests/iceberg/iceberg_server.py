@@ -1,41 +1,68 @@
-"""Spark Thrift Server with Iceberg: the newest Spark that Iceberg has a runtime for, in a folder of its own.
+"""Spark Thrift Server with Iceberg: the newest Spark that Iceberg has a runtime for, or the one that is tested.
 
-The environment has a newer Spark, on which that runtime does not load. `make` puts the older one beside it, and
-Maven brings the runtime.
+The environment has a newer Spark, on which no runtime loads. `make` puts the others beside it, and Maven brings
+the runtimes.
 """
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from pipeline_server import PipelineServer, pipeline_server
 from support.maven import ClientMissingError, fetch
+from support.stamps import spark_version
+
+from demo.java import SPARK_HOME
+
+T = TypeVar("T")
 
 _FOLDER = Path(__file__).parents[2] / ".starpruner"
 SPARK = _FOLDER / "spark-4.1"
 CACHE = _FOLDER / "iceberg"
 
-# The versions fit one another: a runtime is made for one minor version of Spark.
-RUNTIME = "iceberg-spark-runtime-4.1_2.13"
-VERSION = "1.12.0"
+# The runtime by the minor version of Spark that it is made for.
+_RUNTIMES = {
+    "3.5": "iceberg-spark-runtime-3.5_2.12:1.12.0",
+    "4.0": "iceberg-spark-runtime-4.0_2.13:1.11.0",
+    "4.1": "iceberg-spark-runtime-4.1_2.13:1.12.0",
+}
 
 # A catalog of Iceberg's own, and the session's catalog, in which Iceberg tables stand beside other ones.
 CATALOG = "ice"
 
 
+def iceberg_runtime() -> str:
+    """Iceberg's runtime for that Spark, as name and version; raises ClientMissingError."""
+    return made_for(spark_for_formats(), _RUNTIMES, "Iceberg")
+
+
 def runtime_jar(cache: Path = CACHE) -> Path:
-    """Iceberg's runtime for Spark, fetched by Maven on first use; raises ClientMissingError."""
-    jar = cache / f"{RUNTIME}-{VERSION}.jar"
+    """That runtime, fetched by Maven on first use; raises ClientMissingError."""
+    name, version = iceberg_runtime().split(":")
+    jar = cache / f"{name}-{version}.jar"
     if not jar.exists():
-        fetch(f"org.apache.iceberg:{RUNTIME}:{VERSION}", cache)
+        fetch(f"org.apache.iceberg:{name}:{version}", cache)
     return jar
 
 
-def spark_for_iceberg(folder: Path = SPARK) -> Path:
-    """The folder to import PySpark from; raises ClientMissingError."""
+def spark_for_formats(folder: Path = SPARK) -> Path:
+    """The folder to import PySpark from, for Iceberg and Delta; raises ClientMissingError."""
+    if chosen := os.environ.get(SPARK_HOME):
+        return Path(chosen).parent
     if not (folder / "pyspark").is_dir():
         raise ClientMissingError(f"there is no Spark for Iceberg in {folder}; `make iceberg` brings it")
     return folder
+
+
+def made_for(folder: Path, parts: Mapping[str, T], what: str) -> T:
+    """What is made for the Spark in that folder, by its minor version; raises ClientMissingError."""
+    version = spark_version(folder / "pyspark")
+    found = next((part for minor, part in parts.items() if f"-{minor}." in version), None)
+    if found is None:
+        raise ClientMissingError(f"there is no {what} here for {version}")
+    return found
 
 
 @contextmanager
@@ -54,7 +81,7 @@ def iceberg_server(
         memory=memory,
         java_options=java_options,
         conf={**_settings(directory.resolve(), runtime_jar()), **(conf or {})},
-        pyspark=spark_for_iceberg(),
+        pyspark=spark_for_formats(),
     ) as server:
         yield server
 

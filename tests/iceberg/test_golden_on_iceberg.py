@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 import pytest
-from iceberg_server import RUNTIME, VERSION, spark_for_iceberg
+from iceberg_server import iceberg_runtime, spark_for_formats
 from pipeline_server import PipelineServer
 from pyhive import hive
 from support.golden_cases import Refusal, Take, refusals, takes
@@ -28,7 +28,7 @@ def stage(
     iceberg_server: PipelineServer, tmp_path_factory: pytest.TempPathFactory, *, updating: bool
 ) -> Iterator[Stage]:
     """The cases in a database of their own."""
-    engine = f"{spark_version(spark_for_iceberg() / 'pyspark')} {RUNTIME}-{VERSION}"
+    engine = f"{spark_version(spark_for_formats() / 'pyspark')} {iceberg_runtime().replace(':', '-')}"
     directory = tmp_path_factory.mktemp("golden")
     with staged(ICEBERG, iceberg_server.endpoint, directory, updating=updating, engine=engine) as stage:
         yield stage

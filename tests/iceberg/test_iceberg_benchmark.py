@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from delta_server import delta_jars
-from iceberg_server import runtime_jar, spark_for_iceberg
+from iceberg_server import runtime_jar, spark_for_formats
 from support.maven import ClientMissingError, is_required
 from support.profile import only_deep
 
@@ -27,7 +27,7 @@ def test_the_benchmark_counts_files_and_compares_answers_for_each_number_of_keys
     table_format: str, jars: Callable[[], object], files: str, tmp_path: Path
 ) -> None:
     try:
-        spark_for_iceberg()
+        spark_for_formats()
         jars()
     except ClientMissingError as error:
         if is_required():

@@ -4,16 +4,20 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from iceberg_server import runtime_jar, spark_for_iceberg
+from iceberg_server import runtime_jar, spark_for_formats
 from pipeline_server import PipelineServer
 from support.maven import ClientMissingError
 
 from demo.hive import connect, run
+from demo.java import SPARK_HOME
 
 
-def test_without_spark_for_iceberg_it_is_missing_and_says_what_brings_it(tmp_path: Path) -> None:
+def test_without_spark_for_formats_it_is_missing_and_says_what_brings_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(SPARK_HOME, raising=False)
     with pytest.raises(ClientMissingError, match="`make iceberg` brings it"):
-        spark_for_iceberg(tmp_path)
+        spark_for_formats(tmp_path)
 
 
 def test_without_maven_the_runtime_is_missing_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
