@@ -7,31 +7,22 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from advised_statements import advice, recorded_history
+from advised_statements import DATABASE, ROWS, TOLERANCE, advice, recorded_history, two_tables
 from pipeline_server import PipelineServer
 from pyhive import hive
 
 from demo.hive import connect, run, same_answer
 from demo.proxy_process import ProxyProcess
 
-DATABASE = "advised"
-# As for tables of Parquet.
-TOLERANCE = 0.1
-ROWS = "sha2(string(id), 256) AS text FROM range(0, 40000, 1, 2)"
-TABLES = f"""
-CREATE DATABASE {DATABASE};
+TABLES = f"""{two_tables("delta")}
 CREATE TABLE {DATABASE}.wanted USING parquet AS SELECT * FROM VALUES
   ('ship', 20100), ('customer', 1207), ('customer', 31009), ('halved', 12070) AS t(what, k);
-CREATE TABLE {DATABASE}.in_order USING delta AS
-  SELECT /*+ REPARTITION_BY_RANGE(12, ship) */ CAST(20000 + id div 100 AS INT) AS ship, {ROWS};
-CREATE TABLE {DATABASE}.in_any_order USING delta AS
-  SELECT /*+ REPARTITION(12) */ CAST(hash(id) % 40000 AS INT) AS customer, {ROWS};
 CREATE TABLE {DATABASE}.in_halves USING delta PARTITIONED BY (half) AS
   SELECT /*+ REPARTITION(6) */ CAST(hash(id) % 40000 AS INT) AS halved, CAST(id % 2 AS INT) AS half, {ROWS}"""
 
 
 class Advised(NamedTuple):
-    """A table, the column that a statement joins it by, the kind of its keys, and the last command."""
+    """A table, the column that a statement joins it by, and the last command of its advice."""
 
     table: str
     column: str
@@ -60,14 +51,14 @@ def history(delta_server: PipelineServer, tmp_path_factory: pytest.TempPathFacto
         for statement in TABLES.split(";"):
             run(direct, statement)
         statements = [(one.sql, one.column) for one in STATEMENTS]
-        yield recorded_history(delta_server, tmp_path_factory.mktemp("advised"), DATABASE, statements)
+        yield recorded_history(delta_server, tmp_path_factory.mktemp("advised"), statements)
         run(direct, f"DROP DATABASE {DATABASE} CASCADE")
 
 
 @pytest.fixture(scope="module")
 def advised(delta_server: PipelineServer, history: Path) -> dict[str, Any]:
     """All of the advice."""
-    found: dict[str, Any] = json.loads(advice(delta_server, history, DATABASE, "--json"))
+    found: dict[str, Any] = json.loads(advice(delta_server, history, "--json"))
     return found
 
 

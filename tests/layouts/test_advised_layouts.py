@@ -11,29 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from advised_statements import advice, recorded_history
+from advised_statements import DATABASE, ROWS, TOLERANCE, advice, recorded_history, two_tables
 from pipeline_server import FILE_INDEX, PipelineServer
 
 from demo.hive import connect, run, same_answer
 from demo.proxy_process import ProxyProcess
 
-DATABASE = "advised"
-# Forecast and measured shares of a table's bytes differ by at most this: a sampled quantile is a little off, and
-# files are of one size only roughly.
-TOLERANCE = 0.1
-
-_ROWS = "sha2(string(id), 256) AS text FROM range(0, 40000, 1, 2)"
-TABLES = f"""
-CREATE DATABASE {DATABASE};
+TABLES = f"""{two_tables("parquet")}
 CREATE TABLE {DATABASE}.wanted USING parquet AS SELECT * FROM VALUES
   ('ship', 20100), ('ship', 20101), ('customer', 1207), ('customer', 31009), ('region', 3), ('kind', 2),
   ('kind', 909) AS t(what, k);
-CREATE TABLE {DATABASE}.in_order USING parquet AS
-  SELECT /*+ REPARTITION_BY_RANGE(12, ship) */ CAST(20000 + id div 100 AS INT) AS ship, {_ROWS};
-CREATE TABLE {DATABASE}.in_any_order USING parquet AS
-  SELECT /*+ REPARTITION(12) */ CAST(hash(id) % 40000 AS INT) AS customer, {_ROWS};
 CREATE TABLE {DATABASE}.of_few_values USING parquet AS
-  SELECT /*+ REPARTITION(12) */ CAST(id % 8 AS INT) AS region, {_ROWS};
+  SELECT /*+ REPARTITION(12) */ CAST(id % 8 AS INT) AS region, {ROWS};
 CREATE TABLE {DATABASE}.of_frequent_values USING parquet PARTITIONED BY (half) AS
   SELECT CAST(IF(id % 10 < 8, id % 4, 900 + id % 3000) AS INT) AS kind, sha2(string(id), 256) AS text,
     CAST(id % 2 AS INT) AS half FROM range(0, 40000, 1, 4)"""
@@ -72,12 +61,12 @@ def history(pipeline_spark: PipelineServer, tmp_path_factory: pytest.TempPathFac
     with closing(connect(pipeline_spark.endpoint)) as direct:
         for statement in TABLES.split(";"):
             run(direct, statement)
-        yield recorded_history(pipeline_spark, directory, DATABASE, statements, f"files.index={FILE_INDEX}")
+        yield recorded_history(pipeline_spark, directory, statements, f"files.index={FILE_INDEX}")
         run(direct, f"DROP DATABASE {DATABASE} CASCADE")
 
 
 def test_the_report_names_what_it_rests_on(pipeline_spark: PipelineServer, history: Path) -> None:
-    text = advice(pipeline_spark, history, DATABASE)
+    text = advice(pipeline_spark, history)
     assert "History of 7 days: 4 different statements, 8 runs" in text
     assert "measured on 12 of 12 files" in text
     assert f"starpruner pipeline index --table {DATABASE}.in_order --index {FILE_INDEX}" in text
@@ -87,7 +76,7 @@ def test_the_report_names_what_it_rests_on(pipeline_spark: PipelineServer, histo
 @pytest.fixture(scope="module")
 def proposals(pipeline_spark: PipelineServer, history: Path) -> dict[str, Any]:
     """The proposals by the tables' own names."""
-    found = json.loads(advice(pipeline_spark, history, DATABASE, "--json"))
+    found = json.loads(advice(pipeline_spark, history, "--json"))
     return {each["measured"]["table"].rpartition(".")[2]: each for each in found["proposals"]}
 
 
