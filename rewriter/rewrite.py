@@ -132,9 +132,14 @@ class Rewrite:
         return self.skip is None and any(outcome.is_changed for outcome in self.scans)
 
     @property
+    def fails_by_check(self) -> bool:
+        """True if a check in the text fails it, before anything is written, for a key that was not asked for."""
+        return self.is_changed and any(one.checks for one in self.scans)
+
+    @property
     def is_checked_merge(self) -> bool:
         """True if it is a MERGE whose target is narrowed: its check fails it for a key that was not asked for."""
-        return self.is_changed and any(one.checks and one.scan.merge_check is not None for one in self.scans)
+        return self.fails_by_check and any(one.scan.merge_check is not None and one.checks for one in self.scans)
 
     @property
     def tables_sent_to_metastore(self) -> frozenset[TableName]:

@@ -106,7 +106,7 @@ class Dispatch:
     """The text to send for a statement, which may be the original, and the rules for its answer."""
 
     text: str = field(repr=False)
-    # True if the original may be run where `text` fails: it only reads.
+    # True if the original may be run where `text` fails: it only reads, or has a check that fails it.
     may_fall_back: bool = False
     # A failure whose message holds these words means that `text` was out of date, and not that anything is wrong:
     # the statement falls back, however long the first run took.

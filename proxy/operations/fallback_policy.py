@@ -38,7 +38,7 @@ _NOT_RUN_AGAIN: Final = (
     " ran, and it could not be run again here. Run it again, or SET starpruner.enabled=false before it."
 )
 _NOTHING_WRITTEN: Final = (
-    "Starpruner sent this statement with keys that were out of date: it failed before it had written anything, and"
+    "Starpruner sent this statement with keys that were out of date: it failed before it had written a row, and"
     " could not be run again here, since its session has been changed. Run it again."
 )
 _END_UNKNOWN: Final = (

@@ -150,6 +150,11 @@ class Decision:
         return self.plan is not None and self.plan.statement.only_reads
 
     @property
+    def fails_by_check(self) -> bool:
+        """True if a check in the text fails it, before anything is written, for a key that was not asked for."""
+        return self.is_narrowed and self.rewrite is not None and self.rewrite.fails_by_check
+
+    @property
     def is_checked_merge(self) -> bool:
         """True if it is a MERGE whose check fails it, before it commits, for a key that was not asked for."""
         return self.is_narrowed and self.rewrite is not None and self.rewrite.is_checked_merge

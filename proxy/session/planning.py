@@ -99,7 +99,7 @@ class Planner:
                     unsized = planned
                     continue
                 if unsized is not None:
-                    # What was too small with a remembered size may have grown.
+                    # The table may have grown since its remembered size was asked for.
                     known.large_sizes.drop(_too_small(planned))
                 return _with_late(planned, frozenset(late))
             if planned.missing <= asked:

@@ -85,8 +85,8 @@ class Session:
         self._rewritten_writes: set[WriteUnderWay] = set()
         # The number of changes of its state after which its own metadata was read.
         self._told_after = 0
-        # The scope of its statements where the state of the session is like that of no other.
-        self._private_scope = PRIVATE_SCOPE + uuid4().hex
+        # Stands for this session in remembered keys.
+        self._asker = uuid4().hex
         # The session settings that the client has set, by name.
         self._own: Mapping[str, str]
         self._own, wrong = settings_of_opening(opened.configuration)
@@ -130,7 +130,7 @@ class Session:
         premises = self._premises(decision, settings, changes)
         entry = self._log.began(statement.text, decision)
         self._note(decision, entry.id)
-        dispatch = self._dispatch(decision, settings, premises, self._begin(statement, entry), entry.id)
+        dispatch = self._dispatch(decision, premises, self._begin(statement, entry), entry.id)
         return replace(
             dispatch,
             is_unread=_parse_failure(statement) if dispatch.text == statement.text else never_unread,
@@ -233,8 +233,13 @@ class Session:
 
     @property
     def _scope(self) -> str:
+        """Sessions of one state share lessons, and so do those of one user whose states are like no other.
+
+        The temporary views of these may differ, and lessons decide only about what is worth the time. dbt opens a
+        session with a temporary view for each run of a model.
+        """
         digest = self._state.digest
-        return self._private_scope if digest is None else digest.hex()
+        return PRIVATE_SCOPE + self._owner if digest is None else digest.hex()
 
     def _terms(self, settings: SessionSettings, keys: KeyTerms = ASK_FIRST) -> DecisionTerms:
         state = self._state
@@ -248,7 +253,7 @@ class Session:
             settings,
             self._scope,
             self._owner,
-            self._private_scope,
+            self._asker,
             state.digest,
             hidden_names=state.hidden_names,
             has_variables=state.has_variables,
@@ -274,7 +279,6 @@ class Session:
     def _dispatch(
         self,
         decision: Decision,
-        settings: SessionSettings,
         premises: Premises,
         told: tuple[Callable[[Outcome], None], ...],
         statement_id: str,
@@ -288,7 +292,7 @@ class Session:
         return Dispatch(
             decision.text,
             may_fall_back=True,
-            fall_back_on=KEYS_CHANGED if settings.consistency == "strict" else "",
+            fall_back_on=KEYS_CHANGED if decision.fails_by_check else "",
             is_own_fault=never_own_fault if rewrite.is_narrowed else is_own_fault,
             premises=premises,
             check=self._check(decision),
@@ -329,8 +333,8 @@ class Session:
         self._rewritten_writes.add(write)
         return Dispatch(
             decision.text,
-            # Of a failure by our own check nothing was committed. Any other one may have come after that.
-            may_fall_back=decision.is_checked_merge,
+            # Our own check fails it before it writes. Any other failure may come after that.
+            may_fall_back=decision.fails_by_check,
             fall_back_on=KEYS_CHANGED,
             is_own_fault=_is_not_of_check,
             premises=Premises(premises.is_session_unchanged),
@@ -485,7 +489,7 @@ def _parse_failure(statement: StatementClass) -> Callable[[str], bool]:
 
 
 def _is_not_of_check(message: str) -> bool:
-    """True if anything but its own check failed a narrowed MERGE."""
+    """True if anything but its own check failed a narrowed statement that writes."""
     return KEYS_CHANGED not in message
 
 

@@ -137,6 +137,11 @@ class Statement:
         return isinstance(target, exp.Table) and _may_be_one(_parts(target), parts)
 
     @property
+    def is_insert(self) -> bool:
+        """True if it is one INSERT into a table, which by then is there: nothing is made that a failure leaves."""
+        return isinstance(self.tree, exp.Insert) and isinstance(_target(self.tree), exp.Table)
+
+    @property
     def merged_into(self) -> exp.Table | None:
         """The target of a MERGE, whose name may be a view's; None for any other statement."""
         return self.tree.this if isinstance(self.tree, exp.Merge) else None

@@ -76,6 +76,32 @@ def test_a_strict_session_sees_every_write_before_its_statement(
     assert found != before
 
 
+@pytest.mark.parametrize("verb", ["INTO", "OVERWRITE"])
+@pytest.mark.parametrize("write", [through_proxy, behind_its_back])
+@pytest.mark.parametrize("moment", [WHILE_KEYS_ARE_READ, BEFORE_THE_STATEMENT])
+def test_a_strict_insert_has_the_rows_of_every_write_before_it_once(
+    stage: Stage, before: Seen, moment: tuple[str, str], write: Callable[[Stage], None], verb: str
+) -> None:
+    with stage.direct() as session:
+        run(session, "DROP TABLE IF EXISTS loaded")
+        run(session, "CREATE TABLE loaded (ds STRING, v INT) USING parquet")
+    name, pattern = moment
+    fault = Fault(First(lambda: write(stage)), name, pattern, times=1)
+    with stage.proxied() as session:
+        run(session, "SET starpruner.consistency=strict")
+        stage.middle.calls.clear()
+        with stage.middle.faulty(fault):
+            run(session, f"INSERT {verb} loaded {STATEMENT}")
+    assert fault.done
+    # The fence holds back keys of before a write that the proxy has seen; the check finds any other.
+    is_held_back = moment is WHILE_KEYS_ARE_READ and write is through_proxy
+    assert len(stage.middle.executed(f"loaded .*{NARROWED}")) == (0 if is_held_back else 1)
+    assert len(stage.middle.executed("loaded .*FROM fact f")) == 1
+    rows = stage.directly("SELECT ds, v FROM loaded")
+    assert rows == stage.directly(STATEMENT)
+    assert rows != before
+
+
 def test_a_session_sees_a_write_through_the_proxy_while_its_keys_are_read(stage: Stage, before: Seen) -> None:
     found = answer_with_a_write(stage, WHILE_KEYS_ARE_READ, through_proxy, "window")
     assert found == stage.directly(STATEMENT)

@@ -759,6 +759,16 @@ def test_a_statement_that_was_rescued_is_left_alone_for_a_while(stage: Stage) ->
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
 
+def test_sessions_of_one_user_with_views_of_their_own_share_what_was_learned(stage: Stage) -> None:
+    for user, is_left in (("ann", False), ("ann", True), ("bob", False)):
+        one = stage.session(user)
+        played(one.rewrite("CREATE TEMP VIEW v AS SELECT 1"), []).on_outcome(FINISHED)
+        dispatch = played(one.rewrite(SQL), [] if is_left else [*DESCRIBE, KEYS])
+        assert dispatch.text == (SQL if is_left else NARROWED)
+        dispatch.on_outcome(Outcome(OutcomeKind.RECOVERED, 1.0, "no such column"))
+    assert sent(stage.session("ann").rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
 def test_a_rule_that_fails_for_one_user_is_left_out_of_that_user_s_statements_alone(stage: Stage) -> None:
     failed_at_times = Outcome(OutcomeKind.RECOVERED, 1.0, "[USER_RAISED_EXCEPTION] 'rand() < 0.5' is not true!")
     for shape, described in (("f.id", DESCRIBE), ("f.id + 1", []), ("f.id + 1 + 1", [])):
@@ -794,6 +804,31 @@ def test_with_strict_consistency_the_statement_checks_its_keys_and_is_run_again_
     assert dispatch.fall_back_on not in dispatch.text
     dispatch.on_outcome(Outcome(OutcomeKind.RECOVERED, 1.0, f"[USER_RAISED_EXCEPTION] {dispatch.fall_back_on}"))
     assert "raise_error" in sent(stage.session().rewrite(SQL), [KEYS])
+
+
+def test_with_strict_consistency_an_insert_is_run_again_only_if_its_own_check_has_failed_it() -> None:
+    stage = Stage(rewrite=RewriteSection(consistency="strict"))
+    one = stage.session()
+    dispatch = played(one.rewrite(INSERT), [*DESCRIBE, KEYS])
+    assert "raise_error" in dispatch.text
+    assert dispatch.may_fall_back
+    assert dispatch.write is not None
+    changed = f"[USER_RAISED_EXCEPTION] {dispatch.fall_back_on}"
+    assert [dispatch.is_own_fault(words) for words in (changed, "the connection was lost")] == [False, True]
+    dispatch.on_outcome(Outcome(OutcomeKind.RECOVERED, 1.0, changed))
+    assert "raise_error" in sent(one.rewrite(INSERT), [KEYS])
+    assert sent(one.rewrite(f"CREATE TABLE other AS {SQL}"), []) == f"CREATE TABLE other AS {SQL}"
+
+
+def test_with_strict_consistency_no_write_to_the_small_side_overtakes_an_insert(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    for section, warned in ((RewriteSection(consistency="strict"), 0), (RewriteSection(), 1)):
+        stage = Stage(rewrite=section)
+        dispatch = played(stage.session().rewrite(INSERT), [*DESCRIBE, KEYS])
+        played(stage.session().rewrite("INSERT INTO d VALUES ('b', 1)"), []).on_outcome(FINISHED)
+        dispatch.on_outcome(FINISHED)
+        assert sum("which writes, read" in record.message for record in caplog.records) == warned
 
 
 def test_a_statement_keeps_the_consistency_that_it_was_decided_by_while_the_configuration_is_read_anew() -> None:

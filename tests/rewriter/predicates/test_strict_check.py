@@ -110,8 +110,9 @@ def test_pairs_are_looked_for_as_pairs() -> None:
 @pytest.mark.parametrize(
     ("sql", "reason"),
     [
-        ("INSERT INTO e SELECT f.id FROM f JOIN d ON f.ds = d.ds WHERE d.g = 1", SkipReason.STRICT_WRITES),
-        ("CREATE TABLE x AS SELECT f.id FROM f JOIN d ON f.ds = d.ds WHERE d.g = 1", SkipReason.STRICT_WRITES),
+        (f"CREATE TABLE x AS {SQL}", SkipReason.STRICT_WRITES),
+        (f"INSERT OVERWRITE DIRECTORY '/x' {SQL}", SkipReason.STRICT_WRITES),
+        (f"INSERT INTO e {SQL.replace('FROM f JOIN', 'FROM h AS f JOIN')}", SkipReason.STRICT_TABLE),
         (SQL.replace("FROM f JOIN", "FROM h AS f JOIN"), SkipReason.STRICT_TABLE),
         (SQL.replace("f.id FROM f JOIN", "1 FROM m AS f JOIN"), SkipReason.STRICT_TABLE),
         (SQL.replace("FROM f JOIN", "FROM v AS f JOIN"), SkipReason.STRICT_TABLE),
@@ -122,6 +123,26 @@ def test_what_cannot_be_checked_or_run_again_is_left_alone(sql: str, reason: Ski
     found = planned(sql)
     assert found.key_queries == ()
     assert found.scans[0].skip is reason
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"INSERT INTO e {SQL}",
+        f"INSERT INTO e (id) {SQL}",
+        f"INSERT OVERWRITE TABLE e PARTITION (p) {SQL}",
+        f"INSERT INTO e REPLACE WHERE id = 1 {SQL}",
+        f"WITH c AS ({SQL}) INSERT INTO e SELECT * FROM c",
+    ],
+)
+def test_an_insert_into_a_table_has_the_check_of_its_query(sql: str) -> None:
+    found = planned(sql)
+    answers = {question: KeySet(("string",), (("a",),)) for question in found.key_queries}
+    outcome = apply(found, answers, STRICT)
+    assert outcome.text == sql.replace(SQL, apply(planned(SQL), answers, STRICT).text)
+    assert outcome.fails_by_check
+    assert not outcome.is_checked_merge
+    assert not apply(planned(sql, RewriteLimits()), answers, RewriteLimits()).fails_by_check
 
 
 def test_a_check_counts_in_the_length_of_what_is_inserted() -> None:
