@@ -48,7 +48,7 @@ _ASKING_S = 0.2
 _ASKING_WEIGHT = 0.125
 _ASKING_MIN_S = 0.05
 
-# Begins the scopes of single sessions.
+# Begins the scopes of sessions whose states are like no other: one for each user.
 PRIVATE_SCOPE = "private "
 # A statement that has run once may never come again: other replicas are not told of it.
 _RUNS_BEFORE_TELLING = 2
@@ -74,7 +74,7 @@ class StatementKey(NamedTuple):
 
     @property
     def is_private(self) -> bool:
-        """True if no other session can have such statements, here or at another replica."""
+        """True if it is of a user's sessions with states like no other: replicas do not tell one another of it."""
         return self.scope.startswith(PRIVATE_SCOPE)
 
     @property
