@@ -245,7 +245,7 @@ def _planned(
     refusal = _refusal_of_target(followed.target, given) or _refusal(statement, followed, limits)
     if refusal is not None:
         return Plan(statement, refused(scopes, refusal))
-    if limits.strict and not (statement.only_reads or statement.is_insert):
+    if limits.strict and not (statement.only_reads or statement.writes_once):
         return Plan(statement, refused(scopes, SkipReason.STRICT_WRITES))
     tiny = TinySides(scopes.catalog, limits.tiny_side_bytes_max)
     found = scans(scopes, limits, partitions, tiny)

@@ -333,7 +333,7 @@ def _narrowed(
     if not restrictions and (scan.own_cover.is_all or (reducers and layout.index is None)):
         return ScanOutcome(scan, skip=skip, cause=cause, reducers=tuple(reducers))
     try:
-        checks = _checks(reducers) if limits.strict else ()
+        checks = _checks(reducers) if limits.strict and scan.merge_check is None else ()
         budget = _budget(plan, scan, restrictions, limits, sum(map(len, checks)))
         inserted = scan_predicate(scan, restrictions, layout, budget, limits)
     except UnreadableKeyError:

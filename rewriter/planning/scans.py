@@ -54,7 +54,7 @@ def checked(planned: tuple[PlannedScan, ...]) -> tuple[PlannedScan, ...]:
 
 
 def _checked(scan: PlannedScan) -> PlannedScan:
-    if not scan.reducers or (can_be_checked(scan.facts) and scan.conjunct_start is None):
+    if not scan.reducers or scan.merge_check or (can_be_checked(scan.facts) and scan.conjunct_start is None):
         return scan
     lasting = tuple(reducer for reducer in scan.reducers if reducer.key_query.is_fixed)
     return replace(scan, reducers=lasting, skip=None if lasting else SkipReason.STRICT_TABLE)

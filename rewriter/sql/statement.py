@@ -137,9 +137,9 @@ class Statement:
         return isinstance(target, exp.Table) and _may_be_one(_parts(target), parts)
 
     @property
-    def is_insert(self) -> bool:
-        """True if it is one INSERT into a table, which by then is there: nothing is made that a failure leaves."""
-        return isinstance(self.tree, exp.Insert) and isinstance(_target(self.tree), exp.Table)
+    def writes_once(self) -> bool:
+        """True for a MERGE and one INSERT into a table: a failure before its one write leaves nothing behind."""
+        return isinstance(self.tree, exp.Insert | exp.Merge) and isinstance(_target(self.tree), exp.Table)
 
     @property
     def merged_into(self) -> exp.Table | None:

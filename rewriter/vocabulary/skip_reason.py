@@ -16,7 +16,9 @@ class SkipReason(Enum):
         " without WHEN NOT MATCHED BY SOURCE and queries elsewhere."
     )
     WRITES_WHAT_IT_READS = "The statement writes a table that it also reads."
-    STRICT_WRITES = "With strict consistency, of statements that write only INSERT into a table is narrowed."
+    STRICT_WRITES = (
+        "With strict consistency INSERT into a table and MERGE are narrowed, and no other statement that writes."
+    )
     TOO_LARGE_TO_REPEAT = (
         "The statement is too long to be kept until its answer is there: it could not be run again."
     )

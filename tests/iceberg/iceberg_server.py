@@ -34,12 +34,12 @@ CATALOG = "ice"
 
 
 def iceberg_runtime() -> str:
-    """Iceberg's runtime for that Spark, as name and version; raises ClientMissingError."""
+    """Iceberg's runtime for the Spark that is tested, as name and version; raises ClientMissingError."""
     return made_for(spark_for_formats(), _RUNTIMES, "Iceberg")
 
 
 def runtime_jar(cache: Path = CACHE) -> Path:
-    """That runtime, fetched by Maven on first use; raises ClientMissingError."""
+    """The runtime as a file, fetched by Maven on first use; raises ClientMissingError."""
     name, version = iceberg_runtime().split(":")
     jar = cache / f"{name}-{version}.jar"
     if not jar.exists():
@@ -57,7 +57,7 @@ def spark_for_formats(folder: Path = SPARK) -> Path:
 
 
 def made_for(folder: Path, parts: Mapping[str, T], what: str) -> T:
-    """What is made for the Spark in that folder, by its minor version; raises ClientMissingError."""
+    """The part that is made for the Spark in a folder, by its minor version; raises ClientMissingError."""
     version = spark_version(folder / "pyspark")
     found = next((part for minor, part in parts.items() if f"-{minor}." in version), None)
     if found is None:

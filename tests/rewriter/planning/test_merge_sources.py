@@ -158,8 +158,14 @@ def test_a_filter_that_spark_infers_for_the_target_has_to_be_right_there(
     )
 
 
-def test_with_strict_consistency_a_merge_is_left_alone() -> None:
+def test_with_strict_consistency_the_source_of_a_merge_has_a_check() -> None:
     statement = parse(f"MERGE INTO t USING {SOURCE} s ON t.id = s.id {CLAUSES}", chars_max=1_000)
     assert not isinstance(statement, SkipReason)
-    found = plan(statement, TABLES, RewriteLimits(strict=True))
-    assert {scan.skip for scan in found.scans} == {SkipReason.STRICT_WRITES}
+    strict = RewriteLimits(strict=True)
+    found = plan(statement, TABLES, strict)
+    outcome = apply(found, dict.fromkeys(found.key_queries, KEYS), strict)
+    assert "raise_error" in outcome.text
+    assert outcome.fails_by_check
+    assert not outcome.is_checked_merge
+    found = plan(statement, {**TABLES, F: ICEBERG}, strict)
+    assert found.scans[0].skip is SkipReason.STRICT_TABLE
