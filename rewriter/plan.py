@@ -306,9 +306,6 @@ def _refusal(statement: Statement, followed: FollowedViews, limits: RewriteLimit
         names = followed.generating | (followed.unknown if may_read_any_delta else frozenset())
         found = listed(sorted(map(str, names))) or "a table that is read by no certain name"
         return SkipReason.PROVIDER.because(f"partition columns of {found} may be generated, as Delta can")
-    if followed.of_hudi:
-        found = listed(sorted(map(str, followed.of_hudi)))
-        return SkipReason.PROVIDER.because(f"{found} is of Hudi, which may lose rows by filters on other columns")
     written = [name for name in followed.names if statement.may_write(name.parts)]
     if written:
         return SkipReason.WRITES_WHAT_IT_READS.because(listed(sorted(map(str, written))))

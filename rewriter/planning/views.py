@@ -90,11 +90,6 @@ class FollowedViews:
         """The Delta tables a partition column of which may be generated from another column."""
         return frozenset(name for name, facts in self.known.items() if facts.may_generate_partitions)
 
-    @property
-    def of_hudi(self) -> frozenset[TableName]:
-        """The Hudi tables: Hudi may lose rows by filters, also by those that Spark infers (HUDI-7246, #18754)."""
-        return frozenset(name for name, facts in self.known.items() if facts.provider == "hudi")
-
     @cached_property
     def unknown(self) -> frozenset[TableName]:
         """The names of which it is not known what they read."""

@@ -579,27 +579,6 @@ def test_beside_a_delta_table_whose_partition_columns_may_be_generated_nothing_i
     assert {scan.skip for scan in found.scans} == {SkipReason.PROVIDER}
 
 
-@pytest.mark.parametrize("hudi", ["f", "d", "x"])
-def test_beside_a_hudi_table_nothing_is_narrowed(hudi: str) -> None:
-    """Spark infers a filter for each table that is joined by the key, and Hudi may lose rows by filters."""
-    tables = {
-        "f": TableFacts((Column("id", "int"), Column("ds", "string")), partition_columns=("ds",)),
-        "d": TableFacts((Column("ds", "string"), Column("g", "int"))),
-        "x": TableFacts((Column("s", "string"), Column("p", "date")), provider="orc"),
-    }
-    sql = "SELECT f.id FROM f JOIN d ON f.ds = d.ds JOIN x ON f.ds = x.s WHERE d.g = 1"
-
-    def known(names: frozenset[TableName]) -> Catalog:
-        return {name: tables[str(name)] for name in names}
-
-    assert planned_with(sql, known, LIMITS).key_queries
-    tables[hudi] = replace(tables[hudi], provider="hudi")
-    found = planned_with(sql, known, LIMITS)
-    assert not found.key_queries
-    assert {scan.skip for scan in found.scans} == {SkipReason.PROVIDER}
-    assert f"{hudi} is of Hudi" in (found.scans[0].cause or "")
-
-
 def test_a_delta_table_that_has_the_name_of_a_cte_may_be_generated_too() -> None:
     """The name in the CTE is the table's own: nothing is narrowed beside it either."""
     tables = {
