@@ -51,6 +51,9 @@ class Plan:
     keeps_splits: bool = False
     # The partition columns of all tables among the names whose partitions a metastore filters.
     partition_columns: frozenset[str] = frozenset()
+    # The tables that may compare with an inferred filter in another way than Spark, and those that are not known.
+    foreign: frozenset[TableName] = frozenset()
+    unknown: frozenset[TableName] = frozenset()
     # The tables that count as unknown because they were not described in time.
     late: frozenset[TableName] = frozenset()
     # The tables whose sizes are not known and would tell whether they are worth asking without a filter.
@@ -251,11 +254,13 @@ def _planned(
     found = scans(scopes, limits, partitions, tiny)
     return Plan(
         statement,
-        checked(found) if limits.strict else found,
+        checked(found, followed.foreign) if limits.strict else found,
         pins=pins(scopes, found, reads_unnamed=followed.reads_unnamed),
         names=followed.names,
         keeps_splits=not followed.is_whole or must_keep_splits(statement, followed.queries),
         partition_columns=followed.partition_columns,
+        foreign=followed.foreign,
+        unknown=followed.unknown,
         unsized=frozenset(tiny.unsized) | _unsized_in_delta(found, scopes.catalog),
         partitions=partitions,
         catalog=given,

@@ -408,7 +408,7 @@ def _budget(
     chars_max = limits.predicate_chars_max - chars_spent
     if scan.merge_check is not None:
         chars_max = min(chars_max, _MERGE_CHARS_MAX)
-    if not _may_send(plan, restrictions):
+    if not (_may_infer(plan, scan, restrictions) and _may_send(plan, restrictions)):
         return Budget.without_metastore(chars_max)
     metastore = limits.metastore
     if scan.table is not None:
@@ -420,6 +420,20 @@ def _budget(
 
 # Delta keeps the conditions of a MERGE in its log, with each commit.
 _MERGE_CHARS_MAX = 16 * 1024
+
+
+def _may_infer(plan: Plan, scan: PlannedScan, restrictions: Sequence[Restriction]) -> bool:
+    """True if Spark may infer the inserted conditions for any table of the statement.
+
+    From `f.k = d.k AND f.k BETWEEN 'A' AND 'a'` it infers a range for d.k and sends that to a database, which may
+    find no 'Z' in it: it orders texts in its own way. So might one behind a table that is not known. Of partition
+    columns texts are listed, and no database finds fewer texts by a list than Spark does.
+    """
+    if plan.foreign:
+        return False
+    columns = (column for restriction in restrictions for column in restriction.columns)
+    ranged = (column for column in columns if column.type_name == "string")
+    return not (plan.unknown and any(scan.facts is None or scan.facts.is_data_column(column) for column in ranged))
 
 
 def _may_send(plan: Plan, restrictions: Sequence[Restriction]) -> bool:

@@ -99,6 +99,13 @@ _INDEXED_PROVIDERS = frozenset({"parquet", "orc"})
 # Formats that lose no row by a filter on a timestamp. Hive's own reader is handed none.
 _FINDING_TIMES = frozenset({"parquet", "csv", "json", "avro", "text", "hive"})
 
+# Formats that compare with a filter as Spark does: files that Spark reads itself, Hive's tables, and Iceberg and
+# Delta as far as `rewriter.predicates` asks them. A database behind JDBC orders texts by a collation of its own,
+# and may refuse a long list. Hudi may lose rows where a filter's columns have no statistics (HUDI-7246).
+_COMPARING_AS_SPARK = frozenset(
+    {"parquet", "orc", "orc by position", "hive", "csv", "json", "avro", "text", "iceberg", "delta"}
+)
+
 # Formats that Spark writes in buckets and prunes by buckets. It ignores the buckets of Hive's tables.
 _BUCKETED_PROVIDERS = frozenset({"parquet", "orc", "csv", "json"})
 
@@ -246,6 +253,11 @@ class TableFacts:
         if self.iceberg is not None:
             return self.iceberg.may_hold_orc
         return self.provider not in _FINDING_TIMES or self.converted_format == "orc"
+
+    @property
+    def is_foreign(self) -> bool:
+        """True if it is a table whose format may compare with a filter in another way than Spark."""
+        return self.kind is TableKind.TABLE and self.provider not in _COMPARING_AS_SPARK
 
     @property
     def bucket_column(self) -> str | None:

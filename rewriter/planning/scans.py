@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from rewriter.catalog.prunable import can_be_checked, fact_refusal
@@ -30,6 +31,7 @@ from rewriter.semijoins.reducers import BlockPlanner
 from rewriter.semijoins.small_sides import TinySides
 from rewriter.splits.grouped_scans import grouped_scans
 from rewriter.sql.statement import Statement
+from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import Refusal, SkipReason
 
@@ -48,12 +50,17 @@ def scans(
     )
 
 
-def checked(planned: tuple[PlannedScan, ...]) -> tuple[PlannedScan, ...]:
-    """The scans without reducers whose keys could change and whose scan cannot carry a check."""
-    return tuple(_checked(scan) for scan in planned)
+def checked(planned: tuple[PlannedScan, ...], foreign: AbstractSet[TableName]) -> tuple[PlannedScan, ...]:
+    """The scans without reducers whose keys could change and whose scan cannot carry a check.
+
+    Nor can a check read a foreign table, which may compare with its filter in another way than Spark.
+    """
+    return tuple(_checked(scan, foreign) for scan in planned)
 
 
-def _checked(scan: PlannedScan) -> PlannedScan:
+def _checked(scan: PlannedScan, foreign: AbstractSet[TableName]) -> PlannedScan:
+    if any(reducer.key_query.tables & foreign for reducer in scan.reducers):
+        return replace(scan, reducers=(), skip=SkipReason.STRICT_TABLE)
     if not scan.reducers or scan.merge_check or (can_be_checked(scan.facts) and scan.conjunct_start is None):
         return scan
     lasting = tuple(reducer for reducer in scan.reducers if reducer.key_query.is_fixed)

@@ -90,6 +90,11 @@ class FollowedViews:
         """The Delta tables a partition column of which may be generated from another column."""
         return frozenset(name for name, facts in self.known.items() if facts.may_generate_partitions)
 
+    @property
+    def foreign(self) -> frozenset[TableName]:
+        """The tables whose format may compare with a filter in another way than Spark."""
+        return frozenset(name for name, facts in self.known.items() if facts.is_foreign)
+
     @cached_property
     def unknown(self) -> frozenset[TableName]:
         """The names of which it is not known what they read."""

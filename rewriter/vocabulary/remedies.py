@@ -101,7 +101,7 @@ REMEDIES: Final[dict[SkipReason, str]] = {
     SkipReason.UNREADABLE_KEY: "nothing",
     SkipReason.NO_FILE_INDEX: "look whether the user may read the index",
     SkipReason.NOTHING_TO_SKIP: "lay the table out so that files differ: layouts.md",
-    SkipReason.METASTORE_FILTER: "nothing",
+    SkipReason.METASTORE_FILTER: "copy the table of the other system into a file format",
     SkipReason.INSERTED_TOO_MUCH: "filter the small side, so that there are fewer keys",
     SkipReason.PREDICATE_TOO_LARGE: "raise it",
 }

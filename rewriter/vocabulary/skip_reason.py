@@ -160,8 +160,8 @@ class SkipReason(Enum):
         "Every file may hold a key, or nearly every one, and no row groups in them are known to miss."
     )
     METASTORE_FILTER = (
-        "A partition column of the statement's tables has a name, or a key has a value, that no filter of the Hive"
-        " metastore can say, and what would be inserted could be sent to it."
+        "Spark could send what would be inserted to a Hive metastore that cannot say it, or to another system that"
+        " may compare in another way, since it infers filters for all tables that are joined by a key."
     )
     INSERTED_TOO_MUCH = (
         "Conditions for all scans of the statement together would be more than Spark plans in seconds: those scans"

@@ -647,6 +647,11 @@ _STRICT = (
         f"{_STRICT_TESTS}what_cannot_be_checked_or_run_again_is_left_alone",
     ),
     Mutation(
+        "of statements that write only INSERT into a table and MERGE are narrowed",
+        becomes("rewriter.sql.statement.Statement.writes_once", value=True),
+        f"{_STRICT_TESTS}what_cannot_be_checked_or_run_again_is_left_alone",
+    ),
+    Mutation(
         "nothing in a check can break up what is around it",
         answers("rewriter.predicates.splice.is_enclosed", answer=True),
         f"{_STRICT_TESTS}a_check_that_could_break_up_what_is_around_it_is_not_taken",
@@ -679,6 +684,11 @@ _METASTORE = (
         unsent_counts_as_sent,
         "rewriter/predicates/test_metastore_filter.py::"
         "test_of_a_data_column_nothing_is_said_that_spark_could_infer_for_such_a_column[buckets]",
+    ),
+    Mutation(
+        "nothing is said that Spark could infer for a table of another system",
+        becomes("rewriter.planning.views.FollowedViews.foreign", frozenset()),
+        "rewriter/predicates/test_metastore_filter.py::test_nothing_is_inferred_for_a_table_of_another_system[d]",
     ),
 )
 _VERSION_TESTS = "rewriter/planning/test_snapshot_pins.py::test_"

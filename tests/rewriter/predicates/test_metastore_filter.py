@@ -1,6 +1,7 @@
 """No filter of Hive's metastore is sent a name or value that it cannot hold, nor one that Spark infers."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -19,7 +20,9 @@ from rewriter import (
     RewriteLimits,
     SkipReason,
     TableFacts,
+    TableKind,
     TableName,
+    ViewText,
     apply,
     parse,
     plan,
@@ -215,6 +218,54 @@ def test_a_text_that_a_filter_cannot_hold_is_not_sent(value: str) -> None:
     assert "`s` IN" not in found.text
     assert "array_contains(array('a', CAST(X'" in found.text
     assert "`s` IN ('a')" in rewritten(ON_S, KeySet.of(("string",), [("a",)])).text
+
+
+OTHERS = {"d": "", "x": " JOIN x ON x.s = d.s", "v": " JOIN v ON v.s = d.s"}
+JDBC = TableFacts((Column("s", "string"), Column("k", "int"), Column("g", "int")), provider="jdbc")
+
+
+@pytest.mark.parametrize("foreign", OTHERS)
+def test_nothing_is_inferred_for_a_table_of_another_system(foreign: str) -> None:
+    """PostgreSQL has 'Z' not BETWEEN 'A' AND 'a' in most languages, and Oracle lists at most 1,000 values."""
+    view = ViewText("SELECT * FROM x", ("spark_catalog", "default"), ("s", "k", "g"))
+    tables = {
+        **CATALOG,
+        TableName(("x",)): replace(JDBC, provider="parquet"),
+        TableName(("spark_catalog", "default", "x")): replace(JDBC, provider="parquet"),
+        TableName(("v",)): TableFacts(JDBC.columns, provider="", kind=TableKind.VIEW, view=view),
+    }
+    elsewhere = tables | {name: JDBC for name in tables if name.parts[-1] == foreign.replace("v", "x")}
+    for sql, keys in ((ON_S, KeySet.of(("string",), [("a",)])), (ON_K, ints(1, 7))):
+        statement = parse(sql.replace(" WHERE", f"{OTHERS[foreign]} WHERE"), chars_max=10_000)
+        assert not isinstance(statement, SkipReason)
+        for catalog in (tables, elsewhere):
+            for strict in (False, True):
+                limits = RewriteLimits(strict=strict)
+                found = plan(statement, catalog, limits)
+                text = apply(found, dict.fromkeys(found.key_queries, keys), limits).text
+                is_hidden = "array_contains(array('a'), `s`)" in text or "array_contains(array(1, 7), `k`)" in text
+                if strict and catalog is elsewhere and foreign == "d":
+                    assert text == statement.original, "the check would read the table too"
+                else:
+                    assert is_hidden == (catalog is elsewhere)
+        iceberg = parse(statement.original.replace(" f ", " i ").replace("f.", "i."), chars_max=10_000)
+        assert not isinstance(iceberg, SkipReason)
+        found = plan(iceberg, elsewhere, RewriteLimits())
+        outcome = apply(found, dict.fromkeys(found.key_queries, keys), RewriteLimits())
+        assert outcome.text == iceberg.original
+
+
+@pytest.mark.parametrize(("sql", "is_left"), [(ON_S, True), (ON_K, False)])
+def test_texts_are_not_ranged_beside_what_may_be_a_table_of_another_system(sql: str, *, is_left: bool) -> None:
+    keys = KeySet.of(("string",), [("a",)]) if sql == ON_S else ints(1, 7)
+    sql = sql.replace(" f ", " i ").replace("f.", "i.")
+    known = {**CATALOG, ICEBERG: replace(CATALOG[ICEBERG] or JDBC, indexed_columns=("k", "s"))}
+    for further, left in (("", False), (" JOIN unknown u ON u.k = d.k", is_left)):
+        statement = parse(sql.replace(" WHERE", f"{further} WHERE"), chars_max=10_000)
+        assert not isinstance(statement, SkipReason)
+        found = plan(statement, {**known, TableName(("unknown",)): None}, RewriteLimits())
+        outcome = apply(found, dict.fromkeys(found.key_queries, keys), RewriteLimits())
+        assert (outcome.text == statement.original) == left
 
 
 ALONE = ["SELECT count(*) FROM b JOIN d ON b.k = d.k WHERE d.g = 1", ON_K.replace(" f ", " i f ")]
