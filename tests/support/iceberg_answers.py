@@ -46,3 +46,11 @@ def scan(table: str, *, snapshot: int = DAYS_SNAPSHOT, schema: int = 0, branch: 
     """The answer to EXPLAIN of a scan."""
     said = f"table={table}, schemaId={schema}, snapshotId={snapshot}, branch={branch}, filters=, runtimeFilters="
     return rows((f"== Physical Plan ==\n*(1) Project [1 AS 1#1]\n+- BatchScan {table}[] IcebergScan({said})",))
+
+
+def older_scan(table: str, *, branch: str = "null", grouped_by: str = "") -> Rows:
+    """The answer of Spark 3.5 to EXPLAIN of a scan."""
+    said = f"{table} (branch={branch}) [filters=, groupedBy={grouped_by}] RuntimeFilters: []"
+    return rows(
+        (f"== Physical Plan ==\nProject [1 AS 1#1]\n+- ColumnarToRow\n   +- BatchScan {table}[] {said}\n\n",)
+    )
