@@ -261,7 +261,7 @@ def _planned(
         partition_columns=followed.partition_columns,
         foreign=followed.foreign,
         unknown=followed.unknown,
-        unsized=frozenset(tiny.unsized) | _unsized_in_delta(found, scopes.catalog),
+        unsized=frozenset(tiny.unsized) | _unsized_by_files(found, scopes.catalog),
         partitions=partitions,
         catalog=given,
     )
@@ -274,12 +274,15 @@ def _scopes(statement: Statement, catalog: Catalog, limits: RewriteLimits, steps
     )
 
 
-def _unsized_in_delta(found: Sequence[PlannedScan], catalog: Catalog) -> frozenset[TableName]:
-    """Delta tables without a size, where that decides: no description tells it."""
+def _unsized_by_files(found: Sequence[PlannedScan], catalog: Catalog) -> frozenset[TableName]:
+    """Delta and Iceberg tables without a size, where that decides.
+
+    No description of a Delta table tells it, nor does that of an Iceberg table on Spark 3.5.
+    """
     if not any(scan.skip is SkipReason.SMALL_SIDE_LARGER for scan in found):
         return frozenset()
     tables = ((name, facts) for name, facts in catalog.items() if facts is not None)
-    return frozenset(name for name, facts in tables if facts.delta is not None and facts.size_bytes is None)
+    return frozenset(name for name, facts in tables if facts.size_bytes is None and (facts.delta or facts.iceberg))
 
 
 def _may_read_a_join(scopes: Scopes, limits: RewriteLimits) -> bool:

@@ -1,7 +1,7 @@
 """Answers and errors that differ between versions of Spark: all that the proxy reads in more than one way.
 
-Measured on 3.3.4, 3.4.4, 3.5.9, 4.0.5 and 4.3.0. No server is asked for its version: each form tells by itself of
-which one it is, and one that is not known is not read.
+Measured on 3.3.4, 3.4.4, 3.5.9, 4.0.5 and 4.3.0, and with Iceberg 1.12 on 3.5.9 and 4.1.4. No server is asked for
+its version: each form tells by itself of which one it is, and one that is not known is not read.
 """
 
 from __future__ import annotations
@@ -30,6 +30,10 @@ DEFAULT_QUOTING: Final[Mapping[str, frozenset[str]]] = {
     "spark.sql.ansi.doubleQuotedIdentifiers": frozenset({"false", "<undefined>"}),
     "spark.sql.parser.escapedStringLiterals": frozenset({"false"}),
 }
+
+# A scan of an Iceberg table in a plan: on 4.1 `BatchScan t[k#1] IcebergScan(table=t, schemaId=0, ..)`, and on 3.5
+# `BatchScan t[k#1] t (branch=null) [filters=, groupedBy=]`, which tells neither its schema nor its snapshot.
+ICEBERG_SCAN: Final = re.compile(r"\bIcebergScan\(| \(branch=[^\s()]{1,256}\) \[filters=")
 
 
 def with_catalog(details: Mapping[str, str]) -> Mapping[str, str]:

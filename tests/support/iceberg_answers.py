@@ -1,4 +1,4 @@
-"""What Spark 4.1 with Iceberg 1.12 answers, as the tests of sessions script it."""
+"""What Spark 4.1 with Iceberg 1.12 answers, as the tests of sessions script it, and 3.5 where that differs."""
 
 import json
 
@@ -27,9 +27,9 @@ def described(
     *columns: tuple[str, str],
     partitioning: tuple[tuple[str, str], ...] = (),
     properties: str = "",
-    size_bytes: int = 2_800,
+    size_bytes: int | None = 2_800,
 ) -> Rows:
-    """The answer to DESCRIBE TABLE EXTENDED of an Iceberg table."""
+    """The answer to DESCRIBE TABLE EXTENDED of an Iceberg table; 3.5 tells no size."""
     properties = properties or f"current-snapshot-id={DAYS_SNAPSHOT},format=iceberg/parquet,format-version=2"
     details = ("Name", name), ("Type", "MANAGED"), ("Provider", "iceberg"), ("Table Properties", f"[{properties}]")
     return rows(
@@ -38,7 +38,7 @@ def described(
         *(("# Metadata Columns", "", ""), ("_file", "string", ""), ("_partition", "struct<>", "")),
         *(("", "", ""), ("# Detailed Table Information", "", "")),
         *((*row, "") for row in details),
-        ("Statistics", f"{size_bytes} bytes, 100 rows", None),
+        *([] if size_bytes is None else [("Statistics", f"{size_bytes} bytes, 100 rows", None)]),
     )
 
 
@@ -46,3 +46,11 @@ def scan(table: str, *, snapshot: int = DAYS_SNAPSHOT, schema: int = 0, branch: 
     """The answer to EXPLAIN of a scan."""
     said = f"table={table}, schemaId={schema}, snapshotId={snapshot}, branch={branch}, filters=, runtimeFilters="
     return rows((f"== Physical Plan ==\n*(1) Project [1 AS 1#1]\n+- BatchScan {table}[] IcebergScan({said})",))
+
+
+def older_scan(table: str, *, branch: str = "null", grouped_by: str = "") -> Rows:
+    """The answer of Spark 3.5 to EXPLAIN of a scan."""
+    said = f"{table} (branch={branch}) [filters=, groupedBy={grouped_by}] RuntimeFilters: []"
+    return rows(
+        (f"== Physical Plan ==\nProject [1 AS 1#1]\n+- ColumnarToRow\n   +- BatchScan {table}[] {said}\n\n",)
+    )

@@ -20,6 +20,7 @@ from typing import Final
 
 from proxy.config.rewriting import CatalogSection
 from proxy.operations.query import Ask, Query, QueryResult, Rows
+from proxy.operations.spark_versions import ICEBERG_SCAN
 from proxy.session.catalog.caches import NegativeCache
 from rewriter import TableName, UnpinnedReason
 
@@ -36,7 +37,7 @@ _PLAN_BYTES_MAX: Final = 65_536
 # it.
 _SILENT_S: Final = 600.0
 
-# As Iceberg 1.12 describes its scans, of tables whose names are plain.
+# As Iceberg 1.12 describes its scans on Spark 4.1, of tables whose names are plain.
 _SCAN = re.compile(
     r"IcebergScan\(table=([\w.-]+), schemaId=(\d{1,10}), snapshotId=(\d{1,19}), branch=null, ", re.ASCII
 )
@@ -154,6 +155,6 @@ def _refusal(answer: QueryResult | None) -> UnpinnedReason:
     if not isinstance(answer, Rows):
         return UnpinnedReason.PLAN_FAILED
     text = _text(answer)
-    if _ANY_SCAN in text and _SCHEMA not in text:
+    if ICEBERG_SCAN.search(text) is not None and _SCHEMA not in text:
         return UnpinnedReason.PLANS_TELL_NO_SCHEMA
     return UnpinnedReason.ON_A_BRANCH if _ON_A_BRANCH.search(text) else UnpinnedReason.PLAN_UNCLEAR

@@ -15,6 +15,7 @@ from functools import partial
 
 from proxy.config.rewriting import SplitsSection
 from proxy.operations.query import Ask, Query, QueryResult, Rows
+from proxy.operations.spark_versions import ICEBERG_SCAN
 from proxy.session.catalog import late_answers
 from proxy.session.catalog.answers import ANSWERS_MAX, Answers
 from rewriter import KeyQuery, Keys, Plan, RewriteLimits, Rule, SkipReason, TableName
@@ -49,10 +50,10 @@ _FIXED_SLOTS = (
 _SIZE = re.compile(r"([0-9]{1,18})\s*([kmgtp]?)b?", re.IGNORECASE)
 _UNITS = {unit: 1 << (10 * power) for power, unit in enumerate(("", "k", "m", "g", "t", "p"))}
 
-_READS_FILES, _READS_ICEBERG = re.compile(r"\bFileScan "), re.compile(r"\bIcebergScan\(")
+_READS_FILES = re.compile(r"\bFileScan ")
 # From memory a table has the splits that it was cached in. Of buckets, and of what Iceberg keeps together for a
 # join (`spark.sql.iceberg.planning.preserve-data-grouping`), each is a split, by which Spark spares a shuffle.
-_LEFT_ALONE = re.compile(r"\bInMemoryRelation\b|\bBucketed: true\b|\bgroupedBy=[^)]")
+_LEFT_ALONE = re.compile(r"\bInMemoryRelation\b|\bBucketed: true\b|\bgroupedBy=[^)\]]")
 
 
 class Reads(Enum):
@@ -237,7 +238,7 @@ def read_plan(answer: QueryResult) -> Reads:
     text = _text(answer)
     if _LEFT_ALONE.search(text) is not None:
         return Reads.NOBODY
-    if _READS_ICEBERG.search(text) is not None:
+    if ICEBERG_SCAN.search(text) is not None:
         return Reads.ICEBERG
     return Reads.SPARK if _READS_FILES.search(text) is not None else Reads.NOBODY
 

@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from support.iceberg_answers import FILES_SQL, a_file
+from support.iceberg_answers import described as of_iceberg
 from support.played_sessions import DESCRIBE, failed, of, played, rows, sent
 from support.text_session import FINISHED, Stage, TextSession
 
@@ -135,3 +137,17 @@ def test_a_size_by_which_a_table_is_not_narrowed_is_asked_for_again_after_a_writ
     assert sent(one.rewrite(JOIN), [DELTA_D, DELTA_F, small, (SIZE_OF_F, plan("1.0 KiB"))]) == JOIN
     _written(one, "f")
     assert sent(one.rewrite(JOIN), [DELTA_F, (SIZE_OF_F, plan("1.0 GiB")), DELTA_KEYS]) == DELTA_NARROWED
+
+
+def test_tables_of_iceberg_whose_descriptions_tell_no_size_are_asked_for_it() -> None:
+    """As on Spark 3.5. Without sizes the small side may be as large as the table, and nothing is narrowed."""
+    one = Stage(rewrite=RewriteSection(cost_gate=False)).session()
+    columns = (("id", "int"), ("k", "int"), ("g", "int"))
+    described = [
+        (f"DESCRIBE TABLE EXTENDED `{name}`", of_iceberg(f"ice.db.{name}", *columns, size_bytes=None))
+        for name in ("d", "f")
+    ]
+    sizes = [(SIZE, plan("56.0 B, rowCount=2")), (SIZE_OF_F, plan("1.0 GiB, rowCount=1.00E+7"))]
+    unpinned = ("EXPLAIN SELECT 1 FROM `d`", rows())
+    files = (FILES_SQL, rows(*(a_file(f"/f/{at}", at, at) for at in range(20))))
+    assert sent(one.rewrite(JOIN), [*described, *sizes, unpinned, DELTA_KEYS, files]) == DELTA_NARROWED

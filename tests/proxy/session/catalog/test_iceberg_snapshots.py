@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 from support.clock import Clock
-from support.iceberg_answers import DAYS_SNAPSHOT, NEXT_SNAPSHOT, scan
+from support.iceberg_answers import DAYS_SNAPSHOT, NEXT_SNAPSHOT, older_scan, scan
 from support.played_sessions import failed, played, rows
 
 from proxy.config.rewriting import CatalogSection
@@ -107,10 +107,17 @@ def test_a_snapshot_that_is_gone_at_once_is_not_named() -> None:
     assert current(Snapshots(Clock()), [(NAME, SAME), (VERSION, gone)]) is CHANGED
 
 
+@pytest.mark.parametrize(
+    "silent",
+    [
+        rows(("+- BatchScan ice.db.d[] IcebergScan(table=ice.db.d, branch=null, filters=, groupedBy=)",)),
+        older_scan("ice.db.d"),
+        older_scan("ice.db.d", branch="audit"),
+    ],
+)
 def test_an_iceberg_whose_plans_name_no_schema_is_not_asked_with_each_statement(
-    clock: Clock, snapshots: Snapshots
+    clock: Clock, snapshots: Snapshots, silent: QueryResult
 ) -> None:
-    silent = rows(("+- BatchScan ice.db.d[] IcebergScan(table=ice.db.d, branch=null, filters=, groupedBy=)",))
     assert current(snapshots, [(NAME, silent)]) is UnpinnedReason.PLANS_TELL_NO_SCHEMA
     clock.now = 599.0
     assert current(snapshots, []) is UnpinnedReason.PLANS_TELL_NO_SCHEMA

@@ -2,6 +2,7 @@
 
 import pytest
 from support.clock import Clock
+from support.iceberg_answers import older_scan
 from support.packing_answers import (
     EXPLAIN,
     FILES,
@@ -100,8 +101,9 @@ def test_a_table_that_spark_is_late_to_plan_is_left_alone_for_a_while(known: Kno
     assert asked(known, []) == {}
 
 
-def test_iceberg_packs_its_own_files() -> None:
-    assert asked(nothing_known(), [*SETTINGS, ICEBERG]) == {T: IcebergPacking(8)}
+@pytest.mark.parametrize("planned", [ICEBERG, (EXPLAIN, older_scan("ice.d.t"))], ids=["4.1", "3.5"])
+def test_iceberg_packs_its_own_files(planned: tuple[str, QueryResult]) -> None:
+    assert asked(nothing_known(), [*SETTINGS, planned]) == {T: IcebergPacking(8)}
 
 
 @pytest.mark.parametrize(
@@ -111,6 +113,7 @@ def test_iceberg_packs_its_own_files() -> None:
         "Scan In-memory table t [v#1L]\n+- InMemoryRelation [v#1L], StorageLevel(..)\n+- FileScan parquet t[v#1L]",
         "FileScan parquet c.d.t[v#1L] Batched: true, Bucketed: true, Location: InMemoryFileIndex(..)",
         "BatchScan ice.d.t[v#1L] IcebergScan(table=ice.d.t, branch=null, filters=, groupedBy=k_bucket)",
+        str(older_scan("ice.d.t", grouped_by="k_bucket").rows[0][0]),
         "Scan hive c.d.t [v#1L], HiveTableRelation [..]",
         "",
     ],
