@@ -33,10 +33,10 @@ END: Final = "<!-- end of versions -->"
 
 # Features by the modules and folders of their tests, in the order of the page.
 FEATURES: Final = {
-    "star joins: same answer, fewer partitions": ("tests.e2e.test_rewrite",),
+    "star joins read fewer partitions": ("tests.e2e.test_rewrite",),
     "`starpruner explain`": ("tests.e2e.test_explain",),
     "a narrowed statement that fails runs as it came": ("tests.e2e.test_reruns_on_spark",),
-    "sessions with functions of their own, typos": ("tests.e2e.test_bent_sessions_and_typos",),
+    "sessions with functions of their own and with typos": ("tests.e2e.test_bent_sessions_and_typos",),
     "dates as keys": ("tests.e2e.test_dates_on_spark",),
     "settings of a session": ("tests.e2e.test_session_settings",),
     "calls of ODBC drivers, of Hue and of PyHive": ("tests.clients",),
@@ -152,7 +152,7 @@ def _runs(known: Sequence[Result]) -> Iterator[str]:
 
     for (_, day, commit), found in groupby(sorted(known, key=run_of), run_of):
         features = list(found)
-        text = f"Spark {features[0].spark}, {day}, commit {commit}: {', '.join(one.feature for one in features)}"
+        text = f"Spark {features[0].spark}, {day}, commit {commit}: {'; '.join(one.feature for one in features)}"
         yield textwrap.fill(text, 115, initial_indent="* ", subsequent_indent="  ", break_on_hyphens=False)
 
 
