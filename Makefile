@@ -5,7 +5,8 @@
 # make test-fast  all that start no Spark, container, browser, cluster or KDC; some minutes
 # make test-of FILES=".."  those that a change of these files touches most closely; a minute
 # make test-all   every test with many more examples and Spark's own settings, and the fuzzer on the wire; hours
-# make test-servers   what meets a server, with each Spark from 3.3 on as the server; test-spark-3.5 with one of them
+# make test-servers   what meets a server, with each Spark from 3.3 on as the server, for docs/compatibility.md;
+#              SERVERS=3.5 with one of them
 # make iceberg   the Spark that the tests with Iceberg tables run on, for who runs them without make
 # make bench   what planning costs, per phase on the TPC-DS texts and as statements grow; what covers of keys cost;
 #              some of TPC-DS on little data, and the wire alone, directly and through the proxy: fifteen minutes or so,
@@ -95,23 +96,37 @@ SPARKS := $(CURDIR)/.starpruner/spark-
 $(SPARKS)%: | $(READY)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --target $@ 'pyspark==$*.*'
 
-# Servers that the proxy is tested in front of, beside the newest one, and what is tested there.
-SERVERS := 3.3 3.4 3.5 4.0 4.1
+# Servers that the proxy is tested in front of, and what is tested there. tools/compatibility.py names the features.
+SERVERS := 3.3 3.4 3.5 4.0 4.1 4.3
 SERVER_TESTS := tests/e2e/test_explain.py tests/e2e/test_rewrite.py tests/e2e/test_reruns_on_spark.py \
   tests/e2e/test_bent_sessions_and_typos.py tests/e2e/test_dates_on_spark.py tests/e2e/test_session_settings.py \
   tests/clients/test_odbc_sequences.py tests/clients/test_shared_handles.py \
-  tests/clients/test_pyhive_cursors.py tests/delta \
+  tests/clients/test_pyhive_cursors.py tests/iceberg tests/delta \
   tests/rewriter/sql/test_deterministic_functions_on_spark.py::test_every_function_that_is_not_newer_is_one_of_each_server
 
-test-servers: $(SERVERS:%=test-spark-%)
+# A failure on one server says nothing of the others.
+test-servers:
+	@$(MAKE) --keep-going $(SERVERS:%=test-spark-%)
 
 # The pipeline runs in PySpark's own process, so that this has to be the same version. It leaves sockets to the collector.
-PIPELINE_SPARKS := 3.5 4.0 4.1
+PIPELINE_SPARKS := 3.5 4.0 4.1 4.3
 
+# The commit as a run begins: a recipe is expanded before its first command runs.
+COMMIT = $(shell git rev-parse --short HEAD; git diff --quiet HEAD -- ':!docs' || echo and changes)
+REPORT = .starpruner/report-$*-$(1).xml
+
+# $(call recorded,NAME,ENVIRONMENT,ARGUMENTS) runs pytest on a server. docs/compatibility.json has the result, also of
+# tests that failed (code 1), but not of a run that was broken off (2 and more).
+recorded = rm -f $(REPORT); $(2) STARPRUNER_SPARK_HOME=$(SPARKS)$*/pyspark \
+    $(BIN)/pytest --timeout 900 --junitxml $(REPORT) $(3); code=$$?; test $$code = 0 || failed=1; \
+    test $$code -gt 1 || $(BIN)/python -m tools.compatibility --spark $(SPARKS)$* --commit "$(COMMIT)" $(REPORT) || failed=1
+
+# Tests that start no server would pass without the one that is asked about.
 test-spark-%: setup $(SPARKS)%
-	STARPRUNER_SPARK_HOME=$(SPARKS)$*/pyspark $(BIN)/pytest --timeout 900 $(SERVER_TESTS)
-	$(if $(filter $*,$(PIPELINE_SPARKS)),STARPRUNER_SPARK_HOME=$(SPARKS)$*/pyspark PYTHONPATH=$(SPARKS)$* \
-	  $(BIN)/pytest --timeout 900 -W ignore::ResourceWarning tests/pipeline tests/layouts)
+	@failed=; $(call recorded,server,,-m heavy $(SERVER_TESTS)); \
+	  $(if $(filter $*,$(PIPELINE_SPARKS)),$(call recorded,pipeline,PYTHONPATH=$(SPARKS)$*,-W ignore::ResourceWarning \
+    tests/pipeline tests/layouts);) \
+	  test -z "$$failed"
 
 # The newest Spark that Iceberg has a runtime for. Maven brings the runtime when a test first asks for it.
 iceberg: setup $(SPARKS)4.1

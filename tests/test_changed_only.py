@@ -64,6 +64,14 @@ def test_what_a_module_does_not_use_leaves_it_as_it_is(what: str) -> None:
     assert changed(OTHERS[what]).digest_of(GOLDENS) == tree().digest_of(GOLDENS)
 
 
+def test_a_test_that_follows_pages_is_due_for_a_page_and_not_for_a_record_of_runs() -> None:
+    pages = ("docs/clusters.md", DEEP_RECORD, "docs/compatibility.json", "docs/compatibility.md")
+    assert set(pages) <= set(tree().digests)
+    follower = ("tests/pipeline/test_standalone_cluster.py",)
+    due = [path for path in pages if changed(path).digest_of(follower) != tree().digest_of(follower)]
+    assert due == ["docs/clusters.md"]
+
+
 def test_another_version_of_spark_makes_every_module_due() -> None:
     assert "pyspark" in tree().versions
     other = replace(tree(), versions=tree().versions.replace("pyspark", "another pyspark"))

@@ -9,7 +9,7 @@ from proxy.session.session_settings import SessionSettings
 from rewriter import Rule, SkipReason
 from rewriter.vocabulary.remedies import REMEDIES
 from rewriter.vocabulary.skip_reason import UnpinnedReason
-from tools import architecture_map, configuration_page, metrics_table
+from tools import architecture_map, compatibility, configuration_page, metrics_table
 from tools.configuration_keys import tables
 
 ROOT = Path(__file__).parent.parent
@@ -31,6 +31,11 @@ def test_the_page_of_the_configuration_is_made_from_the_code_as_it_is() -> None:
 def test_the_table_of_metrics_is_made_from_the_code_as_it_is() -> None:
     now = text("observability.md")
     assert now == metrics_table.page(now), f"make it anew: {metrics_table.COMMAND}"
+
+
+def test_the_table_of_versions_is_made_from_the_record_of_runs() -> None:
+    now = text("compatibility.md")
+    assert now == compatibility.page(now, compatibility.recorded()), f"make it anew: {compatibility.COMMAND}"
 
 
 def test_every_key_of_the_configuration_has_a_text() -> None:

@@ -37,7 +37,7 @@ _NAMED: Final = (
 # Records of tests that passed say nothing of how they end the next time.
 STAMP_SUFFIX: Final = ".passed"
 DEEP_RECORD: Final = "docs/test-all.json"
-_RECORDS: Final = ("tests/rewriter/golden/verified/", DEEP_RECORD)
+_RECORDS: Final = ("tests/rewriter/golden/verified/", DEEP_RECORD, "docs/compatibility.")
 # Images are built by these files, of what .dockerignore lets in.
 _IMAGES: Final = "deploy/docker/"
 _IN_IMAGES: Final = ("rewriter", "proxy", "pipeline", "demo")
