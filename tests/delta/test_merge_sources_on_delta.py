@@ -59,7 +59,7 @@ def test_a_merge_leaves_what_it_leaves_without_the_proxy(
     tables = ("of_direct", "of_proxied")
     with closing(connect(delta_proxy.endpoint, database=DATABASE)) as proxied:
         for session, table in zip((direct, proxied), tables, strict=True):
-            run(direct, f"CREATE OR REPLACE TABLE {table} USING delta PARTITIONED BY (ds) AS SELECT * FROM totals")
+            made(direct, table, "USING delta PARTITIONED BY (ds)", "SELECT * FROM totals")
             before = delta_server.ui.last_execution()
             run(session, merge.format(table, SOURCE))
     left = [run(direct, f"SELECT * FROM {table}") for table in tables]

@@ -10,6 +10,7 @@ import pytest
 from iceberg_scans import IcebergScan, scans_of
 from pipeline_server import PipelineServer
 from pyhive import hive
+from support.server_version import INSERT_OPTIONS, needs
 
 from demo.hive import Row, connect, run
 
@@ -164,6 +165,7 @@ def test_rows_are_deleted_through_a_view_of_all_rows(session: hive.Connection, q
 
 
 def test_an_option_of_an_insert_adds_columns(session: hive.Connection) -> None:
+    needs(session, *INSERT_OPTIONS)
     properties = "TBLPROPERTIES ('write.spark.accept-any-schema' = 'true')"
     run(session, f"CREATE TABLE widened (k INT) USING iceberg {properties}")
     for option, column in (("merge-schema", "a"), ("mergeSchema", "b")):

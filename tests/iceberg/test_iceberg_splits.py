@@ -101,7 +101,7 @@ def test_filters_and_columns_reach_iceberg_through_the_hint(
     rewritten = lines[lines.index("Rewritten:") + 1].strip()
     (plan,) = (row[0] for row in run(session, f"EXPLAIN {rewritten}"))
     assert "Coalesce" in plan
-    assert re.search(r"IcebergScan\([^\n]*filters=[^\n]*v", plan)
+    assert re.search(r"BatchScan ice\.splits\.many[^\n]*\bfilters=[^\n]*v", plan)
     assert re.search(r"BatchScan ice\.splits\.many\[v#\d+L\]", plan)
 
 

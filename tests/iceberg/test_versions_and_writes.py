@@ -6,6 +6,7 @@ import pytest
 from iceberg_sides import Sides, drop_namespace, make_namespace
 from pipeline_server import PipelineServer
 from support.executed_texts import texts_after
+from support.server_version import SNAPSHOTS_IN_PLANS, needs
 
 from demo.hive import run, same_answer
 from demo.proxy_process import ProxyProcess
@@ -88,6 +89,7 @@ def test_a_version_of_a_fact_is_narrowed_like_the_table(sides: Sides, sources: t
 
 
 def test_the_small_side_is_read_at_one_snapshot_by_keys_and_statement(sides: Sides) -> None:
+    needs(sides.direct, *SNAPSHOTS_IN_PLANS)
     before = sides.server.ui.last_execution()
     # Nobody has asked this before, so that its keys are not remembered.
     run(sides.proxied, JOIN.format(*PLAIN) + " AND d.k > 6")

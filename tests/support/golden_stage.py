@@ -33,6 +33,7 @@ from support.golden_tables import INDEXED, SKEWED, Index, IndexRow
 from support.goldens import recorded_rows
 from support.metrics_of_proxy import recovered_count
 from support.proxies import patient
+from support.server_version import CAST_OPERATOR, needs
 from support.stamps import UNCHANGED, Execution, Stamps, stamps_in
 
 
@@ -98,6 +99,8 @@ class Stage:
         before = self._execution(case, (lambda question: known.get(question.sql)) if is_checked else None)
         if not self.stamps.is_due(str(case), before):
             pytest.skip(UNCHANGED)
+        if "::" in case.sql:
+            needs(self.direct, *CAST_OPERATOR)
         outcome = self.cases.outcome(case.sql, self.ask if is_checked else recorded(case), index=self.index)
         assert is_checked or outcome.text != case.sql, case
         if self.index is not None:

@@ -21,6 +21,13 @@ def _read(version: str) -> Version:
 NEWEST: Final = _read(pyspark.__version__)
 
 
+# The first versions with what statements of tests have that older servers do not parse, or do not do.
+CAST_OPERATOR: Final = (4, 0), "the operator ::"
+INSERT_OPTIONS: Final = (4, 0), "INSERT .. WITH (options)"
+# Iceberg 1.12 tells the snapshot and the schema of a scan there. On 3.5 the proxy names no snapshots.
+SNAPSHOTS_IN_PLANS: Final = (4, 1), "plans that tell snapshots of Iceberg tables"
+
+
 def version_of(session: hive.Connection) -> Version:
     """The version of a session's server."""
     ((told,),) = run(session, "SELECT version()")
