@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -100,12 +101,12 @@ class IcebergCompaction:
         return _Sizes(int(target_bytes * SMALL_SHARE), target_bytes * 2)
 
     def _call(self) -> str:
-        arguments = {"table": _text(".".join(map(quoted, self.names[1:]))), "options": self._options()}
+        arguments = {"table": self._text(".".join(map(quoted, self.names[1:]))), "options": self._options()}
         if self.request.sort_by:
             order = ", ".join(f"{quoted(name)} ASC NULLS FIRST" for name in self.request.sort_by)
-            arguments |= {"strategy": _text("sort"), "sort_order": _text(order)}
+            arguments |= {"strategy": self._text("sort"), "sort_order": self._text(order)}
         if self.request.where is not None:
-            arguments["where"] = _text(self.request.where)
+            arguments["where"] = self._text(self.request.where)
         said = ", ".join(f"{name} => {value}" for name, value in arguments.items())
         return f"CALL {quoted(self.names[0])}.system.rewrite_data_files({said})"
 
@@ -117,7 +118,7 @@ class IcebergCompaction:
             "max-file-size-bytes": sizes.most,
             "min-input-files": limits.files_min,
         }
-        return f"map({', '.join(_text(str(part)) for option in options.items() for part in option)})"
+        return f"map({', '.join(self._text(str(part)) for option in options.items() for part in option)})"
 
     def _why(self, first: str) -> str:
         if first.startswith("[") and ("rewrite_data_files" in first or "PARSE" in first):
@@ -129,6 +130,25 @@ class IcebergCompaction:
         expected = "" if self.request.where is None else f". {_WHERE_EXPECTED}"
         return f"{self.request.table}: Iceberg's rewrite_data_files failed: {first}{expected}"
 
+    def _text(self, text: str) -> str:
+        """The text as an argument. On Spark 3.5 Iceberg's CALL takes constants alone, not functions."""
+        if self.spark.conf.get("spark.sql.parser.escapedStringLiterals", "false") != "false":
+            return literal("string", text)
+        return constant(text)
 
-def _text(text: str) -> str:
-    return literal("string", text)
+
+# Characters that quotes, escapes and variables (`${..}`) are made of, and those that a terminal does not show.
+_NOT_PLAIN: Final = re.compile(r"[\x00-\x1f\x7f'\"\\$\u2028\u2029]")
+
+
+def constant(text: str) -> str:
+    r"""The text between quotes, as Spark reads it unless `spark.sql.parser.escapedStringLiterals` is set.
+
+    >>> print(constant("it's ${x}"))
+    'it\u0027s \u0024{x}'
+    """
+    return f"'{_NOT_PLAIN.sub(_escaped, text)}'"
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"

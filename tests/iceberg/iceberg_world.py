@@ -90,10 +90,8 @@ class IcebergWorld:
     def compact(self, table: IcebergTable, writer: hive.Connection) -> None:
         """The same rows in other files, those that were deleted left out."""
         how = "map('rewrite-all', 'true', 'delete-file-threshold', '1')"
-        run(
-            writer,
-            f"CALL {self._catalog}.system.rewrite_data_files('{self._name}.{table.name}', options => {how})",
-        )
+        what = f"table => '{self._name}.{table.name}', options => {how}"
+        run(writer, f"CALL {self._catalog}.system.rewrite_data_files({what})")
 
     def roll_back(self, table: IcebergTable, writer: hive.Connection) -> None:
         """An older snapshot is the current one again, or a later one."""

@@ -39,8 +39,8 @@ def test_a_merge_into_iceberg_whose_proxy_is_killed_takes_effect_once_or_not_at_
 @pytest.mark.parametrize("cost_gate", ["false", "true"])
 def test_narrowed_merges_of_several_days_into_iceberg_at_once_do_not_fail(stage: Stage, cost_gate: str) -> None:
     wrong, found, right = of_several_days_at_once(stage, cost_gate)
-    assert not wrong
     assert found == right
+    assert not wrong
 
 
 def test_a_merge_into_iceberg_is_by_its_source_at_one_moment(stage: Stage) -> None:
