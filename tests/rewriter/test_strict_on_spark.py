@@ -206,7 +206,23 @@ WRITES = [
     ("INTO", "USING parquet PARTITIONED BY (ds)", {"spark.sql.adaptive.enabled": "false"}),
     # With it a task moves its files to their place itself, whatever becomes of the other tasks.
     ("INTO", "USING parquet", {"mapreduce.fileoutputcommitter.algorithm.version": "2"}),
+    # Tasks of the first stage write here, with a file open for each partition and bucket.
+    (
+        "INTO",
+        "USING parquet PARTITIONED BY (ds) CLUSTERED BY (v) SORTED BY (v) INTO 4 BUCKETS",
+        {
+            "mapreduce.fileoutputcommitter.algorithm.version": "2",
+            "spark.sql.adaptive.enabled": "true",
+            "spark.sql.maxConcurrentOutputFileWriters": "3",
+            "spark.sql.optimizer.plannedWrite.enabled": "false",
+        },
+    ),
     ("INTO", "STORED AS TEXTFILE", {}),
+    (
+        "OVERWRITE",
+        "USING hive OPTIONS (fileFormat 'textfile') PARTITIONED BY (ds)",
+        {"hive.exec.dynamic.partition.mode": "nonstrict"},
+    ),
     ("OVERWRITE", "USING parquet PARTITIONED BY (ds)", {"spark.sql.sources.partitionOverwriteMode": "dynamic"}),
 ]
 
@@ -220,6 +236,8 @@ def test_an_insert_that_its_check_fails_has_written_nothing(
     branches = f"SELECT CAST(id AS INT), 'x' FROM range(0, 1000, 1, 4) UNION ALL {WITH_DAY}"
     insert = f"INSERT {verb} strict_target {branches}"
     with closing(connect(spark.endpoint)) as session:
+        for name, value in settings.items():
+            run(session, f"SET {name}={value}")
         run(session, "DROP TABLE IF EXISTS strict_target")
         run(session, f"CREATE TABLE strict_target (v INT, ds STRING) {layout}")
         run(session, "INSERT INTO strict_target VALUES (0, 'x')")
@@ -234,3 +252,39 @@ def test_an_insert_that_its_check_fails_has_written_nothing(
         assert run(session, "SELECT * FROM strict_target") == [(0, "x")]
         run(session, insert)
         assert run(session, "SELECT count(*) FROM strict_target WHERE ds = 'd'") == [(1,)]
+
+
+DERBY = "jdbc:derby:memory:strict;create=true"
+DRIVER = "org.apache.derby.jdbc.EmbeddedDriver"
+
+
+@pytest.mark.usefixtures("unchanged")
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+def test_an_insert_into_a_database_that_its_check_fails_has_written_nothing(
+    spark: ThriftServer, adaptive: str
+) -> None:
+    # Each task commits its own rows there.
+    insert = (
+        "INSERT INTO strict_derby.APP.loaded"
+        f" SELECT CAST(id AS INT), 'x' FROM range(0, 1000, 1, 4) UNION ALL {WITH_DAY}"
+    )
+    settings = {
+        "spark.sql.adaptive.enabled": adaptive,
+        "spark.sql.catalog.strict_derby": "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog",
+        "spark.sql.catalog.strict_derby.url": f"`{DERBY}`",
+        "spark.sql.catalog.strict_derby.driver": DRIVER,
+    }
+    with closing(connect(spark.endpoint)) as session:
+        for name, value in settings.items():
+            run(session, f"SET {name}={value}")
+        run(session, "DROP TABLE IF EXISTS strict_derby.APP.loaded")
+        run(session, "CREATE TABLE strict_derby.APP.loaded (v INT, ds STRING)")
+        text = rewritten(session, insert, STRICT, FACTS)
+        assert text != insert
+        write(spark, "INTO strict_small VALUES ('d', 1, 1)")
+        run(session, "REFRESH TABLE strict_small")
+        with pytest.raises(hive.Error, match=KEYS_CHANGED):
+            run(session, text)
+        assert run(session, "SELECT count(*) FROM strict_derby.APP.loaded") == [(0,)]
+        run(session, insert)
+        assert run(session, "SELECT count(*) FROM strict_derby.APP.loaded WHERE ds = 'd'") == [(1,)]
