@@ -206,7 +206,7 @@ WRITES = [
     ("INTO", "USING parquet PARTITIONED BY (ds)", {"spark.sql.adaptive.enabled": "false"}),
     # With it a task moves its files to their place itself, whatever becomes of the other tasks.
     ("INTO", "USING parquet", {"mapreduce.fileoutputcommitter.algorithm.version": "2"}),
-    # Tasks of the first stage write here, with a file open for each partition and bucket.
+    # Without a planned sort, tasks keep several files open and move them to their place themselves.
     (
         "INTO",
         "USING parquet PARTITIONED BY (ds) CLUSTERED BY (v) SORTED BY (v) INTO 4 BUCKETS",
@@ -287,4 +287,4 @@ def test_an_insert_into_a_database_that_its_check_fails_has_written_nothing(
             run(session, text)
         assert run(session, "SELECT count(*) FROM strict_derby.APP.loaded") == [(0,)]
         run(session, insert)
-        assert run(session, "SELECT count(*) FROM strict_derby.APP.loaded WHERE ds = 'd'") == [(1,)]
+        assert run(session, "SELECT count(*) FROM strict_derby.APP.loaded") == [(1005,)]
