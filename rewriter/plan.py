@@ -254,7 +254,7 @@ def _planned(
     found = scans(scopes, limits, partitions, tiny)
     return Plan(
         statement,
-        checked(found, followed.foreign) if limits.strict else found,
+        checked(found, followed) if limits.strict else found,
         pins=pins(scopes, found, reads_unnamed=followed.reads_unnamed),
         names=followed.names,
         keeps_splits=not followed.is_whole or must_keep_splits(statement, followed.queries),

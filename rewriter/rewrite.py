@@ -32,7 +32,7 @@ from rewriter.predicates.partition_predicate import Budget
 from rewriter.predicates.predicate import Restriction, metastore_can_compare_all
 from rewriter.predicates.scan_predicate import TableLayout, scan_predicate
 from rewriter.predicates.splice import CheckClause, FurtherConjunct, Insertion, Narrowing, rewritten_text
-from rewriter.predicates.strict_check import check, check_of_row
+from rewriter.predicates.strict_check import check, check_of_row, message
 from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.planned_scan import PlannedScan
 from rewriter.semijoins.reducer import KeyQuery, Reducer
@@ -109,6 +109,8 @@ class Rewrite:
     text: str
     scans: tuple[ScanOutcome, ...]
     skip: SkipReason | None = None
+    # The message with which a check in the text fails it for a key that was not asked for; empty without a check.
+    check_failure: str = ""
 
     @property
     def rules(self) -> frozenset[Rule]:
@@ -132,14 +134,9 @@ class Rewrite:
         return self.skip is None and any(outcome.is_changed for outcome in self.scans)
 
     @property
-    def fails_by_check(self) -> bool:
-        """True if a check in the text fails it, before anything is written, for a key that was not asked for."""
-        return self.is_changed and any(one.checks for one in self.scans)
-
-    @property
     def is_checked_merge(self) -> bool:
         """True if it is a MERGE whose target is narrowed: its check fails it for a key that was not asked for."""
-        return self.fails_by_check and any(one.scan.merge_check is not None and one.checks for one in self.scans)
+        return bool(self.check_failure) and any(one.scan.merge_check and one.checks for one in self.scans)
 
     @property
     def tables_sent_to_metastore(self) -> frozenset[TableName]:
@@ -182,7 +179,8 @@ def apply(  # noqa: PLR0913 - what is known of tables comes from several places
     text = rewritten_text(plan.statement, narrowings)
     if text is None:
         return Rewrite(plan.statement.original, outcomes, SkipReason.NOT_VERIFIED)
-    return Rewrite(text, outcomes)
+    has_checks = any(outcome.checks for outcome in outcomes)
+    return Rewrite(text, outcomes, check_failure=message(limits.check_word) if has_checks else "")
 
 
 def _has_scalar_subquery_error(answers: Mapping[KeyQuery, KeyAnswer]) -> bool:
@@ -333,7 +331,7 @@ def _narrowed(
     if not restrictions and (scan.own_cover.is_all or (reducers and layout.index is None)):
         return ScanOutcome(scan, skip=skip, cause=cause, reducers=tuple(reducers))
     try:
-        checks = _checks(reducers) if limits.strict and scan.merge_check is None else ()
+        checks = _checks(reducers, limits.check_word) if limits.strict and scan.merge_check is None else ()
         budget = _budget(plan, scan, restrictions, limits, sum(map(len, checks)))
         inserted = scan_predicate(scan, restrictions, layout, budget, limits)
     except UnreadableKeyError:
@@ -346,7 +344,7 @@ def _narrowed(
             cause = "the source had no key when it was asked"
             return ScanOutcome(scan, skip=SkipReason.MERGE_UNCHECKED, cause=cause, reducers=tuple(reducers))
         used = [reducer for reducer, keys in reducers if keys is not None]
-        checks = (check_of_row(used, inserted.cover, scan.merge_check),)
+        checks = (check_of_row(used, inserted.cover, scan.merge_check, limits.check_word),)
     # A predicate beside a check is sent to no metastore (`rewriter.predicates.strict_check`).
     is_sent_to_metastore = inserted.is_sent_to_metastore and not checks
     return ScanOutcome(
@@ -363,10 +361,11 @@ def _narrowed(
     )
 
 
-def _checks(reducers: Sequence[tuple[Reducer, Keys | None]]) -> tuple[str, ...]:
+def _checks(reducers: Sequence[tuple[Reducer, Keys | None]], word: str) -> tuple[str, ...]:
     """One check for each key query whose answer could have changed, each once. Raises UnreadableKeyError."""
     asked = [(reducer.key_query, keys) for reducer, keys in reducers if keys is not None]
-    return tuple(dict.fromkeys(check(key_query, keys) for key_query, keys in asked if not key_query.is_fixed))
+    changing = [(key_query, keys) for key_query, keys in asked if not key_query.is_fixed]
+    return tuple(dict.fromkeys(check(key_query, keys, word) for key_query, keys in changing))
 
 
 def _cause_of_answer(reducer: Reducer, answer: SkipReason) -> str:

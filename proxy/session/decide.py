@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import replace
+from secrets import token_hex
+from typing import Final
 
 from proxy.session.ask_keys import ask_keys, uses_expired_in_vain
 from proxy.session.classify import classify, make_plan
@@ -27,6 +29,8 @@ from proxy.session.shared_state import SharedState
 from proxy.session.weigh import gate, key_of, known_key, weigh
 from proxy.statements.statement_class import StatementClass
 from rewriter import Plan, SkipReason, Statement, apply
+
+_CHECK_WORD_BYTES: Final = 8
 
 
 async def decide(
@@ -110,7 +114,8 @@ async def _narrowed(ctx: DecisionContext, draft: Draft, plan: Plan, basis: Basis
         listed = await ctx.catalog.partitions(plan.wants_partitions(answers))
     known = await files_of(ctx, plan, answers, basis.limits)
     costs = ctx.catalog.costs(listed)
-    result = apply(plan, answers, basis.limits, costs, known.files, split_hints=known.hints)
+    limits = replace(basis.limits, check_word=token_hex(_CHECK_WORD_BYTES))
+    result = apply(plan, answers, limits, costs, known.files, split_hints=known.hints)
     draft = replace(draft, lacks_splits=known.lacks_splits).applied(plan, answers, result, basis.fence)
     draft = replace(draft, partitions=indexes_of(listed))
     if ctx.terms.settings.cost_gate and has_own_filters_alone(plan) and spares_too_little(result):

@@ -150,14 +150,14 @@ class Decision:
         return self.plan is not None and self.plan.statement.only_reads
 
     @property
-    def fails_by_check(self) -> bool:
-        """True if a check in the text fails it, before anything is written, for a key that was not asked for."""
-        return self.is_narrowed and self.rewrite is not None and self.rewrite.fails_by_check
+    def check_failure(self) -> str:
+        """The message with which a check in `text` fails it for a key that was not asked for; empty without."""
+        return self.rewrite.check_failure if self.rewrite is not None and self.is_narrowed else ""
 
     @property
     def is_checked_merge(self) -> bool:
         """True if it is a MERGE whose check fails it, before it commits, for a key that was not asked for."""
-        return self.is_narrowed and self.rewrite is not None and self.rewrite.is_checked_merge
+        return self.rewrite is not None and self.is_narrowed and self.rewrite.is_checked_merge
 
     @property
     def _was_spared(self) -> bool:

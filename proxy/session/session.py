@@ -51,7 +51,6 @@ from proxy.statements.statement_class import StatementClass
 from proxy.statements.written_tables import WriteTargets
 from rewriter import SkipReason, TableName
 from rewriter.domains.literals import literal
-from rewriter.predicates.strict_check import KEYS_CHANGED
 
 _log = logging.getLogger(__name__)
 
@@ -292,7 +291,7 @@ class Session:
         return Dispatch(
             decision.text,
             may_fall_back=True,
-            fall_back_on=KEYS_CHANGED if decision.fails_by_check else "",
+            fall_back_on=decision.check_failure,
             is_own_fault=never_own_fault if rewrite.is_narrowed else is_own_fault,
             premises=premises,
             check=self._check(decision),
@@ -334,9 +333,9 @@ class Session:
         return Dispatch(
             decision.text,
             # Our own check fails it before it writes. Any other failure may come after that.
-            may_fall_back=decision.fails_by_check,
-            fall_back_on=KEYS_CHANGED,
-            is_own_fault=_is_not_of_check,
+            may_fall_back=bool(decision.check_failure),
+            fall_back_on=decision.check_failure,
+            is_own_fault=partial(_lacks, decision.check_failure),
             premises=Premises(premises.is_session_unchanged),
             write=write,
             on_outcome=_Listeners((*told, over)),
@@ -368,7 +367,7 @@ class Session:
         store keeps all pages that were replaced since.
         """
         shared, suspects, is_narrowed = self._shared, _suspects(decision), decision.is_narrowed
-        is_checked_merge = decision.is_checked_merge
+        is_checked_merge, check_failure = decision.is_checked_merge, decision.check_failure
         run = decision.run(self._decider.listings)
         rules = decision.rewrite.rules if decision.rewrite is not None and is_narrowed else frozenset()
 
@@ -380,14 +379,15 @@ class Session:
             # Failures that say nothing about the rewrite itself: keys had changed, a filter was too long for the
             # metastore, or a snapshot was expired as soon as another one was current.
             is_gone = SNAPSHOT_GONE in outcome.message
-            expected = is_gone or KEYS_CHANGED in outcome.message or is_filter_refused(outcome.message)
+            is_of_check = bool(check_failure) and check_failure in outcome.message
+            expected = is_gone or is_of_check or is_filter_refused(outcome.message)
             if suspects is not None and was_rewritten and is_checked_merge:
                 # No second run tells whether that is ours. The next one is the original, whichever it was.
                 if outcome.kind in {OutcomeKind.FAILED, OutcomeKind.RECOVERED, OutcomeKind.FAILED_TWICE}:
                     cause = Cause.FAILED if outcome.kind is OutcomeKind.RECOVERED else Cause.MERGE_FAILED
                     shared.quarantine.blame(frozenset(), suspects.key, cause)
-            elif suspects is not None and was_rewritten and not is_gone:
-                learn(outcome, suspects, shared.quarantine, shared.metastore, expected=KEYS_CHANGED)
+            elif suspects is not None and was_rewritten and not (is_gone or is_of_check):
+                learn(outcome, suspects, shared.quarantine, shared.metastore)
             if run is not None and not expected and not outcome.original_instead:
                 shared.gate.ended(run, outcome)
 
@@ -488,9 +488,9 @@ def _parse_failure(statement: StatementClass) -> Callable[[str], bool]:
     return never_unread if does_nothing else parse_failure_of(statement.text)
 
 
-def _is_not_of_check(message: str) -> bool:
+def _lacks(check_failure: str, message: str) -> bool:
     """True if anything but its own check failed a narrowed statement that writes."""
-    return KEYS_CHANGED not in message
+    return check_failure not in message
 
 
 def _suspects(decision: Decision) -> Suspects | None:

@@ -232,6 +232,14 @@ class TableFacts:
         return self.kind is TableKind.TABLE and self.provider == "hive"
 
     @property
+    def is_read_by_hive(self) -> bool:
+        """True if Hive's reader reads it: it lists the files for each scan, and two of a statement may differ.
+
+        Of other formats all scans of a statement share one listing, or one version of the table.
+        """
+        return self.is_hive and not self.converted_format
+
+    @property
     def may_generate_partitions(self) -> bool:
         """True if it is a Delta table a partition column of which may be generated from another column.
 

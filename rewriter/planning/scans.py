@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from rewriter.catalog.prunable import can_be_checked, fact_refusal
@@ -13,6 +12,7 @@ from rewriter.domains.cover import Cover
 from rewriter.planning.switched_off import folded, is_among
 from rewriter.planning.unused_conditions import UnusedConditions
 from rewriter.planning.view_joins import view_findings
+from rewriter.planning.views import FollowedViews
 from rewriter.scopes.blocks import Block, Scope
 from rewriter.scopes.conjunct_place import conjunct_for
 from rewriter.scopes.join_tree import Leaf, TableReference
@@ -31,7 +31,6 @@ from rewriter.semijoins.reducers import BlockPlanner
 from rewriter.semijoins.small_sides import TinySides
 from rewriter.splits.grouped_scans import grouped_scans
 from rewriter.sql.statement import Statement
-from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import Refusal, SkipReason
 
@@ -50,21 +49,29 @@ def scans(
     )
 
 
-def checked(planned: tuple[PlannedScan, ...], foreign: AbstractSet[TableName]) -> tuple[PlannedScan, ...]:
-    """The scans without reducers whose keys could change and whose scan cannot carry a check.
+def checked(planned: tuple[PlannedScan, ...], followed: FollowedViews) -> tuple[PlannedScan, ...]:
+    """The scans without reducers whose keys could change with no check to see it.
 
-    Nor can a check read a foreign table, which may compare with its filter in another way than Spark.
+    A scan cannot carry a check, or a check cannot read what the join reads: a foreign table may compare with its
+    filter in another way than Spark, and files that are listed for each scan may change between the two. The check
+    of a MERGE's target looks at the very rows of the source that Spark joins.
     """
-    return tuple(_checked(scan, foreign) for scan in planned)
+    return tuple(_checked(scan, followed) for scan in planned)
 
 
-def _checked(scan: PlannedScan, foreign: AbstractSet[TableName]) -> PlannedScan:
-    if any(reducer.key_query.tables & foreign for reducer in scan.reducers):
-        return replace(scan, reducers=(), skip=SkipReason.STRICT_TABLE)
-    if not scan.reducers or scan.merge_check or (can_be_checked(scan.facts) and scan.conjunct_start is None):
+def _checked(scan: PlannedScan, followed: FollowedViews) -> PlannedScan:
+    if not scan.reducers:
         return scan
-    lasting = tuple(reducer for reducer in scan.reducers if reducer.key_query.is_fixed)
-    return replace(scan, reducers=lasting, skip=None if lasting else SkipReason.STRICT_TABLE)
+    unread = followed.foreign
+    if scan.merge_check is None:
+        unread |= followed.listed_by_scan | followed.unknown
+    has_check = scan.merge_check or (can_be_checked(scan.facts) and scan.conjunct_start is None)
+    reducers = tuple(
+        reducer
+        for reducer in scan.reducers
+        if reducer.key_query.is_fixed or (has_check and not reducer.key_query.tables & unread)
+    )
+    return replace(scan, reducers=reducers, skip=None if reducers else SkipReason.STRICT_TABLE)
 
 
 def refused(scopes: Scopes, refusal: Refusal) -> tuple[PlannedScan, ...]:

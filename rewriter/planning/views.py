@@ -95,6 +95,11 @@ class FollowedViews:
         """The tables whose format may compare with a filter in another way than Spark."""
         return frozenset(name for name, facts in self.known.items() if facts.is_foreign)
 
+    @property
+    def listed_by_scan(self) -> frozenset[TableName]:
+        """The tables whose files Spark lists for each scan anew."""
+        return frozenset(name for name, facts in self.known.items() if facts.is_read_by_hive)
+
     @cached_property
     def unknown(self) -> frozenset[TableName]:
         """The names of which it is not known what they read."""

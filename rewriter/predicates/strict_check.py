@@ -31,9 +31,9 @@ from rewriter.semijoins.merge_check import MergeCheck
 from rewriter.semijoins.reducer import KeyQuery, Reducer
 from rewriter.vocabulary.identifiers import quoted
 
-# The message of the error if the check finds further keys. No error that quotes the statement holds these words.
-KEYS_CHANGED: Final = "starpruner: the keys have changed since they were read"
-_RAISED = "concat('starpruner: ', 'the keys have changed since they were read')"
+_AUTHOR, _CHANGED = "starpruner: ", "the keys have changed since they were read"
+# The message of the error if the check finds further keys, but for the word in it.
+KEYS_CHANGED: Final = _AUTHOR + _CHANGED
 
 # Spark folds no function that takes a lambda, and does not know the sizes of files.
 NEVER_TRUE: Final = "(forall(array(TRUE), held -> FALSE) AND _metadata.file_size < 0)"
@@ -41,19 +41,24 @@ NEVER_TRUE: Final = "(forall(array(TRUE), held -> FALSE) AND _metadata.file_size
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 
 
-def check(key_query: KeyQuery, keys: Keys) -> str:
-    """A condition that holds, or raises KEYS_CHANGED if the small side has a key that is not in the set.
+def message(word: str) -> str:
+    """The message of a check that has the word in it. No error that quotes the statement holds this message."""
+    return _AUTHOR + _changed(word)
+
+
+def check(key_query: KeyQuery, keys: Keys, word: str = "") -> str:
+    """A condition that holds, or raises `message(word)` if the small side has a key that is not in the set.
 
     It is one expression in parentheses. Raises UnreadableKeyError.
     """
     names = [f"key{number}" for number in range(1, len(key_query.columns) + 1)]
     is_new = _is_new(dict(zip(names, key_query.columns, strict=True)), _known(keys.cover(names)))
     now = f"({key_query.all_keys_sql}) AS keys_now WHERE {is_new}"
-    return f"({hidden_from_metastore(f'(SELECT if(count(*) = 0, TRUE, raise_error({_RAISED})) FROM {now})')})"
+    return f"({hidden_from_metastore(f'(SELECT if(count(*) = 0, TRUE, {_raised(word)}) FROM {now})')})"
 
 
-def check_of_row(reducers: Sequence[Reducer], cover: Cover, merge: MergeCheck) -> str:
-    """A condition on a row of a MERGE's source that never holds, and raises KEYS_CHANGED for further keys.
+def check_of_row(reducers: Sequence[Reducer], cover: Cover, merge: MergeCheck, word: str = "") -> str:
+    """A condition on a row of a MERGE's source that never holds, and raises `message(word)` for further keys.
 
     It is one expression in parentheses. Raises UnreadableKeyError.
     """
@@ -62,7 +67,15 @@ def check_of_row(reducers: Sequence[Reducer], cover: Cover, merge: MergeCheck) -
     known = of_expressions(_known(cover), keys.__getitem__)
     is_new = _is_new({keys[quoted(name)]: column for name, column in pairs}, known)
     counts = " AND ".join(f"({text})" for text in (is_new, *merge.filters))
-    return f"(CASE WHEN {counts} THEN raise_error({_RAISED}) ELSE FALSE END)"
+    return f"(CASE WHEN {counts} THEN {_raised(word)} ELSE FALSE END)"
+
+
+def _raised(word: str) -> str:
+    return f"raise_error(concat('{_AUTHOR}', '{_changed(word)}'))"
+
+
+def _changed(word: str) -> str:
+    return f"{_CHANGED} ({word})" if word else _CHANGED
 
 
 def _known(cover: Cover) -> str:

@@ -62,6 +62,9 @@ class RewriteLimits:
     # True if the statement itself is to check that the keys have not changed since they were read
     # (`rewriter.predicates.strict_check`).
     strict: bool = False
+    # A word of letters and digits in the message of a statement's checks. Data that a failure quotes cannot hold
+    # the message if nobody can guess the word.
+    check_word: str = ""
     # True if the session may have variables: in a case-sensitive session `DS` may be one, and not the column `ds`.
     has_variables: bool = False
     # Names, in lower case, that are known to be of tables: without a join nothing has to be asked about them.

@@ -647,6 +647,11 @@ _STRICT = (
         f"{_STRICT_TESTS}what_cannot_be_checked_or_run_again_is_left_alone",
     ),
     Mutation(
+        "a check reads the files that the join reads",
+        becomes("rewriter.planning.views.FollowedViews.listed_by_scan", frozenset()),
+        f"{_STRICT_TESTS}what_cannot_be_checked_or_run_again_is_left_alone",
+    ),
+    Mutation(
         "of statements that write only INSERT into a table and MERGE are narrowed",
         becomes("rewriter.sql.statement.Statement.writes_once", value=True),
         f"{_STRICT_TESTS}what_cannot_be_checked_or_run_again_is_left_alone",

@@ -278,15 +278,11 @@ class Suspects:
         return cls(rewrite.rules if rewrite.tables else frozenset(), key, rewrite.tables_sent_to_metastore)
 
 
-def learn(
-    outcome: Outcome, suspects: Suspects, quarantine: Quarantine, metastore: MetastoreLimits, *, expected: str = ""
-) -> None:
-    """Learn from the end of a statement that was rewritten. `expected` marks a failure that we provoked ourselves.
+def learn(outcome: Outcome, suspects: Suspects, quarantine: Quarantine, metastore: MetastoreLimits) -> None:
+    """Learn from the end of a statement that was rewritten.
 
     Where the metastore refused a filter that it was sent, nothing else is to blame.
     """
-    if expected and expected in outcome.message:
-        return
     if (
         is_filter_refused(outcome.message)
         and suspects.sent

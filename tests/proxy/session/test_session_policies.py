@@ -40,6 +40,7 @@ from proxy.session.consistency.write_fence import CLOSING_S
 from proxy.session.explain.text import text
 from proxy.session.explain.view import view
 from rewriter import Plan, Rule, SkipReason, TableName, plan
+from rewriter.predicates.strict_check import KEYS_CHANGED
 
 ONE_SESSION, PATH = "spark.sql.hive.thriftServer.singleSession", "spark.sql.defaultPath"
 # How a session with default quoting answers.
@@ -814,7 +815,9 @@ def test_with_strict_consistency_an_insert_is_run_again_only_if_its_own_check_ha
     assert dispatch.may_fall_back
     assert dispatch.write is not None
     changed = f"[USER_RAISED_EXCEPTION] {dispatch.fall_back_on}"
-    assert [dispatch.is_own_fault(words) for words in (changed, "the connection was lost")] == [False, True]
+    failures = changed, "the connection was lost", f"The value '{KEYS_CHANGED}' cannot be cast to INT"
+    assert [dispatch.is_own_fault(words) for words in failures] == [False, True, True]
+    assert dispatch.fall_back_on != played(one.rewrite(INSERT), [KEYS]).fall_back_on, "nobody can guess the words"
     dispatch.on_outcome(Outcome(OutcomeKind.RECOVERED, 1.0, changed))
     assert "raise_error" in sent(one.rewrite(INSERT), [KEYS])
     assert sent(one.rewrite(f"CREATE TABLE other AS {SQL}"), []) == f"CREATE TABLE other AS {SQL}"

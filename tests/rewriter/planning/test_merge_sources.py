@@ -19,6 +19,7 @@ from rewriter import (
     plan,
 )
 from rewriter.catalog.table_facts import DeltaFacts, IcebergFacts
+from rewriter.predicates.strict_check import KEYS_CHANGED
 
 ID, DS, G = Column("id", "int"), Column("ds", "string"), Column("g", "int")
 F, D, T = (TableName((name,)) for name in "fdt")
@@ -165,7 +166,7 @@ def test_with_strict_consistency_the_source_of_a_merge_has_a_check() -> None:
     found = plan(statement, TABLES, strict)
     outcome = apply(found, dict.fromkeys(found.key_queries, KEYS), strict)
     assert "raise_error" in outcome.text
-    assert outcome.fails_by_check
+    assert outcome.check_failure == KEYS_CHANGED
     assert not outcome.is_checked_merge
     found = plan(statement, {**TABLES, F: ICEBERG}, strict)
     assert found.scans[0].skip is SkipReason.STRICT_TABLE

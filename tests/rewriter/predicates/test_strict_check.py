@@ -1,5 +1,7 @@
 """The check beside a predicate, without a server: what it says, and what is left alone."""
 
+from dataclasses import replace
+
 import pytest
 
 from rewriter import (
@@ -37,6 +39,14 @@ CATALOG: Catalog = {
         view=ViewText("SELECT id, ds FROM f", ("spark_catalog", "default"), ("id", "ds")),
     ),
     TableName(("spark_catalog", "default", "f")): FACT,
+    TableName(("hive_d",)): replace(SMALL, provider="hive"),
+    TableName(("spark_catalog", "default", "hive_d")): replace(SMALL, provider="hive"),
+    TableName(("hive_v",)): TableFacts(
+        SMALL.columns,
+        kind=TableKind.VIEW,
+        view=ViewText("SELECT ds, g FROM hive_d", ("spark_catalog", "default"), ("ds", "g")),
+    ),
+    TableName(("orc_d",)): replace(SMALL, provider="hive", converted_format="orc"),
     TableName(("e",)): TableFacts((Column("id", "int"),)),
 }
 SQL = "SELECT f.id FROM f JOIN d ON f.ds = d.ds WHERE d.g = 1"
@@ -63,6 +73,15 @@ def test_beside_the_predicate_stands_a_check_that_spark_cannot_drop() -> None:
         " JOIN d ON f.ds = d.ds WHERE d.g = 1"
     )
     assert KEYS_CHANGED not in outcome.text
+
+
+def test_the_message_of_a_check_has_its_word() -> None:
+    found = planned(SQL)
+    answers = {question: KeySet(("string",), (("a",),)) for question in found.key_queries}
+    outcome = apply(found, answers, replace(STRICT, check_word="0fb3"))
+    assert outcome.check_failure == f"{KEYS_CHANGED} (0fb3)"
+    assert "'the keys have changed since they were read (0fb3)'" in outcome.text
+    assert outcome.check_failure not in outcome.text
 
 
 @pytest.mark.parametrize(
@@ -116,6 +135,10 @@ def test_pairs_are_looked_for_as_pairs() -> None:
         (SQL.replace("FROM f JOIN", "FROM h AS f JOIN"), SkipReason.STRICT_TABLE),
         (SQL.replace("f.id FROM f JOIN", "1 FROM m AS f JOIN"), SkipReason.STRICT_TABLE),
         (SQL.replace("FROM f JOIN", "FROM v AS f JOIN"), SkipReason.STRICT_TABLE),
+        # Files that Spark lists for each scan: the check may see others than the join.
+        (SQL.replace("JOIN d", "JOIN hive_d AS d"), SkipReason.STRICT_TABLE),
+        (SQL.replace("JOIN d", "JOIN hive_v AS d"), SkipReason.STRICT_TABLE),
+        (f"{SQL} AND d.ds IN (SELECT ds FROM hive_d)", SkipReason.STRICT_TABLE),
     ],
 )
 def test_what_cannot_be_checked_or_run_again_is_left_alone(sql: str, reason: SkipReason) -> None:
@@ -140,9 +163,14 @@ def test_an_insert_into_a_table_has_the_check_of_its_query(sql: str) -> None:
     answers = {question: KeySet(("string",), (("a",),)) for question in found.key_queries}
     outcome = apply(found, answers, STRICT)
     assert outcome.text == sql.replace(SQL, apply(planned(SQL), answers, STRICT).text)
-    assert outcome.fails_by_check
+    assert outcome.check_failure == KEYS_CHANGED
     assert not outcome.is_checked_merge
-    assert not apply(planned(sql, RewriteLimits()), answers, RewriteLimits()).fails_by_check
+    assert not apply(planned(sql, RewriteLimits()), answers, RewriteLimits()).check_failure
+
+
+@pytest.mark.parametrize("small", ["d", "orc_d"])
+def test_a_small_side_that_spark_lists_once_for_a_statement_can_be_checked(small: str) -> None:
+    assert planned(SQL.replace("JOIN d", f"JOIN {small} AS d")).key_queries
 
 
 def test_a_check_counts_in_the_length_of_what_is_inserted() -> None:

@@ -57,11 +57,11 @@ class Watched:
     def left_s(self, name: str = A.name) -> float:
         return next(entry.left_s for entry in self.quarantine.current() if entry.name == name)
 
-    def learns(self, end: OutcomeKind, message: str, *sent: TableName, expected: str = "") -> MetastoreLimits:
+    def learns(self, end: OutcomeKind, message: str, *sent: TableName) -> MetastoreLimits:
         """Learns from a statement's end; what that says of the metastore."""
         metastore = MetastoreLimits("derby", PERIOD_S, lambda: self.now)
         suspects = Suspects(frozenset({INNER}), A, frozenset(sent))
-        learn(Outcome(end, 1.0, message), suspects, self.quarantine, metastore, expected=expected)
+        learn(Outcome(end, 1.0, message), suspects, self.quarantine, metastore)
         return metastore
 
 
@@ -264,9 +264,4 @@ def test_a_filter_that_the_metastore_refused_is_shortened_for_its_table_and_noth
     message = f"Error running query: {words}: too complex" if end is not OutcomeKind.FINISHED else ""
     lowered = set(watched.learns(end, message, SALES).lowered(owner_of("ann")))
     assert lowered == ({SALES} if end in {OutcomeKind.RECOVERED, OutcomeKind.FAILED} else set())
-    assert not watched.names
-
-
-def test_a_failure_that_was_provoked_teaches_nothing(watched: Watched) -> None:
-    watched.learns(OutcomeKind.RECOVERED, "the keys are out of date", expected="out of date")
     assert not watched.names
