@@ -73,8 +73,7 @@ def test_with_strict_consistency_a_merge_is_by_the_small_side_of_its_run_whoever
     delta_server: PipelineServer, delta_proxy: ProxyProcess, direct: hive.Connection
 ) -> None:
     run(direct, "CREATE TABLE strict_orders USING parquet PARTITIONED BY (ds) AS SELECT * FROM orders")
-    # A table whose files Spark lists for each statement anew.
-    run(direct, "CREATE TABLE strict_days STORED AS TEXTFILE AS SELECT * FROM days")
+    run(direct, "CREATE TABLE strict_days USING delta AS SELECT * FROM days")
     source = SOURCE.replace("orders", "strict_orders").replace("days", "strict_days")
     with closing(connect(delta_proxy.endpoint, database=DATABASE)) as proxied:
         for session in (direct, proxied):
