@@ -11,7 +11,7 @@ from rewriter.catalog.table_facts import Catalog, TableFacts, TableKind
 from rewriter.domains.keys import Keys
 from rewriter.domains.keyset import KeyRanges, KeySet
 from rewriter.domains.partition_matches import PartitionMatches
-from rewriter.planning.scans import checked, refused, scans
+from rewriter.planning.scans import beside_foreign, checked, refused, scans
 from rewriter.planning.snapshot_pins import pins
 from rewriter.planning.switched_off import beside, without_switched_off
 from rewriter.planning.views import FollowedViews, follow_views
@@ -51,9 +51,9 @@ class Plan:
     keeps_splits: bool = False
     # The partition columns of all tables among the names whose partitions a metastore filters.
     partition_columns: frozenset[str] = frozenset()
-    # The tables that may compare with an inferred filter in another way than Spark, and those that are not known.
-    foreign: frozenset[TableName] = frozenset()
-    unknown: frozenset[TableName] = frozenset()
+    # True if a table may compare with an inferred filter in another way than Spark; or one that is not known may.
+    reads_foreign: bool = False
+    reads_unknown: bool = False
     # The tables that count as unknown because they were not described in time.
     late: frozenset[TableName] = frozenset()
     # The tables whose sizes are not known and would tell whether they are worth asking without a filter.
@@ -251,7 +251,7 @@ def _planned(
     if limits.strict and not (statement.only_reads or statement.writes_once):
         return Plan(statement, refused(scopes, SkipReason.STRICT_WRITES))
     tiny = TinySides(scopes.catalog, limits.tiny_side_bytes_max)
-    found = scans(scopes, limits, partitions, tiny)
+    found = beside_foreign(scans(scopes, limits, partitions, tiny), followed.foreign)
     return Plan(
         statement,
         checked(found, followed) if limits.strict else found,
@@ -259,8 +259,8 @@ def _planned(
         names=followed.names,
         keeps_splits=not followed.is_whole or must_keep_splits(statement, followed.queries),
         partition_columns=followed.partition_columns,
-        foreign=followed.foreign,
-        unknown=followed.unknown,
+        reads_foreign=bool(followed.foreign),
+        reads_unknown=bool(followed.unknown),
         unsized=frozenset(tiny.unsized) | _unsized_by_files(found, scopes.catalog),
         partitions=partitions,
         catalog=given,

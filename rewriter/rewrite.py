@@ -428,11 +428,12 @@ def _may_infer(plan: Plan, scan: PlannedScan, restrictions: Sequence[Restriction
     find no 'Z' in it: it orders texts in its own way. So might one behind a table that is not known. Of partition
     columns texts are listed, and no database finds fewer texts by a list than Spark does.
     """
-    if plan.foreign:
+    if plan.reads_foreign:
         return False
     columns = (column for restriction in restrictions for column in restriction.columns)
     ranged = (column for column in columns if column.type_name == "string")
-    return not (plan.unknown and any(scan.facts is None or scan.facts.is_data_column(column) for column in ranged))
+    is_by_range = any(scan.facts is None or scan.facts.is_data_column(column) for column in ranged)
+    return not (plan.reads_unknown and is_by_range)
 
 
 def _may_send(plan: Plan, restrictions: Sequence[Restriction]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from rewriter.catalog.prunable import can_be_checked, fact_refusal
@@ -31,6 +32,8 @@ from rewriter.semijoins.reducers import BlockPlanner
 from rewriter.semijoins.small_sides import TinySides
 from rewriter.splits.grouped_scans import grouped_scans
 from rewriter.sql.statement import Statement
+from rewriter.vocabulary.cited import listed
+from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import Refusal, SkipReason
 
@@ -57,6 +60,22 @@ def checked(planned: tuple[PlannedScan, ...], followed: FollowedViews) -> tuple[
     of a MERGE's target looks at the very rows of the source that Spark joins.
     """
     return tuple(_checked(scan, followed) for scan in planned)
+
+
+def beside_foreign(planned: tuple[PlannedScan, ...], foreign: AbstractSet[TableName]) -> tuple[PlannedScan, ...]:
+    """The scans without reducers of formats that skip files by themselves, if a foreign table is read.
+
+    A condition that such a format can use is one that Spark infers for the other table.
+    """
+    if not foreign:
+        return planned
+    cause = f"of another system: {listed(sorted(map(str, foreign)))}"
+    return tuple(
+        replace(scan, reducers=(), skip=SkipReason.METASTORE_FILTER, cause=cause)
+        if scan.reducers and scan.facts is not None and scan.facts.skips_files_itself
+        else scan
+        for scan in planned
+    )
 
 
 def _checked(scan: PlannedScan, followed: FollowedViews) -> PlannedScan:

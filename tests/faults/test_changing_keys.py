@@ -14,7 +14,7 @@ from rewriter.predicates.strict_check import KEYS_CHANGED
 
 ROWS = "VALUES ('d10', 'wanted'), ('d11', 'wanted'), ('d12', '')"
 # A table whose files Spark lists for each scan anew: of other tables no session sees what another one writes.
-LATE = "CREATE TABLE late (ds STRING, name STRING) STORED AS TEXTFILE"
+LATE = ("CREATE TABLE late (ds STRING, name STRING) STORED AS TEXTFILE", f"INSERT INTO late {ROWS}")
 STATEMENT = JOIN.replace("dim d", "late d")
 WRITE = "INSERT INTO late VALUES ('d20', 'wanted')"
 UNDO = f"INSERT OVERWRITE late {ROWS}"
@@ -35,7 +35,7 @@ def stage(spark: ThriftServer, tmp_path_factory: pytest.TempPathFactory) -> Iter
     make_tables(spark)
     with fault_stage(spark, tmp_path_factory.mktemp("keys"), "--set", "rewrite.quarantine_s=0.001") as stage:
         with stage.direct() as session:
-            for sql in (LATE, f"CREATE TABLE late_rows USING parquet AS SELECT * FROM {ROWS} AS r(ds, name)"):
+            for sql in (*LATE, f"CREATE TABLE late_rows USING parquet AS SELECT * FROM {ROWS} AS r(ds, name)"):
                 run(session, sql)
         yield stage
 
@@ -57,12 +57,12 @@ def before_strict(stage: Stage) -> Seen:
 Writer = Callable[[Stage, str], None]
 
 
-def through_proxy(stage: Stage, sql: str) -> None:
+def through_proxy(stage: Stage, sql: str = WRITE) -> None:
     with closing(connect(stage.proxy.endpoint, database=DATABASE)) as session:
         run(session, sql)
 
 
-def behind_its_back(stage: Stage, sql: str) -> None:
+def behind_its_back(stage: Stage, sql: str = WRITE) -> None:
     with stage.direct() as session:
         run(session, sql)
 
@@ -77,10 +77,6 @@ def answer_with_a_write(stage: Stage, moment: tuple[str, str], write: Callable[[
             found = seen(session, STRICT_STATEMENT if setting else STATEMENT)
     assert fault.done
     return found
-
-
-def answer_with_a_late_row(stage: Stage, moment: tuple[str, str], write: Writer) -> Seen:
-    return answer_with_a_write(stage, moment, lambda: write(stage, WRITE))
 
 
 @pytest.mark.parametrize("write", [through_proxy, behind_its_back])
@@ -134,7 +130,7 @@ def test_a_strict_insert_that_fails_by_data_with_the_words_of_a_check_is_not_run
 
 
 def test_a_session_sees_a_write_through_the_proxy_while_its_keys_are_read(stage: Stage, before: Seen) -> None:
-    found = answer_with_a_late_row(stage, WHILE_KEYS_ARE_READ, through_proxy)
+    found = answer_with_a_write(stage, WHILE_KEYS_ARE_READ, lambda: through_proxy(stage))
     assert found == stage.directly(STATEMENT)
     assert found != before
 
@@ -163,7 +159,7 @@ def test_keys_are_not_asked_for_while_the_small_side_is_being_written(stage: Sta
             First(lambda: answers.append(seen(reading, STATEMENT))), "ExecuteStatement", "^INSERT", times=1
         )
         with stage.middle.faulty(read):
-            through_proxy(stage, WRITE)
+            through_proxy(stage)
         assert answers == [before]
         assert not stage.middle.executed(KEY_QUERY)
         assert seen(reading, STATEMENT) == stage.directly(STATEMENT)
@@ -171,7 +167,7 @@ def test_keys_are_not_asked_for_while_the_small_side_is_being_written(stage: Sta
 
 
 def test_a_session_sees_a_write_through_the_proxy_that_overtakes_its_statement(stage: Stage, before: Seen) -> None:
-    found = answer_with_a_late_row(stage, BEFORE_THE_STATEMENT, through_proxy)
+    found = answer_with_a_write(stage, BEFORE_THE_STATEMENT, lambda: through_proxy(stage))
     assert found == stage.directly(STATEMENT)
     assert found != before
 
@@ -179,4 +175,5 @@ def test_a_session_sees_a_write_through_the_proxy_that_overtakes_its_statement(s
 def test_a_session_sees_the_rows_as_of_its_key_query_where_a_write_goes_past_the_proxy(
     stage: Stage, before: Seen
 ) -> None:
-    assert answer_with_a_late_row(stage, BEFORE_THE_STATEMENT, behind_its_back) == before
+    found = answer_with_a_write(stage, BEFORE_THE_STATEMENT, lambda: behind_its_back(stage))
+    assert found == before

@@ -221,6 +221,7 @@ def test_a_text_that_a_filter_cannot_hold_is_not_sent(value: str) -> None:
     assert "`s` IN ('a')" in rewritten(ON_S, KeySet.of(("string",), [("a",)])).text
 
 
+NAMED = {"d": "d", "x": "x", "v": "spark_catalog.default.x"}
 OTHERS = {"d": "", "x": " JOIN x ON x.s = d.s", "v": " JOIN v ON v.s = d.s"}
 JDBC = TableFacts((Column("s", "string"), Column("k", "int"), Column("g", "int")), provider="jdbc")
 
@@ -245,7 +246,10 @@ def test_nothing_is_inferred_for_a_table_of_another_system(foreign: str) -> None
                 continue
             is_hidden = "array_contains(array('a'), `s`)" in text or "array_contains(array(1, 7), `k`)" in text
             assert is_hidden == (catalog is elsewhere)
-        assert rewritten(of_iceberg(joined), keys, catalog=elsewhere).text == of_iceberg(joined)
+        left = rewritten(of_iceberg(joined), keys, catalog=elsewhere)
+        assert (left.text, left.scans[0].reducers) == (of_iceberg(joined), ()), "nor is it asked for keys in vain"
+        is_by_k = sql == ON_K
+        assert (left.scans[0].cause == f"of another system: {NAMED[foreign]}") is is_by_k
 
 
 def of_iceberg(sql: str) -> str:
