@@ -90,7 +90,11 @@ def _checked(scan: PlannedScan, followed: FollowedViews) -> PlannedScan:
         for reducer in scan.reducers
         if reducer.key_query.is_fixed or (has_check and not reducer.key_query.tables & unread)
     )
-    return replace(scan, reducers=reducers, skip=None if reducers else SkipReason.STRICT_TABLE)
+    if reducers:
+        return replace(scan, reducers=reducers)
+    tables = frozenset[TableName]().union(*(reducer.key_query.tables for reducer in scan.reducers)) & unread
+    cause = f"no check can read {listed(sorted(map(str, tables)))} as Spark joins it" if has_check else None
+    return replace(scan, reducers=(), skip=SkipReason.STRICT_TABLE, cause=cause)
 
 
 def refused(scopes: Scopes, refusal: Refusal) -> tuple[PlannedScan, ...]:

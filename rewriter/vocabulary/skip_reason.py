@@ -107,7 +107,10 @@ class SkipReason(Enum):
     )
     PROVIDER = "The table's format is not one whose partition pruning is known."
     ICEBERG_METADATA = "The table is one of those in which Iceberg tells of another one's files and snapshots."
-    STRICT_TABLE = "With strict consistency only tables are narrowed, in formats whose files Spark lists itself."
+    STRICT_TABLE = (
+        "With strict consistency only tables are narrowed whose files Spark lists itself, by keys that a check can"
+        " read."
+    )
     COLUMNS_DIFFER_BY_CASE = "Two columns of the table differ in case only."
     TABLE_OFF = "The table is switched off in rewrite.tables_off."
     MERGE_OFF = "A MERGE's target is narrowed only if rewrite.merge_tables names it."

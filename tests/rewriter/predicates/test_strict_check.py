@@ -168,6 +168,12 @@ def test_an_insert_into_a_table_has_the_check_of_its_query(sql: str) -> None:
     assert not apply(planned(sql, RewriteLimits()), answers, RewriteLimits()).check_failure
 
 
+def test_a_small_side_that_no_check_can_read_is_named() -> None:
+    cause = "no check can read spark_catalog.default.hive_d as Spark joins it"
+    assert planned(SQL.replace("JOIN d", "JOIN hive_v AS d")).scans[0].cause == cause
+    assert planned(SQL.replace("FROM f JOIN", "FROM h AS f JOIN")).scans[0].cause is None
+
+
 @pytest.mark.parametrize("small", ["d", "orc_d"])
 def test_a_small_side_that_spark_lists_once_for_a_statement_can_be_checked(small: str) -> None:
     assert planned(SQL.replace("JOIN d", f"JOIN {small} AS d")).key_queries
