@@ -108,7 +108,7 @@ def tables(lake: Lake) -> None:
 
 @pytest.fixture(scope="module")
 def tells_snapshots(iceberg_server: PipelineServer) -> bool:
-    """Whether plans of the server tell snapshots. Where they do not, nothing is read at one."""
+    """True if plans of the server tell snapshots: where they do not, nothing is read at one."""
     with closing(connect(iceberg_server.endpoint)) as session:
         return version_of(session) >= SNAPSHOTS_IN_PLANS[0]
 

@@ -1,4 +1,4 @@
-"""What Spark 4.1 with Iceberg 1.12 answers, as the tests of sessions script it, and 3.5 where that differs."""
+"""Answers of Spark 4.1 with Iceberg 1.12, as the tests of sessions script them, and of 3.5 where those differ."""
 
 import json
 
