@@ -35,6 +35,7 @@ from proxy.session.feedback.cost_gate import PRIVATE_SCOPE, owner_of
 from proxy.session.feedback.own_faults import is_own_fault
 from proxy.session.feedback.quarantine import Suspects, learn
 from proxy.session.feedback.quarantine_list import Cause
+from proxy.session.feedback.spark_errors import is_write_conflict
 from proxy.session.session_catalog import KnownPartitions
 from proxy.session.session_settings import (
     SessionSettings,
@@ -382,8 +383,11 @@ class Session:
             is_of_check = bool(check_failure) and check_failure in outcome.message
             expected = is_gone or is_of_check or is_filter_refused(outcome.message)
             if suspects is not None and was_rewritten and is_checked_merge:
-                # No second run tells whether that is ours. The next one is the original, whichever it was.
-                if outcome.kind in {OutcomeKind.FAILED, OutcomeKind.RECOVERED, OutcomeKind.FAILED_TWICE}:
+                # No second run tells whether that is ours. The next one is the original, whichever it was. An
+                # original reads more, and conflicts oftener with other writers.
+                conflicts = outcome.kind is OutcomeKind.FAILED and is_write_conflict(outcome.message)
+                ended_badly = {OutcomeKind.FAILED, OutcomeKind.RECOVERED, OutcomeKind.FAILED_TWICE}
+                if outcome.kind in ended_badly and not conflicts:
                     cause = Cause.FAILED if outcome.kind is OutcomeKind.RECOVERED else Cause.MERGE_FAILED
                     shared.quarantine.blame(frozenset(), suspects.key, cause)
             elif suspects is not None and was_rewritten and not (is_gone or is_of_check):

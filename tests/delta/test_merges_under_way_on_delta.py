@@ -38,8 +38,8 @@ def test_a_merge_into_delta_whose_proxy_is_killed_takes_effect_once_or_not_at_al
 
 @pytest.mark.parametrize("cost_gate", ["false", "true"])
 def test_narrowed_merges_of_several_days_into_delta_at_once_do_not_fail(stage: Stage, cost_gate: str) -> None:
-    wrong, found, right = of_several_days_at_once(stage, cost_gate)
-    assert not wrong
+    failed, found, right = of_several_days_at_once(stage, cost_gate)
+    assert not failed
     assert found == right
 
 

@@ -4,9 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from iceberg_server import CATALOG
 from pipeline_server import PipelineServer
 from support.merges_under_way import (
     CASES,
+    DATABASE,
     Stage,
     cut_short,
     killed,
@@ -14,6 +16,15 @@ from support.merges_under_way import (
     of_several_days_at_once,
     while_the_source_changes,
 )
+from support.server_version import ONE_SNAPSHOT_A_STATEMENT, version_of
+
+from demo.hive import run
+
+# Iceberg for Spark 4.0 and before loads the target anew for each of a MERGE's two scans of it if the catalog keeps
+# no tables, and fails if another writer has come between them (SparkCopyOnWriteScan). Nothing is written by then.
+TWO_SNAPSHOTS = "Runtime file filtering is not possible: the table has been concurrently modified"
+# The session's catalog keeps no tables here, the other one does, as Iceberg does by itself.
+SEVERAL_DAYS = [("spark_catalog", "false"), ("spark_catalog", "true"), (CATALOG, "false")]
 
 
 @pytest.fixture(scope="module")
@@ -36,11 +47,16 @@ def test_a_merge_into_iceberg_whose_proxy_is_killed_takes_effect_once_or_not_at_
     assert not killed(stage, call, tmp_path)
 
 
-@pytest.mark.parametrize("cost_gate", ["false", "true"])
-def test_narrowed_merges_of_several_days_into_iceberg_at_once_do_not_fail(stage: Stage, cost_gate: str) -> None:
-    wrong, found, right = of_several_days_at_once(stage, cost_gate)
+@pytest.mark.parametrize(("catalog", "cost_gate"), SEVERAL_DAYS)
+def test_narrowed_merges_of_several_days_into_iceberg_at_once_do_not_fail(
+    stage: Stage, catalog: str, cost_gate: str
+) -> None:
+    run(stage.direct, f"CREATE NAMESPACE IF NOT EXISTS {catalog}.{DATABASE}")
+    failed, found, right = of_several_days_at_once(stage, cost_gate, f"{catalog}.{DATABASE}")
     assert found == right
-    assert not wrong
+    if catalog == "spark_catalog" and version_of(stage.direct) < ONE_SNAPSHOT_A_STATEMENT:
+        failed = [(text, error) for text, error in failed if TWO_SNAPSHOTS not in error]
+    assert not failed
 
 
 def test_a_merge_into_iceberg_is_by_its_source_at_one_moment(stage: Stage) -> None:

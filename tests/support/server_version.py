@@ -26,6 +26,8 @@ CAST_OPERATOR: Final = (4, 0), "the operator ::"
 INSERT_OPTIONS: Final = (4, 0), "INSERT .. WITH (options)"
 # Iceberg 1.12 tells the snapshot and the schema of a scan there. On 3.5 the proxy names no snapshots.
 SNAPSHOTS_IN_PLANS: Final = (4, 1), "plans that tell snapshots of Iceberg tables"
+# All scans of an Iceberg table in one statement are of one snapshot there, also where the catalog keeps no tables.
+ONE_SNAPSHOT_A_STATEMENT: Final = (4, 1)
 
 
 def version_of(session: hive.Connection) -> Version:

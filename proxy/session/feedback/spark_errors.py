@@ -11,10 +11,10 @@ _SERVERS: Final = r"(?:org\.apache\.hive\.service\.cli\.HiveSQLException: )?(?:E
 # The server writes a class first. Spark 3 tells raise_error's words behind those of the job that was aborted.
 _CLASS: Final = re.compile(_SERVERS + r"\[(?P<class>[A-Z_][A-Z0-9_]{2,99}(?:\.[A-Z][A-Z0-9_]{2,99})*)\]")
 # Another writer has changed what a statement has read of the table that it writes: Delta's errors by their class,
-# Iceberg's by the words of its MergingSnapshotProducer.
+# Iceberg's by the words of its MergingSnapshotProducer, and of its SparkCopyOnWriteScan.
 _WRITE_CONFLICT: Final = re.compile(
     _SERVERS + r"(?:\[DELTA_CONCURRENT_|org\.apache\.iceberg\.exceptions\.ValidationException: "
-    r"Found (?:new )?conflicting )"
+    r"Found (?:new )?conflicting |java\.lang\.IllegalStateException: Runtime file filtering is not possible: )"
 )
 # The state as the server told it (`proxy.operations.run_query`), and as Spark writes it behind its words.
 _TOLD: Final = re.compile(r"\(SQLSTATE ([0-9A-Z]{5})\)$")

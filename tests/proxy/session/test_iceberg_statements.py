@@ -323,3 +323,14 @@ def test_a_failed_merge_is_left_alone_for_a_reason_that_is_true(kind: OutcomeKin
     assert sent(one.rewrite(MERGE), [target]) == MERGE
     (said,) = view(played(one.explain(MERGE, run_key_queries=False), [])).quarantined
     assert said.endswith(f"is quarantined for another 600 s: {why}")
+
+
+def test_a_merge_that_conflicted_with_another_writer_is_narrowed_again_but_not_if_its_original_ran() -> None:
+    one = Stage(rewrite=RewriteSection(merge_tables=("*",))).session()
+    source, target = DESCRIBE
+    keys = ("SELECT s.`k` AS key, typeof(s.`k`) AS type FROM d s LIMIT 5001", FOUND)
+    dispatch = played(one.rewrite(MERGE), [target, source, keys, FILES])
+    dispatch.on_outcome(Outcome(OutcomeKind.FAILED, 1.0, "[DELTA_CONCURRENT_APPEND] another writer was faster"))
+    assert not view(played(one.explain(MERGE, run_key_queries=False), [])).quarantined
+    dispatch.on_outcome(Outcome(OutcomeKind.FAILED_TWICE, 1.0, "[DELTA_CONCURRENT_APPEND] once more"))
+    assert view(played(one.explain(MERGE, run_key_queries=False), [])).quarantined

@@ -285,6 +285,7 @@ _CONFLICTS = (
     "Error running query: [DELTA_CONCURRENT_APPEND.WITH_PARTITION_HINT] io.delta.exceptions. ..",
     f"{_VALIDATION} Found conflicting files that can contain records matching true: [..]",
     f"org.apache.hive.service.cli.HiveSQLException: {_VALIDATION} Found new conflicting delete files that can ..",
+    "Error running query: java.lang.IllegalStateException: Runtime file filtering is not possible: the table ..",
 )
 
 
