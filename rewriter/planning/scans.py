@@ -55,9 +55,9 @@ def scans(
 def checked(planned: tuple[PlannedScan, ...], followed: FollowedViews) -> tuple[PlannedScan, ...]:
     """The scans without reducers whose keys could change with no check to see it.
 
-    A scan cannot carry a check, or a check cannot read what the join reads: a foreign table may compare with its
-    filter in another way than Spark, and files that are listed for each scan may change between the two. The check
-    of a MERGE's target looks at the very rows of the source that Spark joins.
+    A scan cannot carry a check, or the check may read other rows than the join: of a foreign table, which compares
+    with its filter in its own way, and of a table whose files or version are looked up for each scan. The check of
+    a MERGE's target looks at the very rows of the source that Spark joins.
     """
     return tuple(_checked(scan, followed) for scan in planned)
 
@@ -81,9 +81,7 @@ def beside_foreign(planned: tuple[PlannedScan, ...], foreign: AbstractSet[TableN
 def _checked(scan: PlannedScan, followed: FollowedViews) -> PlannedScan:
     if not scan.reducers:
         return scan
-    unread = followed.foreign
-    if scan.merge_check is None:
-        unread |= followed.listed_by_scan | followed.unknown
+    unread = followed.foreign if scan.merge_check else followed.unsteady | followed.unknown
     has_check = scan.merge_check or (can_be_checked(scan.facts) and scan.conjunct_start is None)
     reducers = tuple(
         reducer

@@ -96,9 +96,9 @@ class FollowedViews:
         return frozenset(name for name, facts in self.known.items() if facts.is_foreign)
 
     @property
-    def listed_by_scan(self) -> frozenset[TableName]:
-        """The tables whose files Spark lists for each scan anew."""
-        return frozenset(name for name, facts in self.known.items() if facts.is_read_by_hive)
+    def unsteady(self) -> frozenset[TableName]:
+        """The tables of which two scans in one statement may read different rows."""
+        return frozenset(name for name, facts in self.known.items() if facts.is_unsteady)
 
     @cached_property
     def unknown(self) -> frozenset[TableName]:

@@ -73,7 +73,9 @@ def test_with_strict_consistency_a_merge_is_by_the_small_side_of_its_run_whoever
     delta_server: PipelineServer, delta_proxy: ProxyProcess, direct: hive.Connection
 ) -> None:
     run(direct, "CREATE TABLE strict_orders USING parquet PARTITIONED BY (ds) AS SELECT * FROM orders")
-    run(direct, "CREATE TABLE strict_days USING delta AS SELECT * FROM days")
+    # All sessions see at once that a view has another text.
+    run(direct, "CREATE TABLE strict_rows USING parquet AS SELECT * FROM days")
+    run(direct, strict_days := "CREATE OR REPLACE VIEW strict_days AS SELECT * FROM strict_rows")
     source = SOURCE.replace("orders", "strict_orders").replace("days", "strict_days")
     with closing(connect(delta_proxy.endpoint, database=DATABASE)) as proxied:
         for session in (direct, proxied):
@@ -84,7 +86,8 @@ def test_with_strict_consistency_a_merge_is_by_the_small_side_of_its_run_whoever
         for number, kind in enumerate(("updates and inserts", "all three by conditions", "totals", "a CTE")):
             if number:
                 # Past the proxy, which goes on with the keys that it has.
-                run(direct, f"INSERT INTO strict_days VALUES ('d{number}', 1)")
+                strict_days += f" UNION ALL SELECT 'd{number}', 1"
+                run(direct, strict_days)
             merge = MERGES[kind]
             for session, table in ((direct, "strict_direct"), (proxied, "strict_proxied")):
                 made(direct, table, "USING delta", "SELECT * FROM totals")

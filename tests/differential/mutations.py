@@ -647,8 +647,8 @@ _STRICT = (
         f"{_STRICT_TESTS}what_cannot_be_checked_or_run_again_is_left_alone",
     ),
     Mutation(
-        "a check reads the files that the join reads",
-        becomes("rewriter.planning.views.FollowedViews.listed_by_scan", frozenset()),
+        "a check reads the rows that the join reads",
+        becomes("rewriter.planning.views.FollowedViews.unsteady", frozenset()),
         f"{_STRICT_TESTS}what_cannot_be_checked_or_run_again_is_left_alone",
     ),
     Mutation(

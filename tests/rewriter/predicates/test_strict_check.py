@@ -7,6 +7,7 @@ import pytest
 from rewriter import (
     Catalog,
     Column,
+    IcebergFacts,
     KeyRanges,
     Keys,
     KeySet,
@@ -21,6 +22,7 @@ from rewriter import (
     parse,
     plan,
 )
+from rewriter.catalog.table_facts import DeltaFacts
 from rewriter.predicates.splice import Narrowing, rewritten_text
 from rewriter.predicates.strict_check import KEYS_CHANGED, check
 from rewriter.semijoins.key_query import KeyColumn, key_set_query
@@ -46,6 +48,8 @@ CATALOG: Catalog = {
         kind=TableKind.VIEW,
         view=ViewText("SELECT ds, g FROM hive_d", ("spark_catalog", "default"), ("ds", "g")),
     ),
+    TableName(("delta_d",)): replace(SMALL, provider="delta", delta=DeltaFacts()),
+    TableName(("iceberg_d",)): replace(SMALL, provider="iceberg", iceberg=IcebergFacts(1)),
     TableName(("orc_d",)): replace(SMALL, provider="hive", converted_format="orc"),
     TableName(("e",)): TableFacts((Column("id", "int"),)),
 }
@@ -135,7 +139,9 @@ def test_pairs_are_looked_for_as_pairs() -> None:
         (SQL.replace("FROM f JOIN", "FROM h AS f JOIN"), SkipReason.STRICT_TABLE),
         (SQL.replace("f.id FROM f JOIN", "1 FROM m AS f JOIN"), SkipReason.STRICT_TABLE),
         (SQL.replace("FROM f JOIN", "FROM v AS f JOIN"), SkipReason.STRICT_TABLE),
-        # Files that Spark lists for each scan: the check may see others than the join.
+        # Its files or its version are looked up for each scan: the check may see others than the join.
+        (SQL.replace("JOIN d", "JOIN delta_d AS d"), SkipReason.STRICT_TABLE),
+        (SQL.replace("JOIN d", "JOIN iceberg_d AS d"), SkipReason.STRICT_TABLE),
         (SQL.replace("JOIN d", "JOIN hive_d AS d"), SkipReason.STRICT_TABLE),
         (SQL.replace("JOIN d", "JOIN hive_v AS d"), SkipReason.STRICT_TABLE),
         (f"{SQL} AND d.ds IN (SELECT ds FROM hive_d)", SkipReason.STRICT_TABLE),
