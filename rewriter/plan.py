@@ -11,7 +11,7 @@ from rewriter.catalog.table_facts import Catalog, TableFacts, TableKind
 from rewriter.domains.keys import Keys
 from rewriter.domains.keyset import KeyRanges, KeySet
 from rewriter.domains.partition_matches import PartitionMatches
-from rewriter.planning.scans import beside_foreign, checked, refused, scans
+from rewriter.planning.scans import beside_foreign, by_fixed_keys, refused, scans
 from rewriter.planning.snapshot_pins import pins
 from rewriter.planning.switched_off import beside, without_switched_off
 from rewriter.planning.views import FollowedViews, follow_views
@@ -248,13 +248,11 @@ def _planned(
     refusal = _refusal_of_target(followed.target, given) or _refusal(statement, followed, limits)
     if refusal is not None:
         return Plan(statement, refused(scopes, refusal))
-    if limits.strict and not (statement.only_reads or statement.writes_once):
-        return Plan(statement, refused(scopes, SkipReason.STRICT_WRITES))
     tiny = TinySides(scopes.catalog, limits.tiny_side_bytes_max)
     found = beside_foreign(scans(scopes, limits, partitions, tiny), followed.foreign)
     return Plan(
         statement,
-        checked(found, followed) if limits.strict else found,
+        by_fixed_keys(found) if limits.strict else found,
         pins=pins(scopes, found, reads_unnamed=followed.reads_unnamed),
         names=followed.names,
         keeps_splits=not followed.is_whole or must_keep_splits(statement, followed.queries),

@@ -19,20 +19,19 @@ from rewriter.plan import FEW_KEYS, KeyAnswer, Plan, effective_reducers, key_cou
 from rewriter.predicates.inserted_total import (
     CHARS_WRITTEN_MAX,
     KEYS_WRITTEN_MAX,
-    VALUES_PER_CHECK,
     Insertions,
     share,
     spared_bytes,
     values_in,
     within_totals,
 )
+from rewriter.predicates.merge_clause import check_of_row, message
 from rewriter.predicates.metastore_filter import can_name
 from rewriter.predicates.named_columns import of_table
 from rewriter.predicates.partition_predicate import Budget
 from rewriter.predicates.predicate import Restriction, metastore_can_compare_all
 from rewriter.predicates.scan_predicate import TableLayout, scan_predicate
 from rewriter.predicates.splice import CheckClause, FurtherConjunct, Insertion, Narrowing, rewritten_text
-from rewriter.predicates.strict_check import check, check_of_row, message
 from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.planned_scan import PlannedScan
 from rewriter.semijoins.reducer import KeyQuery, Reducer
@@ -63,8 +62,8 @@ class ScanOutcome:
     skip: SkipReason | None = None
     # The cause of the reason in the statement, for the user; None if it is not known.
     cause: str | None = None
-    # With strict consistency: the checks beside the predicate, which fail the statement if the keys changed.
-    checks: tuple[str, ...] = ()
+    # Of a MERGE's target: the check that fails the statement for a key that was not asked for.
+    check: str | None = None
     # The reducers whose queries were used, and the keys of each; None if they are not known.
     reducers: tuple[tuple[Reducer, Keys | None], ...] = ()
     # The files that the file index leaves of the partitions that are read; None without an index.
@@ -136,7 +135,7 @@ class Rewrite:
     @property
     def is_checked_merge(self) -> bool:
         """True if it is a MERGE whose target is narrowed: its check fails it for a key that was not asked for."""
-        return bool(self.check_failure) and any(one.scan.merge_check and one.checks for one in self.scans)
+        return bool(self.check_failure)
 
     @property
     def tables_sent_to_metastore(self) -> frozenset[TableName]:
@@ -179,8 +178,8 @@ def apply(  # noqa: PLR0913 - what is known of tables comes from several places
     text = rewritten_text(plan.statement, narrowings)
     if text is None:
         return Rewrite(plan.statement.original, outcomes, SkipReason.NOT_VERIFIED)
-    has_checks = any(outcome.checks for outcome in outcomes)
-    return Rewrite(text, outcomes, check_failure=message(limits.check_word) if has_checks else "")
+    is_checked = any(outcome.check is not None for outcome in outcomes)
+    return Rewrite(text, outcomes, check_failure=message(limits.check_word) if is_checked else "")
 
 
 def _has_scalar_subquery_error(answers: Mapping[KeyQuery, KeyAnswer]) -> bool:
@@ -288,14 +287,13 @@ def _within_totals(
 
 def _inserted_alike(outcome: ScanOutcome) -> tuple[object, ...]:
     hint = outcome.splits.hint if outcome.splits is not None else None
-    return outcome.scan.reference.name, outcome.predicate, outcome.checks, hint
+    return outcome.scan.reference.name, outcome.predicate, outcome.check, hint
 
 
 def _insertions(plan: Plan, alike: Sequence[ScanOutcome], layout: TableLayout) -> Insertions:
     """Sum up the insertions of scans that are alike."""
     first = alike[0]
-    texts = [first.predicate or "", *first.checks]
-    values = sum(map(values_in, texts)) + VALUES_PER_CHECK * len(first.checks)
+    values = values_in(first.predicate or "") + values_in(first.check or "")
     size_bytes = first.scan.facts.size_bytes if first.scan.facts is not None else None
     files = first.files
     spared = (
@@ -331,41 +329,32 @@ def _narrowed(
     if not restrictions and (scan.own_cover.is_all or (reducers and layout.index is None)):
         return ScanOutcome(scan, skip=skip, cause=cause, reducers=tuple(reducers))
     try:
-        checks = _checks(reducers, limits.check_word) if limits.strict and scan.merge_check is None else ()
-        budget = _budget(plan, scan, restrictions, limits, sum(map(len, checks)))
+        budget = _budget(plan, scan, restrictions, limits)
         inserted = scan_predicate(scan, restrictions, layout, budget, limits)
     except UnreadableKeyError:
         return ScanOutcome(scan, skip=SkipReason.UNREADABLE_KEY, reducers=tuple(reducers))
     if isinstance(inserted, SkipReason):
         return ScanOutcome(scan, skip=inserted, reducers=tuple(reducers))
+    check = None
     if scan.merge_check is not None:
         if inserted.cover is None or inserted.cover.is_none:
             # FALSE would lack the check of types, and Spark cannot plan some MERGEs with it.
             cause = "the source had no key when it was asked"
             return ScanOutcome(scan, skip=SkipReason.MERGE_UNCHECKED, cause=cause, reducers=tuple(reducers))
         used = [reducer for reducer, keys in reducers if keys is not None]
-        checks = (check_of_row(used, inserted.cover, scan.merge_check, limits.check_word),)
-    # A predicate beside a check is sent to no metastore (`rewriter.predicates.strict_check`).
-    is_sent_to_metastore = inserted.is_sent_to_metastore and not checks
+        check = check_of_row(used, inserted.cover, scan.merge_check, limits.check_word)
     return ScanOutcome(
         scan,
         predicate=inserted.sql,
         exact=inserted.exact,
         cover=inserted.cover,
-        checks=checks,
+        check=check,
         reducers=tuple(reducers),
         files=inserted.files,
         row_groups=inserted.row_groups,
         parts=inserted.rules,
-        is_sent_to_metastore=is_sent_to_metastore,
+        is_sent_to_metastore=inserted.is_sent_to_metastore,
     )
-
-
-def _checks(reducers: Sequence[tuple[Reducer, Keys | None]], word: str) -> tuple[str, ...]:
-    """One check for each key query whose answer could have changed, each once. Raises UnreadableKeyError."""
-    asked = [(reducer.key_query, keys) for reducer, keys in reducers if keys is not None]
-    changing = [(key_query, keys) for key_query, keys in asked if not key_query.is_fixed]
-    return tuple(dict.fromkeys(check(key_query, keys, word) for key_query, keys in changing))
 
 
 def _cause_of_answer(reducer: Reducer, answer: SkipReason) -> str:
@@ -400,11 +389,9 @@ def _restriction(reducer: Reducer, keys: Keys) -> Restriction:
     return Restriction(tuple(Column(name, type_name) for name, type_name in pairs), keys)
 
 
-def _budget(
-    plan: Plan, scan: PlannedScan, restrictions: Sequence[Restriction], limits: RewriteLimits, chars_spent: int
-) -> Budget:
+def _budget(plan: Plan, scan: PlannedScan, restrictions: Sequence[Restriction], limits: RewriteLimits) -> Budget:
     """The limits that are left for the predicate beside the comparisons of the statement itself."""
-    chars_max = limits.predicate_chars_max - chars_spent
+    chars_max = limits.predicate_chars_max
     if scan.merge_check is not None:
         chars_max = min(chars_max, _MERGE_CHARS_MAX)
     if not (_may_infer(plan, scan, restrictions) and _may_send(plan, restrictions)):
@@ -452,11 +439,9 @@ def _inserted(statement: Statement, outcome: ScanOutcome) -> Iterator[Insertion]
         predicate = of_table(outcome.predicate or "", reference.alias_text(statement))
         yield FurtherConjunct(conjunct_start, predicate)
         merge = outcome.scan.merge_check
-        if merge is not None:
-            yield CheckClause(merge.start, outcome.checks[0], merge.action)
+        if merge is not None and outcome.check is not None:
+            yield CheckClause(merge.start, outcome.check, merge.action)
         return
     alias = None if reference.has_alias else reference.alias_text(statement)
     splits = outcome.splits.hint if outcome.splits is not None else None
-    yield Narrowing(
-        reference.start, reference.stop, alias, outcome.predicate, checks=outcome.checks, splits=splits
-    )
+    yield Narrowing(reference.start, reference.stop, alias, outcome.predicate, splits)

@@ -128,5 +128,5 @@ def _size_bytes(question: KeyQuery, keys: Keys) -> int:
         rows = keys.rows if isinstance(keys, KeySet) else keys.ranges
     texts = sum(len(value) for row in rows for value in row if isinstance(value, str))
     width = 2 if isinstance(keys, KeyRanges) else len(question.columns)
-    asked = len(question.sql) + len(question.sql_with_repeats) + len(question.all_keys_sql)
+    asked = len(question.sql) + len(question.sql_with_repeats)
     return _ENTRY_BYTES + asked + len(rows) * width * _KEY_BYTES + texts

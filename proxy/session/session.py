@@ -127,7 +127,7 @@ class Session:
         if self._state.changes != changes:
             # A statement on another connection changed the session.
             return self.forward_unchanged(statement)
-        premises = self._premises(decision, settings, changes)
+        premises = self._premises(decision, changes)
         entry = self._log.began(statement.text, decision)
         self._note(decision, entry.id)
         dispatch = self._dispatch(decision, premises, self._begin(statement, entry), entry.id)
@@ -292,7 +292,6 @@ class Session:
         return Dispatch(
             decision.text,
             may_fall_back=True,
-            fall_back_on=decision.check_failure,
             is_own_fault=never_own_fault if rewrite.is_narrowed else is_own_fault,
             premises=premises,
             check=self._check(decision),
@@ -342,14 +341,13 @@ class Session:
             on_outcome=_Listeners((*told, over)),
         )
 
-    def _premises(self, decision: Decision, settings: SessionSettings, changes: int) -> Premises:
+    def _premises(self, decision: Decision, changes: int) -> Premises:
         """The state of the session and its tables for which the text is right. The decision itself is not kept."""
         is_session_unchanged = partial(self._is_as_after, changes)
         read_set = decision.read_set
         if read_set is None:
             return Premises(is_session_unchanged)
-        rests_on = read_set.without_key_tables() if settings.consistency == "strict" else read_set
-        return Premises(is_session_unchanged, rests_on.is_unchanged)
+        return Premises(is_session_unchanged, read_set.is_unchanged)
 
     def _is_as_after(self, changes: int) -> bool:
         """True if nothing has changed the session since so many changes."""
@@ -390,7 +388,7 @@ class Session:
                 if outcome.kind in ended_badly and not conflicts:
                     cause = Cause.FAILED if outcome.kind is OutcomeKind.RECOVERED else Cause.MERGE_FAILED
                     shared.quarantine.blame(frozenset(), suspects.key, cause)
-            elif suspects is not None and was_rewritten and not (is_gone or is_of_check):
+            elif suspects is not None and was_rewritten and not is_gone:
                 learn(outcome, suspects, shared.quarantine, shared.metastore)
             if run is not None and not expected and not outcome.original_instead:
                 shared.gate.ended(run, outcome)

@@ -112,19 +112,3 @@ def known_columns(facts: TableFacts) -> str:
     found = list(facts.partition_columns)
     found += [column.name for column in facts.columns if facts.is_data_column(column)]
     return f"it can be narrowed by {listed(found)}"
-
-
-# Spark has the hidden column `_metadata` for files that it lists itself, not for tables that it reads as Hive
-# does.
-_WITHOUT_METADATA = frozenset({"hive"})
-
-
-def can_be_checked(facts: TableFacts | None) -> bool:
-    """True if a scan of the table can carry a check. A view has no `_metadata`."""
-    return (
-        facts is not None
-        and facts.kind is TableKind.TABLE
-        and facts.provider not in _WITHOUT_METADATA
-        and not facts.skips_files_itself
-        and facts.column("_metadata") is None
-    )

@@ -106,9 +106,6 @@ _COMPARING_AS_SPARK = frozenset(
     {"parquet", "orc", "orc by position", "hive", "csv", "json", "avro", "text", "iceberg", "delta"}
 )
 
-# Formats whose files Spark lists once for a session, until that writes or refreshes the table.
-_LISTED_ONCE = frozenset({"parquet", "orc", "csv", "json", "avro", "text"})
-
 # Formats that Spark writes in buckets and prunes by buckets. It ignores the buckets of Hive's tables.
 _BUCKETED_PROVIDERS = frozenset({"parquet", "orc", "csv", "json"})
 
@@ -233,16 +230,6 @@ class TableFacts:
     def is_hive(self) -> bool:
         """True if it is a table in Hive's format, which has no `_metadata` to identify files."""
         return self.kind is TableKind.TABLE and self.provider == "hive"
-
-    @property
-    def is_unsteady(self) -> bool:
-        """True if two scans in one statement may read different rows of the table, as others write it.
-
-        Spark keeps the list of files of a table that it reads itself (`SessionCatalog.getCachedPlan`). Hive's
-        reader lists them for each scan. Delta looks up the version as each query and subquery is optimized
-        (`PrepareDeltaScan`), and Iceberg up to Spark 4.0 for each scan if its catalog keeps no tables.
-        """
-        return self.kind is TableKind.TABLE and not (self.provider in _LISTED_ONCE or self.converted_format)
 
     @property
     def may_generate_partitions(self) -> bool:

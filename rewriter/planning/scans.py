@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
-from rewriter.catalog.prunable import can_be_checked, fact_refusal
+from rewriter.catalog.prunable import fact_refusal
 from rewriter.catalog.table_facts import TableFacts
 from rewriter.domains.cover import Cover
 from rewriter.planning.switched_off import folded, is_among
 from rewriter.planning.unused_conditions import UnusedConditions
 from rewriter.planning.view_joins import view_findings
-from rewriter.planning.views import FollowedViews
 from rewriter.scopes.blocks import Block, Scope
 from rewriter.scopes.conjunct_place import conjunct_for
 from rewriter.scopes.join_tree import Leaf, TableReference
@@ -52,14 +51,12 @@ def scans(
     )
 
 
-def checked(planned: tuple[PlannedScan, ...], followed: FollowedViews) -> tuple[PlannedScan, ...]:
-    """The scans without reducers whose keys could change with no check to see it.
+def by_fixed_keys(planned: tuple[PlannedScan, ...]) -> tuple[PlannedScan, ...]:
+    """The scans without reducers whose keys may change until the statement reads them again.
 
-    A scan cannot carry a check, or the check may read other rows than the join: of a foreign table, which compares
-    with its filter in its own way, and of a table whose files or version are looked up for each scan. The check of
-    a MERGE's target looks at the very rows of the source that Spark joins.
+    The target of a MERGE has a check in the statement, whatever its keys.
     """
-    return tuple(_checked(scan, followed) for scan in planned)
+    return tuple(_by_fixed_keys(scan) for scan in planned)
 
 
 def beside_foreign(planned: tuple[PlannedScan, ...], foreign: AbstractSet[TableName]) -> tuple[PlannedScan, ...]:
@@ -78,21 +75,11 @@ def beside_foreign(planned: tuple[PlannedScan, ...], foreign: AbstractSet[TableN
     )
 
 
-def _checked(scan: PlannedScan, followed: FollowedViews) -> PlannedScan:
-    if not scan.reducers:
+def _by_fixed_keys(scan: PlannedScan) -> PlannedScan:
+    if not scan.reducers or scan.merge_check is not None:
         return scan
-    unread = followed.foreign if scan.merge_check else followed.unsteady | followed.unknown
-    has_check = scan.merge_check or (can_be_checked(scan.facts) and scan.conjunct_start is None)
-    reducers = tuple(
-        reducer
-        for reducer in scan.reducers
-        if reducer.key_query.is_fixed or (has_check and not reducer.key_query.tables & unread)
-    )
-    if reducers:
-        return replace(scan, reducers=reducers)
-    tables = frozenset[TableName]().union(*(reducer.key_query.tables for reducer in scan.reducers)) & unread
-    cause = f"no check can read {listed(sorted(map(str, tables)))} as Spark joins it" if has_check else None
-    return replace(scan, reducers=(), skip=SkipReason.STRICT_TABLE, cause=cause)
+    fixed = tuple(reducer for reducer in scan.reducers if reducer.key_query.is_fixed)
+    return replace(scan, reducers=fixed, skip=None if fixed else SkipReason.STRICT_KEYS)
 
 
 def refused(scopes: Scopes, refusal: Refusal) -> tuple[PlannedScan, ...]:

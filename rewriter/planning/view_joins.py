@@ -89,7 +89,7 @@ class _ViewReference:
 def view_findings(scopes: Scopes, limits: RewriteLimits, tiny: TinySides) -> Iterator[Finding]:
     """The reducers of the statement's views by joins in their texts, and the reasons why there are none."""
     if {Rule.VIEWS, Rule.VIEW_JOINS} & limits.rules_off or limits.strict:
-        # With strict consistency nothing may have changed, and no check in the statement could hold a text.
+        # With strict consistency nothing may have changed, and the view's text may.
         return
     views = list(_view_references(scopes))
     planned = _with_texts(scopes.statement, views) if views else None

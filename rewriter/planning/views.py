@@ -95,11 +95,6 @@ class FollowedViews:
         """The tables whose format may compare with a filter in another way than Spark."""
         return frozenset(name for name, facts in self.known.items() if facts.is_foreign)
 
-    @property
-    def unsteady(self) -> frozenset[TableName]:
-        """The tables of which two scans in one statement may read different rows."""
-        return frozenset(name for name, facts in self.known.items() if facts.is_unsteady)
-
     @cached_property
     def unknown(self) -> frozenset[TableName]:
         """The names of which it is not known what they read."""

@@ -20,9 +20,6 @@ from rewriter.domains.domain import Domain
 from rewriter.domains.gap_costs import Costs, Gaps
 from rewriter.semijoins.limits import INSERTED_CHARS_MAX, RewriteLimits
 
-# Values that a check counts for by itself: it is a query that Spark runs beside the statement.
-VALUES_PER_CHECK: Final = 500
-
 # Characters of a value: a day in quotes, and what joins it to the next.
 CHARS_PER_VALUE: Final = 16
 

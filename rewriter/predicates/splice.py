@@ -20,7 +20,6 @@ from typing import ClassVar, TypeAlias
 from sqlglot import TokenType, exp
 from sqlglot.errors import SqlglotError
 
-from rewriter.predicates.strict_check import NEVER_TRUE
 from rewriter.sql.bounded_parser import tokenize
 from rewriter.sql.statement import Statement, parse_tree
 
@@ -69,9 +68,6 @@ class Narrowing:
     alias: str | None
     # None for a hint alone.
     predicate: str | None
-    # Checks that must hold too, each an expression in parentheses that runs a query
-    # (`rewriter.predicates.strict_check`).
-    checks: tuple[str, ...] = ()
     # The number of splits to read it in; None for as many as Spark makes (`rewriter.splits.packing`).
     splits: int | None = None
 
@@ -85,14 +81,8 @@ class Narrowing:
     def after(self) -> str:
         """The text that is inserted behind the table's name."""
         alias = f" AS {self.alias}" if self.alias is not None else ""
-        where = f" WHERE {self._condition}" if self.predicate is not None else ""
+        where = f" WHERE {self.predicate}" if self.predicate is not None else ""
         return f"{where}){alias}"
-
-    @property
-    def _condition(self) -> str:
-        if not self.checks:
-            return self.predicate or ""
-        return " AND ".join([f"({self.predicate} OR {NEVER_TRUE})", *self.checks])
 
 
 @dataclass(frozen=True)
@@ -114,7 +104,6 @@ class FurtherConjunct(_AtOffset):
     before: ClassVar[str] = ""
 
     predicate: str
-    checks: tuple[str, ...] = ()
 
     @property
     def after(self) -> str:
@@ -136,11 +125,6 @@ class CheckClause(_AtOffset):
     action: str
 
     @property
-    def checks(self) -> tuple[str, ...]:
-        """The check."""
-        return (self.check,)
-
-    @property
     def after(self) -> str:
         """The check, and the text behind it."""
         return f"{self.check} THEN {self.action} "
@@ -157,7 +141,7 @@ def rewritten_text(statement: Statement, narrowings: Sequence[Insertion]) -> str
     predicates = {narrowing.predicate for narrowing in ordered if narrowing.predicate is not None}
     if not all(map(is_one_condition, predicates)):
         return None
-    if not all(map(is_enclosed, {check for narrowing in ordered for check in narrowing.checks})):
+    if not all(is_enclosed(narrowing.check) for narrowing in ordered if isinstance(narrowing, CheckClause)):
         return None
     outline = [_outline(narrowing) for narrowing in ordered]
     proven = _is_original_plus(statement, outline, _inserted(statement, outline))
@@ -170,7 +154,7 @@ def _outline(narrowing: Insertion) -> Insertion:
     if narrowing.predicate is None:
         return narrowing
     is_scan = isinstance(narrowing, Narrowing)
-    return replace(narrowing, predicate=_PLACEHOLDER if is_scan else _PLACEHOLDER_BEFORE_CONJUNCT, checks=())
+    return replace(narrowing, predicate=_PLACEHOLDER if is_scan else _PLACEHOLDER_BEFORE_CONJUNCT)
 
 
 def is_one_condition(predicate: str) -> bool:

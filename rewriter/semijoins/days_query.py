@@ -20,7 +20,6 @@ from rewriter.domains.literals import Key, UnreadableKeyError
 from rewriter.semijoins.key_query import (
     KeyColumn,
     Row,
-    all_keys_query,
     assumed_columns,
     read_assumptions,
     session_functions,
@@ -98,7 +97,6 @@ def days_query(  # noqa: PLR0913 - the parts of a query
         rows_max,
         assumes=assumes,
         tables=tables,
-        all_keys_sql=all_keys_query(source, [key], where),
     )
 
 

@@ -57,8 +57,6 @@ class KeySetQuery:
     # Tables whose writes can change its answer: the tables and views that it names, and all that those views read,
     # except for tables that it reads at a snapshot.
     tables: frozenset[TableName] = field(default=frozenset(), compare=False)
-    # The query for all keys as `key1`, `key2`, .., without their types and limit, duplicates included.
-    all_keys_sql: str = field(default="", compare=False)
     # The query without DISTINCT: its answer is read the same way, if it is not too long. Spark runs it without a
     # shuffle, in about 60 % of the time, and most dimensions have each key once.
     sql_with_repeats: str = field(default="", compare=False)
@@ -150,8 +148,7 @@ def key_set_query(  # noqa: PLR0913 - the parts of a query
     """
     rows_max = 1 if is_scalar else rows_max
     where = where_clause(filters)
-    all_keys_sql = all_keys_query(source, keys, where)
-    assumes = session_functions(all_keys_sql)
+    assumes = session_functions(f"SELECT {', '.join(keys)} FROM {source}{where}")
     assumed = assumed_columns(assumes)
     shown = [
         *_shown(keys, columns),
@@ -170,7 +167,6 @@ def key_set_query(  # noqa: PLR0913 - the parts of a query
         rows_max,
         assumes=assumes,
         tables=tables,
-        all_keys_sql=all_keys_sql,
         sql_with_repeats=sql_with_repeats,
         is_scalar=is_scalar,
     )
@@ -196,16 +192,6 @@ def _shown(keys: Sequence[str], columns: Sequence[KeyColumn]) -> list[str]:
         f"{key_expression(column.type_name, key)} AS key{n}, typeof({key}) AS type{n}"
         for key, column, n in zip(keys, columns, numbers, strict=True)
     ]
-
-
-def all_keys_query(source: str, keys: Sequence[str], where: str) -> str:
-    """The query for all keys, as `key1`, `key2`, ..
-
-    >>> all_keys_query("dates d", ["d.`ds`"], " WHERE (d.y = 2026)")
-    'SELECT d.`ds` AS key1 FROM dates d WHERE (d.y = 2026)'
-    """
-    shown = ", ".join(f"{key} AS key{number}" for number, key in enumerate(keys, 1))
-    return f"SELECT {shown} FROM {source}{where}"
 
 
 def session_functions(text: str) -> tuple[str, ...]:

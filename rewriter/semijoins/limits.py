@@ -59,11 +59,11 @@ class RewriteLimits:
     tables_off: frozenset[TableName] = frozenset()
     # The tables of which the target of a MERGE is narrowed, in the same way.
     merge_tables: frozenset[TableName] = frozenset()
-    # True if the statement itself is to check that the keys have not changed since they were read
-    # (`rewriter.predicates.strict_check`).
+    # True if only keys that cannot change are to be used, those of tables at a snapshot. A MERGE's target has a
+    # check in the statement, whatever its keys.
     strict: bool = False
-    # A word of letters and digits in the message of a statement's checks. Data that a failure quotes cannot hold
-    # the message if nobody can guess the word.
+    # A word of letters and digits in the message of that check. Data that a failure quotes cannot hold the message
+    # if nobody can guess the word.
     check_word: str = ""
     # True if the session may have variables: in a case-sensitive session `DS` may be one, and not the column `ds`.
     has_variables: bool = False

@@ -137,7 +137,6 @@ def partitions_query(  # noqa: PLR0913 - the parts of a query
         rows_max,
         assumes=query.assumes,
         tables=tables,
-        all_keys_sql=query.all_keys_sql,
         sql_with_repeats=query.sql_with_repeats,
         may_fail=may_fail,
         asked=listed.values,

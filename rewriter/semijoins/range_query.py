@@ -18,7 +18,6 @@ from rewriter.domains.literals import (
 from rewriter.semijoins.key_query import (
     KeyColumn,
     Row,
-    all_keys_query,
     assumed_columns,
     read_assumptions,
     session_functions,
@@ -52,8 +51,6 @@ class KeyRangesQuery:
     assumes: tuple[str, ...] = ()
     # Tables whose writes can change its answer, as for a KeySetQuery.
     tables: frozenset[TableName] = field(default=frozenset(), compare=False)
-    # The query for the keys themselves as `key1`, duplicates included.
-    all_keys_sql: str = field(default="", compare=False)
     # A range query has no form with repeats.
     sql_with_repeats: str = ""
     # No subquery of the statement's is asked for ranges.
@@ -128,7 +125,6 @@ def key_ranges_query(  # noqa: PLR0913 - the parts of a query
         ranges_max,
         assumes=assumes,
         tables=tables,
-        all_keys_sql=all_keys_query(source, [key], where),
     )
 
 

@@ -187,8 +187,6 @@ class BlockPlanner:
             rows_max=self._limits.key_rows_max,
             tables=changing_tables(self._scopes.catalog, small_side.tables),
         )
-        if self._limits.strict and not asked.is_fixed:
-            return SkipReason.STRICT_DAYS
         return Reducer((match.column,), match.shown, asked, rules=_rules(small_side, [match], asked))
 
     def _found(

@@ -137,11 +137,6 @@ class Statement:
         return isinstance(target, exp.Table) and _may_be_one(_parts(target), parts)
 
     @property
-    def writes_once(self) -> bool:
-        """True for a MERGE and one INSERT into a table: a failure before its one write leaves nothing behind."""
-        return isinstance(self.tree, exp.Insert | exp.Merge) and isinstance(_target(self.tree), exp.Table)
-
-    @property
     def merged_into(self) -> exp.Table | None:
         """The target of a MERGE, whose name may be a view's; None for any other statement."""
         return self.tree.this if isinstance(self.tree, exp.Merge) else None

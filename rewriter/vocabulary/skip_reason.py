@@ -16,9 +16,6 @@ class SkipReason(Enum):
         " without WHEN NOT MATCHED BY SOURCE and queries elsewhere."
     )
     WRITES_WHAT_IT_READS = "The statement writes a table that it also reads."
-    STRICT_WRITES = (
-        "With strict consistency INSERT into a table and MERGE are narrowed, and no other statement that writes."
-    )
     TOO_LARGE_TO_REPEAT = (
         "The statement is too long to be kept until its answer is there: it could not be run again."
     )
@@ -107,10 +104,7 @@ class SkipReason(Enum):
     )
     PROVIDER = "The table's format is not one whose partition pruning is known."
     ICEBERG_METADATA = "The table is one of those in which Iceberg tells of another one's files and snapshots."
-    STRICT_TABLE = (
-        "With strict consistency only tables are narrowed whose files Spark lists itself, by keys that a check can"
-        " read."
-    )
+    STRICT_KEYS = "With strict consistency only keys of tables at a snapshot are used, which cannot change."
     COLUMNS_DIFFER_BY_CASE = "Two columns of the table differ in case only."
     TABLE_OFF = "The table is switched off in rewrite.tables_off."
     MERGE_OFF = "A MERGE's target is narrowed only if rewrite.merge_tables names it."
@@ -151,12 +145,7 @@ class SkipReason(Enum):
     KEY_TYPE_CHANGED = "The key query's column does not have the fact column's type."
     PARTITIONS_NOT_LISTED = "The partitions could not be listed, so Spark cannot be asked which of them match."
     TOO_MANY_PARTITIONS = "The table has more partitions to ask about than rewrite.partition_list_max."
-    STRICT_PARTITIONS = (
-        "With strict consistency Spark is not asked which partitions match: no check could hold it."
-    )
-    STRICT_DAYS = (
-        "With strict consistency no timestamps are narrowed by days that may change: no check could hold."
-    )
+    STRICT_PARTITIONS = "With strict consistency Spark is not asked which partitions match: they may change."
     UNREADABLE_KEY = "A key could not be written as a literal with certainty."
     NO_FILE_INDEX = "Only the file index could tell which files hold keys, and it is not at hand now."
     NOTHING_TO_SKIP = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from proxy.session.consistency.write_fence import Fence
 from rewriter import SkipReason, TableName
@@ -33,10 +33,6 @@ class ReadSet:
     def is_unchanged(self) -> bool:
         """True if the text is still right."""
         return self.skip() is None
-
-    def without_key_tables(self) -> ReadSet:
-        """The same where the text itself checks its keys: then only the tables' columns count."""
-        return replace(self, asked=frozenset(), pinned=frozenset())
 
     def _may_be_torn(self) -> bool:
         """True if the statement may see a write of one table, but not an earlier one of a table at a snapshot.

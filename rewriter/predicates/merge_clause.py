@@ -1,18 +1,6 @@
-"""Strict consistency: a check beside the predicate fails the statement if the small side has a key outside of it.
+"""The condition of the clause that fails a narrowed MERGE for a key that its source was not asked for.
 
-Spark does not know that the check and the predicate belong together, and drops the check where the predicate makes
-the scan empty before it is run. It did so in three ways (Spark 4.3). With the client's `ds = 'b'`, our
-`ds IN ('a')` is folded to FALSE. From `f.ds = d.ds` the predicate is inferred for the small side too, and if that
-is then empty, the join is known to be empty before the scan has begun. An empty key set is FALSE by itself.
-
-So the predicate gets an alternative that never holds, which Spark cannot know: `NEVER_TRUE`. With it the predicate
-is never folded away, and never inferred for another table, since `_metadata` is this scan's alone. Spark still
-prunes partitions by the predicate, but has to list them all: the metastore is sent none of it.
-
-The check is wrapped in a function that Spark evaluates by itself. Unwrapped it would be pushed to the scan as a
-filter that reads no column, and the reader of CSV fails on that where no column of the files is read (Spark 4.3).
-
-Keys that are read at a snapshot need no check: they cannot change.
+The reasons stand in `rewriter.semijoins.merge_check`.
 """
 
 from __future__ import annotations
@@ -21,22 +9,17 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from rewriter.domains.cover import Cover
-from rewriter.domains.keys import Keys
 from rewriter.domains.literals import integers_of, literal
-from rewriter.predicates.metastore_filter import hidden_from_metastore
 from rewriter.predicates.named_columns import of_expressions
 from rewriter.predicates.predicate import cover_sql
 from rewriter.semijoins.key_query import KeyColumn
 from rewriter.semijoins.merge_check import MergeCheck
-from rewriter.semijoins.reducer import KeyQuery, Reducer
+from rewriter.semijoins.reducer import Reducer
 from rewriter.vocabulary.identifiers import quoted
 
 _AUTHOR, _CHANGED = "starpruner: ", "the keys have changed since they were read"
-# The message of the error if the check finds further keys, but for the word in it.
+# The message of the error for a further key, but for the word in it.
 KEYS_CHANGED: Final = _AUTHOR + _CHANGED
-
-# Spark folds no function that takes a lambda, and does not know the sizes of files.
-NEVER_TRUE: Final = "(forall(array(TRUE), held -> FALSE) AND _metadata.file_size < 0)"
 
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 
@@ -44,17 +27,6 @@ _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 def message(word: str) -> str:
     """The message of a check that has the word in it. No error that quotes the statement holds this message."""
     return _AUTHOR + _changed(word)
-
-
-def check(key_query: KeyQuery, keys: Keys, word: str = "") -> str:
-    """A condition that holds, or raises `message(word)` if the small side has a key that is not in the set.
-
-    It is one expression in parentheses. Raises UnreadableKeyError.
-    """
-    names = [f"key{number}" for number in range(1, len(key_query.columns) + 1)]
-    is_new = _is_new(dict(zip(names, key_query.columns, strict=True)), _known(keys.cover(names)))
-    now = f"({key_query.all_keys_sql}) AS keys_now WHERE {is_new}"
-    return f"({hidden_from_metastore(f'(SELECT if(count(*) = 0, TRUE, {_raised(word)}) FROM {now})')})"
 
 
 def check_of_row(reducers: Sequence[Reducer], cover: Cover, merge: MergeCheck, word: str = "") -> str:
