@@ -10,7 +10,7 @@ from rewriter.vocabulary.skip_reason import SkipReason
 REMEDIES: Final[dict[SkipReason, str]] = {
     SkipReason.NOT_A_QUERY: "nothing",
     SkipReason.WRITES_WHAT_IT_READS: "nothing",
-    SkipReason.TOO_LARGE_TO_REPEAT: "`window` consistency for this session",
+    SkipReason.TOO_LARGE_TO_REPEAT: "a shorter statement",
     SkipReason.MERGE_OFF: "name it",
     SkipReason.MERGE_UNCHECKED: "see writes",
     SkipReason.NO_MEMORY: "give the proxy more memory",

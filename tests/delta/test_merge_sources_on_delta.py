@@ -7,7 +7,7 @@ import pytest
 from pipeline_server import PipelineServer
 from pyhive import hive
 from support.executed_texts import texts_after
-from support.narrowed_merges import SMALL, made, set_all
+from support.narrowed_merges import made
 
 from demo.hive import connect, run, same_answer
 from demo.proxy_process import ProxyProcess
@@ -67,33 +67,3 @@ def test_a_merge_leaves_what_it_leaves_without_the_proxy(
     assert not same_answer(left[0], run(direct, "SELECT * FROM totals"))
     texts = texts_after(delta_server.ui, before)
     assert any("typeof(`ds`)" in text for text in texts) == (merge != BY_SOURCE), texts
-
-
-def test_with_strict_consistency_a_merge_is_by_the_small_side_of_its_run_whoever_writes_that(
-    delta_server: PipelineServer, delta_proxy: ProxyProcess, direct: hive.Connection
-) -> None:
-    run(direct, "CREATE TABLE strict_orders USING parquet PARTITIONED BY (ds) AS SELECT * FROM orders")
-    # All sessions see at once that a view has another text.
-    run(direct, "CREATE TABLE strict_rows USING parquet AS SELECT * FROM days")
-    run(direct, strict_days := "CREATE OR REPLACE VIEW strict_days AS SELECT * FROM strict_rows")
-    source = SOURCE.replace("orders", "strict_orders").replace("days", "strict_days")
-    with closing(connect(delta_proxy.endpoint, database=DATABASE)) as proxied:
-        for session in (direct, proxied):
-            set_all(session, SMALL)
-        for setting in ("consistency=strict", "cost_gate=false", "key_staleness_s=600"):
-            run(proxied, f"SET starpruner.{setting}")
-        # The CTE comes last: the proxy does not know the target behind it, and forgets all keys.
-        for number, kind in enumerate(("updates and inserts", "all three by conditions", "totals", "a CTE")):
-            if number:
-                # Past the proxy, which goes on with the keys that it has.
-                strict_days += f" UNION ALL SELECT 'd{number}', 1"
-                run(direct, strict_days)
-            merge = MERGES[kind]
-            for session, table in ((direct, "strict_direct"), (proxied, "strict_proxied")):
-                made(direct, table, "USING delta", "SELECT * FROM totals")
-                before = delta_server.ui.last_execution()
-                run(session, merge.format(table, source))
-            left = [run(direct, f"SELECT * FROM {table}") for table in ("strict_direct", "strict_proxied")]
-            assert same_answer(*left)
-            texts = [text for text in texts_after(delta_server.ui, before) if "MERGE INTO strict_proxied" in text]
-            assert {"raise_error" in text for text in texts} == ({True, False} if number else {True}), kind

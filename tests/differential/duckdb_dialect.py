@@ -28,23 +28,12 @@ def to_duckdb(sql: str, schema: Schema) -> str:
     for node in list(tree.find_all(exp.Typeof, exp.Cast, exp.EQ, exp.NullSafeEQ, exp.In, exp.Anonymous)):
         if isinstance(node, exp.Typeof):
             _ = node.replace(exp.func("spark_typeof", node.this))
-        elif isinstance(node, exp.Anonymous):
-            _call_as_duckdb_does(node)
         elif isinstance(node, exp.Cast):
             _decode_hex(node)
             _negate_within(node)
         else:
             _cast_as_spark_does(node, schema)
     return tree.sql("duckdb", unsupported_level=ErrorLevel.IGNORE)
-
-
-def _call_as_duckdb_does(call: exp.Anonymous) -> None:
-    """What the check of keys is made of (`rewriter.predicates.strict_check`)."""
-    if call.name.lower() == "raise_error":
-        _ = call.replace(exp.func("error", *call.expressions))
-    elif call.name.lower() == "forall" and isinstance(call.parent, exp.And):
-        # With the size of a file behind it, of which DuckDB knows nothing.
-        _ = call.parent.replace(exp.false())
 
 
 def _decode_hex(cast: exp.Cast) -> None:

@@ -612,6 +612,7 @@ _WRITES = (
     ),
 )
 _MERGE_TESTS = "rewriter/planning/test_merge_targets.py::test_"
+_CLAUSE_TESTS = "rewriter/predicates/test_merge_clause.py::test_"
 _MERGES = (
     Mutation(
         "a narrowed MERGE fails for a key that its source was not asked for",
@@ -628,38 +629,15 @@ _MERGES = (
         holds_on_both_sides(JoinKind.RIGHT),
         f"{_MERGE_TESTS}the_source_is_never_narrowed_by_the_target",
     ),
-)
-_STRICT_TESTS = "rewriter/predicates/test_strict_check.py::test_"
-_STRICT = (
-    Mutation(
-        "Spark cannot fold or infer what stands beside a check",
-        becomes("rewriter.predicates.splice.NEVER_TRUE", "FALSE"),
-        f"{_STRICT_TESTS}beside_the_predicate_stands_a_check_that_spark_cannot_drop",
-    ),
     Mutation(
         "every key that could match counts as new",
-        answers("rewriter.predicates.strict_check._can_match", answer="FALSE"),
-        f"{_STRICT_TESTS}what_counts_as_a_new_key_is_what_could_match",
-    ),
-    Mutation(
-        "what cannot carry a check is left alone",
-        answers("rewriter.planning.scans.can_be_checked", answer=True),
-        f"{_STRICT_TESTS}what_cannot_be_checked_or_run_again_is_left_alone",
-    ),
-    Mutation(
-        "a check reads the rows that the join reads",
-        becomes("rewriter.planning.views.FollowedViews.unsteady", frozenset()),
-        f"{_STRICT_TESTS}what_cannot_be_checked_or_run_again_is_left_alone",
-    ),
-    Mutation(
-        "of statements that write only INSERT into a table and MERGE are narrowed",
-        becomes("rewriter.sql.statement.Statement.writes_once", value=True),
-        f"{_STRICT_TESTS}what_cannot_be_checked_or_run_again_is_left_alone",
+        answers("rewriter.predicates.merge_clause._can_match", answer="FALSE"),
+        f"{_CLAUSE_TESTS}what_counts_as_a_new_key_is_what_could_match",
     ),
     Mutation(
         "nothing in a check can break up what is around it",
         answers("rewriter.predicates.splice.is_enclosed", answer=True),
-        f"{_STRICT_TESTS}a_check_that_could_break_up_what_is_around_it_is_not_taken",
+        f"{_CLAUSE_TESTS}a_check_that_could_break_up_what_is_around_it_is_not_taken",
     ),
 )
 _METASTORE = (
@@ -729,9 +707,9 @@ _VERSIONS = (
         f"{_VERSION_TESTS}a_version_that_would_run_into_the_alias_is_not_taken",
     ),
     Mutation(
-        "a fact that carries no check is narrowed by keys of snapshots alone",
-        answers("rewriter.planning.scans.can_be_checked", answer=True),
-        f"{_VERSION_TESTS}strict_a_fact_that_carries_no_check_is_narrowed_by_keys_of_snapshots_alone",
+        "with strict consistency only keys that cannot change are used",
+        becomes("rewriter.planning.scans._by_fixed_keys", lambda scan: scan),
+        f"{_VERSION_TESTS}strict_a_fact_is_narrowed_by_keys_of_snapshots_alone",
     ),
 )
 _SCAN_TESTS = "rewriter/predicates/test_scan_predicate.py::test_"
@@ -1068,7 +1046,6 @@ MUTATIONS = (
     *_TEXT,
     *_WRITES,
     *_MERGES,
-    *_STRICT,
     *_METASTORE,
     *_VERSIONS,
     *_OWN_FILTERS,

@@ -354,10 +354,6 @@ def _variants(planned: Plan, answers: Answers, rng: Random) -> dict[str, str]:
             fewer = frozenset(row for row in matches.asked if row in matches.matching or rng.random() < _LISTED)
             less: Answers = {**answers, key_query: replace(matches, asked=fewer)}
             texts[f"rewritten with fewer partitions for {key_query.sql}"] = apply(planned, less, LIMITS).text
-    strict = replace(LIMITS, strict=True)
-    texts["rewritten with a check"] = apply(planned, answers, strict).text
-    hulls = {question: _hull(answer) for question, answer in answers.items()}
-    texts["rewritten by ranges with a check"] = apply(planned, hulls, strict).text
     texts |= _tight_variants(planned, answers, rng)
     return texts
 

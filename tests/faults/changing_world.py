@@ -161,11 +161,10 @@ class Question:
 class ChangingSession:
     """A session that asks in the background, and changes while it is answered."""
 
-    def __init__(self, number: int, world: World, opening: Opening, random: Random, consistency: str) -> None:
+    def __init__(self, number: int, world: World, opening: Opening, random: Random) -> None:
         self._target = f"{DATABASE}.written_{number}"
         self.world = world
         self._random = random
-        self._consistency = consistency
         self._opening = opening
         self.shown = Register("shown", 0)
         self.database = Register("database", 0)
@@ -175,7 +174,6 @@ class ChangingSession:
         """Ask and change on one connection, or change on another one of the same session."""
         with closing(self._opening()) as asking:
             run(asking, f"USE {DATABASE}_0")
-            run(asking, f"SET starpruner.consistency={self._consistency}")
             run(asking, f"CREATE OR REPLACE TEMPORARY VIEW shown AS SELECT * FROM {DATABASE}.d0")
             run(asking, "SET spark.sql.ansi.enabled=true")
             if not own_connection:
@@ -232,7 +230,7 @@ class ChangingSession:
         if not any(is_serial(reading, since, until) for reading in readings):
             told = {one.name: one.possible(since, until) for reading in readings for one in reading}
             answered = f"answered {sorted(outcome)} between {since} and {until}"
-            self.world.fail(f"{self._consistency}: {question.sql}\n{answered}\nwhile possible: {told}")
+            self.world.fail(f"{question.sql}\n{answered}\nwhile possible: {told}")
 
     def _judge_error(self, question: Question, message: str, since: float, until: float) -> None:
         if "CAST_INVALID_INPUT" in message:
@@ -244,7 +242,7 @@ class ChangingSession:
         elif "40001" in message:
             self.world.count("answers dropped")
         else:
-            self.world.fail(f"{self._consistency}: {question.sql}\nfailed: {message}")
+            self.world.fail(f"{question.sql}\nfailed: {message}")
 
     def _answer(self, connection: hive.Connection, sql: str, meanwhile: Callable[[], None]) -> Keys | str:
         """The keys of an answer, or how the statement failed."""
@@ -289,16 +287,12 @@ class ChangingSession:
         return Question(_join(small_side), lambda keys: [{register: [v for v in versions if WANTED[v] == keys]}])
 
     def _of_outside(self) -> Question:
-        """A view that is changed past the proxy. A window's keys may be of another moment than its rows."""
-        register, is_strict = self.world.outside, self._consistency == "strict"
+        """A view that is changed past the proxy. The keys may be of another moment than its rows."""
+        register = self.world.outside
 
         def readings(keys: Keys) -> list[Reading]:
             read_twice = product(range(VERSIONS), repeat=2)
-            return [
-                {register: [v]}
-                for v, u in read_twice
-                if WANTED[v] & WANTED[u] == keys and (v == u or not is_strict)
-            ]
+            return [{register: [v]} for v, u in read_twice if WANTED[v] & WANTED[u] == keys]
 
         return Question(_join(f"{DATABASE}.outside"), readings)
 

@@ -10,20 +10,15 @@ from support.fault_proxy import Fault
 
 from demo.hive import connect, run
 from demo.thrift_server import ThriftServer
-from rewriter.predicates.strict_check import KEYS_CHANGED
 
-ROWS = "VALUES ('d10', 'wanted'), ('d11', 'wanted'), ('d12', '')"
-# A table whose files Spark lists for each scan anew: of other tables no session sees what another one writes.
-LATE = ("CREATE TABLE late (ds STRING, name STRING) STORED AS TEXTFILE", f"INSERT INTO late {ROWS}")
+# A table whose files Spark lists for each statement anew: of others it would not see the change either.
+LATE = (
+    "CREATE TABLE late (ds STRING, name STRING) STORED AS TEXTFILE",
+    "INSERT INTO late VALUES ('d10', 'wanted'), ('d11', 'wanted'), ('d12', '')",
+)
 STATEMENT = JOIN.replace("dim d", "late d")
 WRITE = "INSERT INTO late VALUES ('d20', 'wanted')"
-UNDO = f"INSERT OVERWRITE late {ROWS}"
-# No strict check reads such a table. All sessions see at once that a view has another text.
-LATE_VIEW = "CREATE OR REPLACE VIEW late_view AS SELECT * FROM late_rows"
-STRICT_STATEMENT = JOIN.replace("dim d", "late_view d")
-STRICT_WRITE = f"{LATE_VIEW} UNION ALL SELECT 'd20', 'wanted'"
-
-STRICT = "SET starpruner.consistency=strict"
+UNDO = "INSERT OVERWRITE late VALUES ('d10', 'wanted'), ('d11', 'wanted'), ('d12', '')"
 
 # The last call of the key query, before the fence is looked at; and the statement itself, after it.
 WHILE_KEYS_ARE_READ = ("CloseOperation", KEY_QUERY)
@@ -35,7 +30,7 @@ def stage(spark: ThriftServer, tmp_path_factory: pytest.TempPathFactory) -> Iter
     make_tables(spark)
     with fault_stage(spark, tmp_path_factory.mktemp("keys"), "--set", "rewrite.quarantine_s=0.001") as stage:
         with stage.direct() as session:
-            for sql in (*LATE, f"CREATE TABLE late_rows USING parquet AS SELECT * FROM {ROWS} AS r(ds, name)"):
+            for sql in LATE:
                 run(session, sql)
         yield stage
 
@@ -47,90 +42,28 @@ def before(stage: Stage) -> Seen:
         return seen(session, STATEMENT)
 
 
-@pytest.fixture
-def before_strict(stage: Stage) -> Seen:
-    with stage.direct() as session:
-        run(session, LATE_VIEW)
-        return seen(session, STRICT_STATEMENT)
-
-
-Writer = Callable[[Stage, str], None]
-
-
-def through_proxy(stage: Stage, sql: str = WRITE) -> None:
+def through_proxy(stage: Stage) -> None:
     with closing(connect(stage.proxy.endpoint, database=DATABASE)) as session:
-        run(session, sql)
+        run(session, WRITE)
 
 
-def behind_its_back(stage: Stage, sql: str = WRITE) -> None:
+def behind_its_back(stage: Stage) -> None:
     with stage.direct() as session:
-        run(session, sql)
+        run(session, WRITE)
 
 
-def answer_with_a_write(stage: Stage, moment: tuple[str, str], write: Callable[[], None], *setting: str) -> Seen:
+def answer_with_a_write(stage: Stage, moment: tuple[str, str], write: Callable[[Stage], None]) -> Seen:
     """What the statement answers if the write comes at the moment."""
-    fault = Fault(First(write), *moment, times=1)
-    with stage.proxied() as session:
-        for sql in setting:
-            run(session, sql)
-        with stage.middle.faulty(fault):
-            found = seen(session, STRICT_STATEMENT if setting else STATEMENT)
+    name, pattern = moment
+    fault = Fault(First(lambda: write(stage)), name, pattern, times=1)
+    with stage.proxied() as session, stage.middle.faulty(fault):
+        found = seen(session, STATEMENT)
     assert fault.done
     return found
 
 
-@pytest.mark.parametrize("write", [through_proxy, behind_its_back])
-@pytest.mark.parametrize("moment", [WHILE_KEYS_ARE_READ, BEFORE_THE_STATEMENT])
-def test_a_strict_session_sees_every_write_before_its_statement(
-    stage: Stage, before_strict: Seen, moment: tuple[str, str], write: Writer
-) -> None:
-    found = answer_with_a_write(stage, moment, lambda: write(stage, STRICT_WRITE), STRICT)
-    assert found == stage.directly(STRICT_STATEMENT)
-    assert found != before_strict
-
-
-@pytest.mark.parametrize("verb", ["INTO", "OVERWRITE"])
-@pytest.mark.parametrize("write", [through_proxy, behind_its_back])
-@pytest.mark.parametrize("moment", [WHILE_KEYS_ARE_READ, BEFORE_THE_STATEMENT])
-def test_a_strict_insert_has_the_rows_of_every_write_before_it_once(
-    stage: Stage, before_strict: Seen, moment: tuple[str, str], write: Writer, verb: str
-) -> None:
-    with stage.direct() as session:
-        run(session, "DROP TABLE IF EXISTS loaded")
-        run(session, "CREATE TABLE loaded (ds STRING, v INT) USING parquet")
-    fault = Fault(First(lambda: write(stage, STRICT_WRITE)), *moment, times=1)
-    with stage.proxied() as session:
-        run(session, STRICT)
-        stage.middle.calls.clear()
-        with stage.middle.faulty(fault):
-            run(session, f"INSERT {verb} loaded {STRICT_STATEMENT}")
-    assert fault.done
-    # The fence holds back keys of before a write that the proxy has seen; the check finds any other.
-    is_held_back = moment is WHILE_KEYS_ARE_READ and write is through_proxy
-    assert len(stage.middle.executed(f"loaded .*{NARROWED}")) == (0 if is_held_back else 1)
-    assert len(stage.middle.executed("loaded .*FROM fact f")) == 1
-    rows = stage.directly("SELECT ds, v FROM loaded")
-    assert rows == stage.directly(STRICT_STATEMENT)
-    assert rows != before_strict
-
-
-@pytest.mark.usefixtures("before_strict")
-def test_a_strict_insert_that_fails_by_data_with_the_words_of_a_check_is_not_run_again(stage: Stage) -> None:
-    with stage.direct() as session:
-        run(session, "CREATE TABLE mistaken (v INT) USING parquet")
-    words = f"CAST(concat('{KEYS_CHANGED}', f.v) AS INT)"
-    with stage.proxied() as session:
-        run(session, STRICT)
-        stage.middle.calls.clear()
-        kind, told = seen(session, f"INSERT INTO mistaken {STRICT_STATEMENT.replace('f.ds, f.v', words)}")
-    assert kind == "error"
-    assert KEYS_CHANGED in str(told)
-    assert len(stage.middle.executed("INTO mistaken .*raise_error")) == 1
-    assert not stage.middle.executed("INTO mistaken .*FROM fact f")
-
-
 def test_a_session_sees_a_write_through_the_proxy_while_its_keys_are_read(stage: Stage, before: Seen) -> None:
-    found = answer_with_a_write(stage, WHILE_KEYS_ARE_READ, lambda: through_proxy(stage))
+    found = answer_with_a_write(stage, WHILE_KEYS_ARE_READ, through_proxy)
     assert found == stage.directly(STATEMENT)
     assert found != before
 
@@ -167,7 +100,7 @@ def test_keys_are_not_asked_for_while_the_small_side_is_being_written(stage: Sta
 
 
 def test_a_session_sees_a_write_through_the_proxy_that_overtakes_its_statement(stage: Stage, before: Seen) -> None:
-    found = answer_with_a_write(stage, BEFORE_THE_STATEMENT, lambda: through_proxy(stage))
+    found = answer_with_a_write(stage, BEFORE_THE_STATEMENT, through_proxy)
     assert found == stage.directly(STATEMENT)
     assert found != before
 
@@ -175,5 +108,4 @@ def test_a_session_sees_a_write_through_the_proxy_that_overtakes_its_statement(s
 def test_a_session_sees_the_rows_as_of_its_key_query_where_a_write_goes_past_the_proxy(
     stage: Stage, before: Seen
 ) -> None:
-    found = answer_with_a_write(stage, BEFORE_THE_STATEMENT, lambda: behind_its_back(stage))
-    assert found == before
+    assert answer_with_a_write(stage, BEFORE_THE_STATEMENT, behind_its_back) == before

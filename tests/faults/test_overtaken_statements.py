@@ -14,7 +14,6 @@ from fault_stage import DATABASE, DAYS, JOIN, NARROWED, Seen, Stage, fault_stage
 from pyhive import hive
 from support.fault_acts import First
 from support.fault_proxy import Fault
-from support.profile import DEEP
 from TCLIService.ttypes import TOperationState
 
 from demo.hive import connect, run
@@ -25,14 +24,13 @@ FEW = f"SELECT concat('d', id + 10) AS ds, if(id < 12, 'wanted', '') AS name FRO
 # None of the days is among the wanted ones of the other.
 OTHERS = FEW.replace("<", ">=")
 
-# Hive's reader lists files for each scan anew, which no strict check allows. Of Parquet each session keeps what it
-# listed first.
+# Spark lists the files of text for each statement anew: of Parquet each session keeps what it listed first.
 TABLES = (
     f"CREATE DATABASE {OTHER}",
     f"CREATE TABLE {OTHER}.fact USING parquet PARTITIONED BY (ds) AS SELECT * FROM fact",
     f"CREATE TABLE {OTHER}.dim USING parquet AS {OTHERS}",
-    f"CREATE TABLE few USING parquet AS {FEW}",
-    f"CREATE TABLE others USING parquet AS {OTHERS}",
+    f"CREATE TABLE few STORED AS TEXTFILE AS {FEW}",
+    f"CREATE TABLE others STORED AS TEXTFILE AS {OTHERS}",
     f"CREATE TABLE written STORED AS TEXTFILE AS {FEW}",
     f"CREATE TABLE dropped STORED AS TEXTFILE AS {FEW}",
     "CREATE VIEW chosen AS SELECT * FROM few",
@@ -109,9 +107,7 @@ def in_background(session: hive.Connection, sql: str) -> Seen:
 
 
 Ask = Callable[[hive.Connection, str], Seen]
-EACH_ONCE: list[tuple[Ask, str]] = [(seen, "window"), (in_background, "strict")]
-OTHERWISE: list[tuple[Ask, str]] = [(in_background, "window"), (seen, "strict")]
-WAYS = EACH_ONCE + OTHERWISE if DEEP else EACH_ONCE
+BOTH_WAYS = pytest.mark.parametrize("ask", [seen, in_background])
 
 
 def prepare(session: hive.Connection) -> None:
@@ -139,10 +135,10 @@ def asked_before_a_change(
     return found
 
 
-@pytest.mark.parametrize(("ask", "consistency"), WAYS)
+@BOTH_WAYS
 @pytest.mark.parametrize("what", list(OF_A_SESSION))
 def test_a_session_that_changes_while_its_statement_is_on_its_way_has_the_answer_of_after_it(
-    stage: Stage, what: str, consistency: str, ask: Ask
+    stage: Stage, what: str, ask: Ask
 ) -> None:
     small_side, statements = OF_A_SESSION[what]
     with stage.direct() as session:
@@ -154,23 +150,19 @@ def test_a_session_that_changes_while_its_statement_is_on_its_way_has_the_answer
     assert before != after
     with stage.proxied() as session, second_connection(stage, session) as other:
         prepare(session)
-        run(session, f"SET starpruner.consistency={consistency}")
         found = asked_before_a_change(stage, session, ask, small_side, lambda: change(other, statements))
     assert found == after
 
 
 @pytest.mark.usefixtures("as_made")
-@pytest.mark.parametrize(
-    ("what", "ask", "consistency"),
-    [(what, *way) for what in OF_ALL for way in WAYS if way[1] == "window" or what == "a view"],
-)
+@BOTH_WAYS
+@pytest.mark.parametrize("what", list(OF_ALL))
 def test_a_statement_whose_small_side_another_session_changes_has_the_answer_of_after_it(
-    stage: Stage, what: str, consistency: str, ask: Ask
+    stage: Stage, what: str, ask: Ask
 ) -> None:
     small_side, statements = OF_ALL[what]
     before = stage.directly(of(small_side))
     with stage.proxied() as session, stage.proxied() as other:
-        run(session, f"SET starpruner.consistency={consistency}")
         found = asked_before_a_change(stage, session, ask, small_side, lambda: change(other, statements))
     assert found == stage.directly(of(small_side))
     assert found != before

@@ -13,17 +13,14 @@ from typing import TypeAlias
 import pytest
 from support import golden_cases, golden_tables
 from support.golden_cases import Refusal, Take, refusals, takes
-from support.golden_sets import BY_RANGES, FILES, LISTED, PLAIN, STRICT, GoldenSet
+from support.golden_sets import FILES, LISTED, PLAIN, GoldenSet
 from support.golden_stage import Stage, answer, assert_equal, staged
-from support.profile import DEEP
 
 from demo.hive import run
 from demo.thrift_server import ThriftServer
 from rewriter import TableName
 
 KINDS = (PLAIN, FILES, LISTED)
-# All golden statements by ranges too take as long again.
-CHECKED = (STRICT, BY_RANGES) if DEEP else (STRICT,)
 
 Stages: TypeAlias = Callable[[GoldenSet], Stage]
 
@@ -95,7 +92,7 @@ def test_a_rule_rewrites_to_what_is_recorded(
 
 
 @pytest.mark.parametrize(
-    ("cases", "case"), [(cases, case) for cases in (*KINDS, *CHECKED) for case in takes(cases.kind)], ids=str
+    ("cases", "case"), [(cases, case) for cases in KINDS for case in takes(cases.kind)], ids=str
 )
 def test_a_rewritten_statement_answers_as_it_does_directly(cases: GoldenSet, case: Take, stages: Stages) -> None:
     stages(cases).check_take(case)

@@ -177,11 +177,6 @@ PLAIN: Final = GoldenSet(
     # Sizes are those of the pure cases.
     proxy=('rewrite.rules_off=["partition_list"]', "catalog.asks_sizes=false"),
 )
-# Some hundreds of statements over a few rows each.
-_FEW_TASKS: Final = ("SET spark.sql.shuffle.partitions=1",)
-STRICT: Final = GoldenSet("strict_keys", RewriteLimits(strict=True), session=_FEW_TASKS)
-# One key at most, so that ranges around them are asked for.
-BY_RANGES: Final = GoldenSet("strict_ranges", RewriteLimits(strict=True, key_rows_max=1), session=_FEW_TASKS)
 FILES: Final = GoldenSet("files", RewriteLimits(has_file_index=True), "files", "golden_files")
 LISTED: Final = GoldenSet(
     "listed", RewriteLimits(), "listed", "golden_listed", proxy=("catalog.asks_sizes=false",)

@@ -23,8 +23,7 @@ from demo.proxy_process import ProxyProcess, proxy_process
 from proxy.operations.query import ResultColumn, Rows
 from proxy.operations.spark_versions import older_view_text_sql, read_older_view_text
 from proxy.session.catalog.describe import read_description, read_view_text
-from rewriter import KeyQuery, KeySet, Rewrite, TableFacts, TableKind, TableName, ViewText
-from rewriter.predicates.strict_check import KEYS_CHANGED
+from rewriter import KeyQuery, Rewrite, TableFacts, TableKind, TableName, ViewText
 from support import golden_cases, golden_tables
 from support.explain_requests import explanation_of
 from support.golden_cases import FOLDER, Expected, Refusal, Row, Take, refusals, table_statements, takes
@@ -95,26 +94,22 @@ class Stage:
 
     def check_take(self, case: Take) -> None:
         """Execute a case that is due as it came and rewritten, and stamp it."""
-        is_checked, known = self.cases.limits.strict, self.stamps.answers(str(case))
-        before = self._execution(case, (lambda question: known.get(question.sql)) if is_checked else None)
-        if not self.stamps.is_due(str(case), before):
+        if not self.stamps.is_due(str(case), self._execution(case)):
             pytest.skip(UNCHANGED)
         if "::" in case.sql:
             needs(self.direct, *CAST_OPERATOR)
-        outcome = self.cases.outcome(case.sql, self.ask if is_checked else recorded(case), index=self.index)
-        assert is_checked or outcome.text != case.sql, case
+        outcome = self.cases.outcome(case.sql, recorded(case), index=self.index)
+        assert outcome.text != case.sql, case
         if self.index is not None:
             by_order = self.cases.outcome(case.sql, recorded(case))
             assert_equal(_skipped(outcome.rewrite), _skipped(by_order.rewrite), case)
         # Of what an INSERT writes the index would not know.
-        if outcome.text != case.sql and not (self.index is not None and case.sql.startswith("INSERT")):
+        if not (self.index is not None and case.sql.startswith("INSERT")):
             direct = answer(self.direct, case.sql)
             assert_equal(self._rewritten_answer(case, outcome), direct, f"{case.sql}\n{outcome.text}")
-            if is_checked:
-                self._check_forgotten(outcome, direct)
         execution = self._execution(case, outcome.rows.get)
         assert execution is not None, "a key query has no recorded answer"
-        self.stamps.came_out_equal(str(case), execution, outcome.asked if is_checked else ())
+        self.stamps.came_out_equal(str(case), execution)
 
     def _execution(self, case: Take | Refusal, ask: Ask | None = None) -> Execution | None:
         return self.cases.execution(case, ask, self.engine)
@@ -126,23 +121,6 @@ class Stage:
         found = answer(self.proxied, case.sql)
         assert recovered_count(self.proxy) == before, "what was rewritten failed, and was run again as it came"
         return found
-
-    def _check_forgotten(self, outcome: Outcome, direct: Counter[str]) -> None:
-        """With none of its keys a statement that checks them answers as before, or fails."""
-        # Of small sides that cannot change nothing is checked.
-        if all(question.is_fixed for question in outcome.answers):
-            return
-        assert "raise_error" in outcome.text
-        none = {
-            question: replace(keys, rows=()) if isinstance(keys, KeySet) else keys
-            for question, keys in outcome.answers.items()
-        }
-        text = self.cases.applied(outcome.found, none).text
-        try:
-            # Nothing was looked up, nothing was lost.
-            assert_equal(answer(self.direct, text), direct, text)
-        except hive.Error as failed:
-            assert KEYS_CHANGED in str(failed), text  # noqa: PT017 - either end is a good one
 
     def check_refusal(self, case: Refusal) -> None:
         """Have a case that is due explained, execute it, directly and by the proxy, and stamp it."""

@@ -26,7 +26,7 @@ from rewriter import (
     plan,
 )
 from rewriter.catalog.table_facts import DeltaFacts
-from rewriter.predicates.strict_check import KEYS_CHANGED
+from rewriter.predicates.merge_clause import KEYS_CHANGED
 
 COLUMNS = (Column("id", "int"), Column("v", "int"), Column("ds", "string"))
 TARGET, SOURCE = TableName(("t",)), TableName(("src",))

@@ -49,7 +49,7 @@ class Execution:
 
 @dataclass
 class Stamps:
-    """The stamps in a file by the names of the cases, with answers of key queries where no other file has them."""
+    """The stamps in a file by the names of the cases."""
 
     path: Path
     # Whether every case is executed, whatever its stamp.
@@ -64,13 +64,9 @@ class Stamps:
         """Whether a case is executed in this run. None: nobody knows yet what it is rewritten to."""
         return self.all_due or execution is None or self.known.get(case, {}).get("stamp") != execution.stamp
 
-    def answers(self, case: str) -> Mapping[str, Sequence[RecordedRow]]:
-        """The answers of key queries that stand beside the stamp."""
-        return {query: tuple(map(tuple, rows)) for query, rows in self.known.get(case, {}).get("answers", ())}
-
-    def came_out_equal(self, case: str, execution: Execution, answers: Sequence[Answered] = ()) -> None:
+    def came_out_equal(self, case: str, execution: Execution) -> None:
         """Remember an execution with equal answers."""
-        self.found[case] = {"stamp": execution.stamp, **({"answers": answers} if answers else {})}
+        self.found[case] = {"stamp": execution.stamp}
 
     def write(self, cases: Sequence[str]) -> None:
         """Write the file, with old stamps of cases that this run did not execute, and none of other cases."""

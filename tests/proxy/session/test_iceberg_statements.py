@@ -16,6 +16,7 @@ from proxy.session.explain.text import text
 from proxy.session.explain.view import ExplainView, IcebergView, view
 from proxy.session.session_catalog import _is_as
 from rewriter import Column, IcebergFacts, TableFacts, UnpinnedReason
+from rewriter.predicates.merge_clause import KEYS_CHANGED
 
 SQL = "SELECT f.v FROM f JOIN d ON f.k = d.k WHERE d.g = 1"
 AT = f"VERSION AS OF {DAYS_SNAPSHOT}"
@@ -149,7 +150,7 @@ def test_a_snapshot_that_was_expired_in_the_meantime_puts_nothing_aside(stage: S
     assert sent(one.rewrite(SQL), [NOW]) == NARROWED
 
 
-def test_with_strict_consistency_a_pinned_statement_needs_no_check() -> None:
+def test_with_strict_consistency_a_pinned_statement_is_narrowed() -> None:
     one = Stage(rewrite=RewriteSection(consistency="strict")).session()
     assert sent(one.rewrite(SQL), ASKED) == NARROWED
 
@@ -323,6 +324,22 @@ def test_a_failed_merge_is_left_alone_for_a_reason_that_is_true(kind: OutcomeKin
     assert sent(one.rewrite(MERGE), [target]) == MERGE
     (said,) = view(played(one.explain(MERGE, run_key_queries=False), [])).quarantined
     assert said.endswith(f"is quarantined for another 600 s: {why}")
+
+
+def test_a_merge_runs_again_only_if_its_own_check_has_failed_it_and_no_data_can_pass_for_that() -> None:
+    one = Stage(rewrite=RewriteSection(merge_tables=("*",))).session()
+    source, target = DESCRIBE
+    keys = ("SELECT s.`k` AS key, typeof(s.`k`) AS type FROM d s LIMIT 5001", FOUND)
+    dispatch = played(one.rewrite(MERGE), [target, source, keys, FILES])
+    changed = f"[USER_RAISED_EXCEPTION] {dispatch.fall_back_on}"
+    failures = changed, "the connection was lost", f"The value '{KEYS_CHANGED}' cannot be cast to INT"
+    assert [dispatch.is_own_fault(words) for words in failures] == [False, True, True]
+    assert dispatch.may_fall_back
+    assert dispatch.fall_back_on not in dispatch.text
+    other = played(
+        Stage(rewrite=RewriteSection(merge_tables=("*",))).session().rewrite(MERGE), [target, source, keys, FILES]
+    )
+    assert other.fall_back_on != dispatch.fall_back_on
 
 
 def test_a_merge_that_conflicted_with_another_writer_is_narrowed_again_but_not_if_its_original_ran() -> None:

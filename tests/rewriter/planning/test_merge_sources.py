@@ -19,7 +19,6 @@ from rewriter import (
     plan,
 )
 from rewriter.catalog.table_facts import DeltaFacts, IcebergFacts
-from rewriter.predicates.strict_check import KEYS_CHANGED
 
 ID, DS, G = Column("id", "int"), Column("ds", "string"), Column("g", "int")
 F, D, T = (TableName((name,)) for name in "fdt")
@@ -157,16 +156,3 @@ def test_a_filter_that_spark_infers_for_the_target_has_to_be_right_there(
     assert (
         skip_of(merge, tables, keys) == skip_of(insert, tables, keys) == (SkipReason[reason] if reason else None)
     )
-
-
-def test_with_strict_consistency_the_source_of_a_merge_has_a_check() -> None:
-    statement = parse(f"MERGE INTO t USING {SOURCE} s ON t.id = s.id {CLAUSES}", chars_max=1_000)
-    assert not isinstance(statement, SkipReason)
-    strict = RewriteLimits(strict=True)
-    found = plan(statement, TABLES, strict)
-    outcome = apply(found, dict.fromkeys(found.key_queries, KEYS), strict)
-    assert "raise_error" in outcome.text
-    assert outcome.check_failure == KEYS_CHANGED
-    assert not outcome.is_checked_merge
-    found = plan(statement, {**TABLES, F: ICEBERG}, strict)
-    assert found.scans[0].skip is SkipReason.STRICT_TABLE

@@ -24,6 +24,7 @@ from rewriter import (
     pin_snapshots,
     plan,
 )
+from rewriter.catalog.table_facts import DeltaFacts
 
 SNAPSHOT = 8548337367546804323
 WINDOW, STRICT = RewriteLimits(), RewriteLimits(strict=True)
@@ -45,6 +46,12 @@ LARGE = TableFacts(
     indexed_columns=("id", "k", "h"),
     iceberg=IcebergFacts(SNAPSHOT),
 )
+SMALL_SIDES = [
+    TableFacts(SMALL.columns),
+    TableFacts(SMALL.columns, provider="hive"),
+    TableFacts(SMALL.columns, provider="delta", delta=DeltaFacts()),
+    SMALL,
+]
 VIEW = TableFacts(
     SMALL.columns,
     kind=TableKind.VIEW,
@@ -382,11 +389,12 @@ def test_strict_keys_of_a_snapshot_need_no_check_and_without_one_there_are_none(
     assert rewritten(planned_pinned(JOINED, STRICT), STRICT) == rewritten(planned_pinned(JOINED, WINDOW), WINDOW)
 
 
-def test_strict_a_fact_that_carries_no_check_is_narrowed_by_keys_of_snapshots_alone() -> None:
+def test_strict_a_fact_is_narrowed_by_keys_of_snapshots_alone() -> None:
     sql = "SELECT * FROM large JOIN d ON large.k = d.k JOIN plain e ON large.h = e.k WHERE d.g = 'a' AND e.g = 'a'"
+    assert len(planned(sql).key_queries) == 2
     found = planned(sql, limits=STRICT)
     assert not found.key_queries
-    assert {scan.skip for scan in found.scans} >= {SkipReason.STRICT_TABLE}
+    assert {scan.skip for scan in found.scans} >= {SkipReason.STRICT_KEYS}
     assert found.pinnable == {name("d")}
     half = planned_pinned(sql, STRICT, "d")
     assert [query.tables for query in half.key_queries] == [frozenset()]
@@ -398,15 +406,27 @@ def test_strict_a_fact_that_carries_no_check_is_narrowed_by_keys_of_snapshots_al
     assert "`k` IN (3)" in whole
 
 
-def test_strict_keys_of_what_may_change_are_checked_beside_those_of_snapshots() -> None:
-    fact = replace(FACT, partition_columns=("k", "h"))
-    sql = "SELECT * FROM f JOIN d ON f.k = d.k JOIN plain e ON f.h = e.k WHERE d.g = 'a' AND e.g = 'a'"
-    snapshots = {name("d"): 7}
-    found = pin_snapshots(statement(sql), snapshots)
-    assert found is not None
-    text = rewritten(planned(found, catalog_at_snapshots({**CATALOG, name("f"): fact}, snapshots), STRICT), STRICT)
-    assert text.count("raise_error") == 1
-    assert "FROM (SELECT e.`k` AS key1 FROM plain e WHERE (e.g = 'a')) AS keys_now" in text
+OF_D = "SELECT f.id FROM f JOIN d VERSION AS OF 3 x ON f.k = x.k WHERE x.g = 'a'"
+
+
+@pytest.mark.parametrize("sql", [OF_D, f"INSERT INTO w {OF_D}", f"CREATE TABLE w AS {OF_D}"])
+def test_strict_any_statement_is_narrowed_by_keys_of_a_snapshot_that_it_names(sql: str) -> None:
+    found = planned(sql, {**CATALOG, name("d").at(3): SMALL}, STRICT)
+    assert "`k` IN (3)" in rewritten(found, STRICT)
+
+
+@pytest.mark.parametrize("facts", SMALL_SIDES, ids=lambda facts: facts.provider)
+def test_strict_keys_of_a_table_that_may_change_are_not_used(facts: TableFacts) -> None:
+    catalog = {**CATALOG, name("d"): facts}
+    assert planned(JOINED, catalog).key_queries
+    found = planned(JOINED, catalog, STRICT)
+    assert not found.key_queries
+    assert found.scans[0].skip is SkipReason.STRICT_KEYS
+
+
+def test_strict_literals_are_keys_that_cannot_change() -> None:
+    sql = "SELECT f.id FROM f JOIN (VALUES (3), (4)) AS x(k) ON f.k = x.k"
+    assert planned(sql, limits=STRICT).key_queries == planned(sql).key_queries != ()
 
 
 def test_a_view_that_reads_a_table_keeps_what_it_reads_among_what_may_change() -> None:

@@ -383,9 +383,9 @@ def test_rules_about_the_file_index_say_nothing_about_iceberg() -> None:
     assert outcome(rewritten(JOINED, (5,), limits=off)).predicate is not None
 
 
-def test_with_strict_consistency_a_scan_that_can_carry_no_check_is_left_alone() -> None:
+def test_with_strict_consistency_keys_that_may_change_are_not_used() -> None:
     found = planned(JOINED, {"f": FACT, "small": SMALL}, RewriteLimits(strict=True))
-    assert {scan.skip for scan in found.scans if scan.alias == "f"} == {SkipReason.STRICT_TABLE}
+    assert {scan.skip for scan in found.scans if scan.alias == "f"} == {SkipReason.STRICT_KEYS}
 
 
 def test_a_filter_of_the_statement_is_icebergs_own_business() -> None:

@@ -101,7 +101,7 @@ def tables(names: frozenset[TableName]) -> Catalog:
 
 def of_reducer(reducer: Reducer) -> Iterator[str]:
     query = reducer.key_query
-    yield from (query.sql, query.all_keys_sql)
+    yield query.sql
     others = (reducer.if_types_differ,) if isinstance(reducer.if_types_differ, Reducer) else ()
     for other in (*reducer.alternatives, *others):
         yield from of_reducer(other)

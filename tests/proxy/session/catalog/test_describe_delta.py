@@ -6,7 +6,7 @@ from support.played_sessions import rows
 from proxy.session.catalog.describe import read_description
 from proxy.session.table_lookup import _as_named, at_version
 from rewriter import Column, TableFacts, TableName
-from rewriter.catalog.prunable import can_be_checked, fact_refusal, key_refusal
+from rewriter.catalog.prunable import fact_refusal, key_refusal
 from rewriter.catalog.table_facts import DeltaFacts
 from rewriter.vocabulary.skip_reason import SkipReason
 
@@ -41,9 +41,9 @@ def test_a_delta_table_can_be_narrowed_by_each_column_whose_bounds_are_known() -
     assert refusals["x"] is not None
 
 
-def test_scans_of_delta_carry_no_check_no_hint_and_no_number_of_splits() -> None:
+def test_scans_of_delta_carry_no_hint_and_no_number_of_splits() -> None:
     facts = read()
-    assert (can_be_checked(facts), facts.takes_file_hints, facts.packs_files) == (False, False, False)
+    assert (facts.takes_file_hints, facts.packs_files) == (False, False)
 
 
 @pytest.mark.parametrize("name", ["delta.`file:/lake/f`", "delta.`/lake/f`", "spark_catalog.shop.`f.g`"])

@@ -4,7 +4,7 @@ import pytest
 
 from proxy.session.consistency.read_set import ReadSet
 from proxy.session.consistency.write_fence import LocalWriteLog
-from proxy.statements.written_tables import EVOLUTION, WrittenTables
+from proxy.statements.written_tables import WrittenTables
 from rewriter import SkipReason, TableName
 
 ASKED, PINNED, READ = (TableName((word,)) for word in ("asked", "pinned", "read"))
@@ -50,12 +50,3 @@ def test_versions_of_one_table_are_written_as_one(writes: LocalWriteLog) -> None
     read_set = ReadSet(writes.open(), NO_TABLES, frozenset({PINNED}), frozenset({PINNED, old}))
     writes.end(writes.begin(WrittenTables(["pinned"])))
     assert read_set.skip() is None
-
-
-def test_where_the_text_checks_its_keys_no_write_of_rows_counts(writes: LocalWriteLog, read_set: ReadSet) -> None:
-    checked = read_set.without_key_tables()
-    writes.end(writes.begin(WrittenTables(["asked", "pinned", "read"])))
-    assert read_set.skip() is WRITTEN
-    assert checked.skip() is None
-    writes.end(writes.begin(WrittenTables(["alter", "read", EVOLUTION])))
-    assert checked.skip() is UNSETTLED
