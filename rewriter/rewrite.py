@@ -108,7 +108,7 @@ class Rewrite:
     text: str
     scans: tuple[ScanOutcome, ...]
     skip: SkipReason | None = None
-    # The message with which a check in the text fails it for a key that was not asked for; empty without a check.
+    # Of a MERGE whose target is narrowed: the message with which its check fails it for a key not asked for.
     check_failure: str = ""
 
     @property
@@ -131,11 +131,6 @@ class Rewrite:
     def is_changed(self) -> bool:
         """True if anything is inserted."""
         return self.skip is None and any(outcome.is_changed for outcome in self.scans)
-
-    @property
-    def is_checked_merge(self) -> bool:
-        """True if it is a MERGE whose target is narrowed: its check fails it for a key that was not asked for."""
-        return bool(self.check_failure)
 
     @property
     def tables_sent_to_metastore(self) -> frozenset[TableName]:

@@ -39,7 +39,7 @@ _NOT_RUN_AGAIN: Final = (
 )
 _NOTHING_WRITTEN: Final = (
     "Starpruner sent this statement with keys that were out of date: it failed before it had written a row, and"
-    " could not be run again here. Run it again. Before an INSERT OVERWRITE fails, it may remove the old rows."
+    " could not be run again here. Run it again."
 )
 _END_UNKNOWN: Final = (
     "Starpruner ran this statement a second time, as it came, and does not know how that ended: see whether its"

@@ -151,13 +151,8 @@ class Decision:
 
     @property
     def check_failure(self) -> str:
-        """The message with which a check in `text` fails it for a key that was not asked for; empty without."""
+        """The message with which a MERGE fails, before it commits, for a key that was not asked for; or empty."""
         return self.rewrite.check_failure if self.rewrite is not None and self.is_narrowed else ""
-
-    @property
-    def is_checked_merge(self) -> bool:
-        """True if it is a MERGE whose check fails it, before it commits, for a key that was not asked for."""
-        return self.rewrite is not None and self.is_narrowed and self.rewrite.is_checked_merge
 
     @property
     def _was_spared(self) -> bool:

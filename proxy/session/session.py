@@ -332,7 +332,7 @@ class Session:
         self._rewritten_writes.add(write)
         return Dispatch(
             decision.text,
-            # Our own check fails it before it writes. Any other failure may come after that.
+            # Our own check fails a MERGE before it commits. Any other failure may come after that.
             may_fall_back=bool(decision.check_failure),
             fall_back_on=decision.check_failure,
             is_own_fault=partial(_lacks, decision.check_failure),
@@ -366,7 +366,7 @@ class Session:
         store keeps all pages that were replaced since.
         """
         shared, suspects, is_narrowed = self._shared, _suspects(decision), decision.is_narrowed
-        is_checked_merge, check_failure = decision.is_checked_merge, decision.check_failure
+        check_failure = decision.check_failure
         run = decision.run(self._decider.listings)
         rules = decision.rewrite.rules if decision.rewrite is not None and is_narrowed else frozenset()
 
@@ -380,7 +380,7 @@ class Session:
             is_gone = SNAPSHOT_GONE in outcome.message
             is_of_check = bool(check_failure) and check_failure in outcome.message
             expected = is_gone or is_of_check or is_filter_refused(outcome.message)
-            if suspects is not None and was_rewritten and is_checked_merge:
+            if suspects is not None and was_rewritten and check_failure:
                 # No second run tells whether that is ours. The next one is the original, whichever it was. An
                 # original reads more, and conflicts oftener with other writers.
                 conflicts = outcome.kind is OutcomeKind.FAILED and is_write_conflict(outcome.message)
