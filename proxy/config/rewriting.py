@@ -38,7 +38,7 @@ class RewriteSection(Section, frozen=True):
     mode: Mode = "rewrite"
     # With "window", keys that are written past the proxy between key query and statement may be missed; with
     # "strict" never: only keys of Iceberg tables at a snapshot and of literals are used, and other scans are left
-    # alone (docs/decisions/0008).
+    # alone (docs/decisions/0008). The target of a MERGE is narrowed in both, with a check.
     consistency: Consistency = "window"
     # Asks for keys only where that pays (docs/decisions/0010). With false, every scan that may be narrowed is.
     cost_gate: bool = True

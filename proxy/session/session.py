@@ -492,7 +492,7 @@ def _parse_failure(statement: StatementClass) -> Callable[[str], bool]:
 
 def _lacks(check_failure: str, message: str) -> bool:
     """True if anything but its own check failed a narrowed statement that writes."""
-    return check_failure not in message
+    return not check_failure or check_failure not in message
 
 
 def _suspects(decision: Decision) -> Suspects | None:

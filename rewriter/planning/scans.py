@@ -59,6 +59,13 @@ def by_fixed_keys(planned: tuple[PlannedScan, ...]) -> tuple[PlannedScan, ...]:
     return tuple(_by_fixed_keys(scan) for scan in planned)
 
 
+def _by_fixed_keys(scan: PlannedScan) -> PlannedScan:
+    if not scan.reducers or scan.merge_check is not None:
+        return scan
+    fixed = tuple(reducer for reducer in scan.reducers if reducer.key_query.is_fixed)
+    return replace(scan, reducers=fixed, skip=None if fixed else SkipReason.STRICT_KEYS)
+
+
 def beside_foreign(planned: tuple[PlannedScan, ...], foreign: AbstractSet[TableName]) -> tuple[PlannedScan, ...]:
     """The scans without reducers of formats that skip files by themselves, if a foreign table is read.
 
@@ -73,13 +80,6 @@ def beside_foreign(planned: tuple[PlannedScan, ...], foreign: AbstractSet[TableN
         else scan
         for scan in planned
     )
-
-
-def _by_fixed_keys(scan: PlannedScan) -> PlannedScan:
-    if not scan.reducers or scan.merge_check is not None:
-        return scan
-    fixed = tuple(reducer for reducer in scan.reducers if reducer.key_query.is_fixed)
-    return replace(scan, reducers=fixed, skip=None if fixed else SkipReason.STRICT_KEYS)
 
 
 def refused(scopes: Scopes, refusal: Refusal) -> tuple[PlannedScan, ...]:

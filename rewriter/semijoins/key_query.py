@@ -67,7 +67,7 @@ class KeySetQuery:
 
     @property
     def is_fixed(self) -> bool:
-        """True if its answer cannot change: it reads only tables at snapshots."""
+        """True if its answer cannot change: it reads tables at snapshots alone, or no table."""
         return not self.tables
 
     @property

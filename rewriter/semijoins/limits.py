@@ -59,8 +59,8 @@ class RewriteLimits:
     tables_off: frozenset[TableName] = frozenset()
     # The tables of which the target of a MERGE is narrowed, in the same way.
     merge_tables: frozenset[TableName] = frozenset()
-    # True if only keys that cannot change are to be used, those of tables at a snapshot. A MERGE's target has a
-    # check in the statement, whatever its keys.
+    # True if only keys that cannot change are to be used: those of tables at a snapshot, or of no table. A MERGE's
+    # target has a check in the statement, whatever its keys.
     strict: bool = False
     # A word of letters and digits in the message of that check. Data that a failure quotes cannot hold the message
     # if nobody can guess the word.

@@ -58,7 +58,7 @@ class KeyRangesQuery:
 
     @property
     def is_fixed(self) -> bool:
-        """True if its answer cannot change: it reads only tables at snapshots."""
+        """True if its answer cannot change: it reads tables at snapshots alone, or no table."""
         return not self.tables
 
     @property

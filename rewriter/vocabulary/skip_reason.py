@@ -104,7 +104,10 @@ class SkipReason(Enum):
     )
     PROVIDER = "The table's format is not one whose partition pruning is known."
     ICEBERG_METADATA = "The table is one of those in which Iceberg tells of another one's files and snapshots."
-    STRICT_KEYS = "With strict consistency only keys of tables at a snapshot are used, which cannot change."
+    STRICT_KEYS = (
+        "With strict consistency only keys that cannot change are used: of Iceberg tables at a snapshot, and of"
+        " literals."
+    )
     COLUMNS_DIFFER_BY_CASE = "Two columns of the table differ in case only."
     TABLE_OFF = "The table is switched off in rewrite.tables_off."
     MERGE_OFF = "A MERGE's target is narrowed only if rewrite.merge_tables names it."
@@ -145,7 +148,9 @@ class SkipReason(Enum):
     KEY_TYPE_CHANGED = "The key query's column does not have the fact column's type."
     PARTITIONS_NOT_LISTED = "The partitions could not be listed, so Spark cannot be asked which of them match."
     TOO_MANY_PARTITIONS = "The table has more partitions to ask about than rewrite.partition_list_max."
-    STRICT_PARTITIONS = "With strict consistency Spark is not asked which partitions match: they may change."
+    STRICT_PARTITIONS = (
+        "With strict consistency Spark is not asked which partitions match, whatever the small side is."
+    )
     UNREADABLE_KEY = "A key could not be written as a literal with certainty."
     NO_FILE_INDEX = "Only the file index could tell which files hold keys, and it is not at hand now."
     NOTHING_TO_SKIP = (

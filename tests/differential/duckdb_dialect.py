@@ -25,7 +25,7 @@ def prepare(connection: DuckDBPyConnection) -> None:
 def to_duckdb(sql: str, schema: Schema) -> str:
     """The statement in DuckDB's words. Raises SqlglotError."""
     tree = parse_one(sql, read="spark")
-    for node in list(tree.find_all(exp.Typeof, exp.Cast, exp.EQ, exp.NullSafeEQ, exp.In, exp.Anonymous)):
+    for node in list(tree.find_all(exp.Typeof, exp.Cast, exp.EQ, exp.NullSafeEQ, exp.In)):
         if isinstance(node, exp.Typeof):
             _ = node.replace(exp.func("spark_typeof", node.this))
         elif isinstance(node, exp.Cast):

@@ -58,7 +58,6 @@ class Outcome:
 
     found: Plan
     rows: Mapping[KeyQuery, Sequence[Row] | None]
-    answers: Answers
     rewrite: Rewrite
 
     @property
@@ -128,7 +127,7 @@ class GoldenSet:
             }
             if self.kind == "listed":
                 found = self.planned(sql, answers)
-        return Outcome(found, rows, answers, self.applied(found, answers, index))
+        return Outcome(found, rows, self.applied(found, answers, index))
 
     def applied(self, found: Plan, answers: Answers, index: Index | None = None) -> Rewrite:
         """The rewrite of a plan with the keys, and with the files that it wants."""
@@ -151,7 +150,7 @@ class GoldenSet:
             outcome = self.outcome(case.sql, ask or recorded(case))
             if not outcome.is_known:
                 return None
-            mode, text, asked = self.name.partition("_")[0], outcome.text, outcome.asked
+            mode, text, asked = self.name, outcome.text, outcome.asked
             if self.kind == "files":
                 named = zip(outcome.expected.key_queries, outcome.expected.answers, strict=True)
                 asked = [*named, ("the file index", [(repr(golden_tables.recorded_index()),)])]

@@ -1,5 +1,7 @@
 """A session's decisions by remembered keys, and the checks of these keys."""
 
+from typing import Literal
+
 import pytest
 from support.played_sessions import (
     DESCRIBE,
@@ -16,10 +18,13 @@ from support.played_sessions import (
 )
 from support.text_session import FINISHED, Stage, TextSession
 
+from proxy.config.config import Config
 from proxy.config.rewriting import CatalogSection, RewriteSection
 from proxy.operations.dispatch import Dispatch
 from proxy.operations.key_check import CheckVerdict, KeyCheck, KeyTerms
 from proxy.operations.query import FailureKind, QueryResult
+from proxy.session.decision import DecisionTerms
+from proxy.session.session_settings import SessionSettings
 
 CHECKED = KeyTerms(may_be_checked=True)
 AN_HOUR_S = RewriteSection().keys_remembered_s
@@ -104,6 +109,18 @@ def test_a_session_may_have_its_keys_asked_for_first(stage: Stage) -> None:
         dispatch = played(one.rewrite(SQL, CHECKED), script)
         assert dispatch.check is None
         dispatch.on_outcome(FINISHED)
+
+
+@pytest.mark.parametrize(("consistency", "is_used"), [("window", True), ("strict", False)])
+def test_with_strict_consistency_nothing_that_is_due_is_used_before_it_is_checked(
+    consistency: Literal["window", "strict"], *, is_used: bool
+) -> None:
+    section = RewriteSection(consistency=consistency, keys_remembered_s=60.0)
+    settings = SessionSettings.configured(Config(rewrite=section), {})
+    terms = DecisionTerms(settings, "scope", "owner", "asker", b"state", keys=CHECKED)
+    usable = terms.usable_keys(only_reads=True)
+    assert usable is not None
+    assert (terms.grace_s > 0, usable.checked_s > 0) == (is_used, is_used)
 
 
 def test_a_statement_that_writes_has_its_keys_asked_for_first(stage: Stage) -> None:

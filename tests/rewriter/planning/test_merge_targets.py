@@ -199,9 +199,11 @@ def test_only_tables_that_are_named_are_narrowed_and_only_in_formats_that_undo_a
     assert rewritten(MERGE, iceberg) == rewritten(MERGE)
 
 
-def test_with_strict_consistency_the_files_of_a_source_may_be_listed_for_each_scan() -> None:
-    listed_by_scan = TableFacts(COLUMNS, provider="hive", size_bytes=1)
-    assert planned(MERGE, limits=replace(LIMITS, strict=True), source=listed_by_scan).key_queries
+def test_with_strict_consistency_a_target_is_narrowed_by_keys_that_may_change_and_has_its_check() -> None:
+    strict = replace(LIMITS, strict=True)
+    found = planned(MERGE, limits=strict)
+    answers = dict.fromkeys(found.key_queries, KeySet(("string",), (("d1",),)))
+    assert apply(found, answers, strict).text == rewritten(MERGE)
 
 
 def test_a_source_as_large_as_the_target_is_not_asked() -> None:

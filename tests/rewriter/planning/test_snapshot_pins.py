@@ -409,7 +409,9 @@ def test_strict_a_fact_is_narrowed_by_keys_of_snapshots_alone() -> None:
 OF_D = "SELECT f.id FROM f JOIN d VERSION AS OF 3 x ON f.k = x.k WHERE x.g = 'a'"
 
 
-@pytest.mark.parametrize("sql", [OF_D, f"INSERT INTO w {OF_D}", f"CREATE TABLE w AS {OF_D}"])
+@pytest.mark.parametrize(
+    "sql", [OF_D, f"INSERT INTO w {OF_D}", f"CREATE TABLE w AS {OF_D}", f"INSERT OVERWRITE DIRECTORY '/w' {OF_D}"]
+)
 def test_strict_any_statement_is_narrowed_by_keys_of_a_snapshot_that_it_names(sql: str) -> None:
     found = planned(sql, {**CATALOG, name("d").at(3): SMALL}, STRICT)
     assert "`k` IN (3)" in rewritten(found, STRICT)
