@@ -115,13 +115,16 @@ class PartitionList:
         hidden = [f"{self.within}.{name} AS {quoted(key)}" for name, key in zip(names, self._names, strict=True)]
         shown = [f"{text} AS {quoted(name)}" for name, text in self.computed]
         every = [*shown, *hidden]
-        # An outer join around the SELECT pads what it has computed; one within pads what it computes it of.
-        padding = (
-            f" UNION ALL SELECT {', '.join('NULL' for _ in every)}"
-            if _padding(self.columns) in self.values
-            else ""
+        return f"(SELECT {', '.join(every)} FROM {listed}{self._padded(len(every))}) AS {self.alias}"
+
+    def _padded(self, columns: int) -> str:
+        """A row of nulls, if the list has one for padding.
+
+        An outer join around the SELECT pads what it has computed, and one within pads what it computes that of.
+        """
+        return (
+            f" UNION ALL SELECT {', '.join(['NULL'] * columns)}" if _padding(self.columns) in self.values else ""
         )
-        return f"(SELECT {', '.join(every)} FROM {listed}{padding}) AS {self.alias}"
 
 
 @dataclass
