@@ -35,11 +35,13 @@ class ComputedColumn:
     item: Leaf
     text: str
     reads: tuple[str, ...]
+    # True if a join within may pad it with nulls, or what it is computed of.
+    is_padded: bool
 
 
 def computed_column(scopes: Scopes, leaf: Leaf, name: str) -> ComputedColumn | None:
     """The expression behind a column of a FROM item; None where it is a plain column, or is not certain."""
-    shown_as = name
+    shown_as, is_padded = name, False
     for _ in range(_NESTING_MAX):
         scopes.steps.take()
         query, position = scopes.query_of(leaf, only_once=True), scopes.position_of(leaf, name)
@@ -54,8 +56,9 @@ def computed_column(scopes: Scopes, leaf: Leaf, name: str) -> ComputedColumn | N
         operand = shown if isinstance(shown, Operand) else scope.resolve(shown, scope.block.tree.joins[-1])
         if operand is None:
             assert not isinstance(shown, Operand)  # noqa: S101 - else it would be the operand
-            return _computed(scopes, scope, shown, shown_as)
+            return _computed(scopes, scope, shown, shown_as, is_padded=is_padded)
         leaf, name = operand.leaf, operand.name
+        is_padded |= leaf.is_padded_below(scope.block.tree.joins[-1])
     return None
 
 
@@ -65,7 +68,9 @@ def _shows_rows_one_by_one(select: exp.Select) -> bool:
     return not any(shown.find(exp.AggFunc, exp.Window) for shown in select.expressions)
 
 
-def _computed(scopes: Scopes, scope: Scope, shown: exp.Expr, name: str) -> ComputedColumn | None:
+def _computed(
+    scopes: Scopes, scope: Scope, shown: exp.Expr, name: str, *, is_padded: bool
+) -> ComputedColumn | None:
     output = shown.parent
     located = located_output(scopes.statement, output) if isinstance(output, exp.Alias) else None
     if located is None or not BlockFilters(scopes, scope).is_repeatable(located):
@@ -82,4 +87,6 @@ def _computed(scopes: Scopes, scope: Scope, shown: exp.Expr, name: str) -> Compu
     is_certain = bool(item.alias) and all(map(is_plain_name, names))
     if not is_certain:
         return None
-    return ComputedColumn(name, scope.block.select, item, located.text(scopes.statement), names)
+    is_padded |= item.is_padded_below(scope.block.tree.joins[-1])
+    text = located.text(scopes.statement)
+    return ComputedColumn(name, scope.block.select, item, text, names, is_padded)

@@ -155,8 +155,10 @@ class PartitionConditionFinder:
                     text,
                     tuple(queries),
                     tables,
-                    # We do not look for padding inside a derived table.
-                    fact.is_padded_below(join) or any(origin.leaf is not fact for origin in found.values()),
+                    # We do not look for padding inside a derived table, but on the way to where one computes.
+                    fact.is_padded_below(join)
+                    or any(column.is_padded for column in computed)
+                    or any(origin.leaf is not item for origin in found.values()),
                     is_in_exists=isinstance(conjunct.tree, exp.Exists)
                     or (partner is not None and partner.join is not join),
                 )

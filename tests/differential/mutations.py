@@ -1037,7 +1037,7 @@ _LISTS = (
         "an outer join may pad what has been computed",
         answers("rewriter.semijoins.partition_query.PartitionList._padded", answer=""),
         "rewriter/semijoins/test_computed_columns.py::"
-        "test_spark_is_asked_with_the_partitions_in_the_place_of_what_computes_the_column",
+        "test_an_outer_join_pads_what_is_computed_and_what_it_is_computed_of",
     ),
 )
 MUTATIONS = (

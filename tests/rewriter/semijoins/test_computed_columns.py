@@ -51,16 +51,32 @@ def test_spark_is_asked_with_the_partitions_in_the_place_of_what_computes_the_co
     asked = query(sql)
     assert asked.outline == (
         "SELECT s.`starpruner_1` AS key, typeof(s.`starpruner_1`) AS type FROM (SELECT CAST(ds AS DATE) AS `day`,"
-        " f.`ds` AS `starpruner_1` FROM (partitions) AS f(`ds`) UNION ALL SELECT NULL, NULL) AS s, c"
-        " WHERE (c.g = 1) AND (s.day = c.d) LIMIT 5"
+        " f.`ds` AS `starpruner_1` FROM (partitions) AS f(`ds`)) AS s, c"
+        " WHERE (c.g = 1) AND (s.day = c.d) LIMIT 4"
     )
-    assert (
-        "(VALUES (CAST(NULL AS string)), ('2026-01-01'), ('2026-01-02'), ('2026-01-03')) AS f(`ds`)" in asked.sql
-    )
+    assert "(VALUES ('2026-01-01'), ('2026-01-02'), ('2026-01-03')) AS f(`ds`)" in asked.sql
     matching = PartitionMatches(("string",), asked.asked, frozenset({(DAYS[0],)}))
     text = apply(planned(sql), {asked: matching}, RewriteLimits()).text
     assert "FROM (SELECT * FROM f WHERE" in text
     assert text.endswith(f") {JOINED}")
+
+
+@pytest.mark.parametrize(
+    "staged",
+    [
+        "SELECT e.id, CAST(f.ds AS DATE) AS day FROM e LEFT JOIN f ON e.id = f.id",
+        f"SELECT e.id, x.day FROM e LEFT JOIN ({STAGED}) x ON e.id = x.id",
+        f"SELECT y.id, y.dd AS day FROM (SELECT e.id, x.day AS dd FROM e LEFT JOIN ({STAGED}) x ON e.id = x.id) y",
+        "SELECT x.id, CAST(x.ds AS DATE) AS day FROM (SELECT e.id, f.ds FROM e LEFT JOIN f ON e.id = f.id) x",
+    ],
+)
+def test_an_outer_join_pads_what_is_computed_and_what_it_is_computed_of(staged: str) -> None:
+    nulls_too = JOINED.replace("s.day = c.d", "(s.day = c.d OR s.day IS NULL)")
+    asked = query(f"WITH s AS ({staged}) {nulls_too}")
+    assert asked.may_be_padding
+    assert "(VALUES (CAST(NULL AS string)), ('2026-01-01')" in asked.sql
+    assert "UNION ALL SELECT NULL, NULL)" in asked.sql
+    assert not query(f"WITH s AS ({STAGED}) {nulls_too}").may_be_padding
 
 
 OF_C = "SELECT s.id FROM s JOIN c ON"
