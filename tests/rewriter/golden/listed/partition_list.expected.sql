@@ -201,9 +201,9 @@ WITH staged AS (SELECT id, amount, CAST(day AS STRING) AS ds FROM (SELECT * FROM
 SELECT s.id, c.ym FROM staged s JOIN calendar c ON s.ds = c.ds WHERE c.holiday
 
 -- case: a number that a derived table computes of two columns, and that another one renames
--- key query: SELECT `t`.`starpruner_1` AS key1, typeof(`t`.`starpruner_1`) AS type1, `t`.`starpruner_2` AS key2, typeof(`t`.`starpruner_2`) AS type2 FROM (SELECT f.year * 100 + f.month AS `ym`, f.`month` AS `starpruner_1`, f.`year` AS `starpruner_2` FROM (partitions) AS f(`month`, `year`) UNION ALL SELECT NULL, NULL, NULL) AS `t`, calendar c WHERE (c.month = 2) AND (t.ym = c.year * 100 + c.month) LIMIT 8
+-- key query: SELECT `t`.`starpruner_1` AS key1, typeof(`t`.`starpruner_1`) AS type1, `t`.`starpruner_2` AS key2, typeof(`t`.`starpruner_2`) AS type2 FROM (SELECT f.year * 100 + f.month AS `ym`, f.`month` AS `starpruner_1`, f.`year` AS `starpruner_2` FROM (partitions) AS f(`month`, `year`)) AS `t`, calendar c WHERE (c.month = 2) AND (t.ym = c.year * 100 + c.month) LIMIT 7
 -- answer: [[2, "int", 2026, "int"]]
-SELECT t.id FROM (SELECT x.id, x.m AS ym FROM (SELECT id, f.year * 100 + f.month AS m FROM (SELECT * FROM by_month WHERE (array_contains(array(TRUE), ((`month` <= 0 OR `month` BETWEEN 2 AND 11 OR `month` >= 14) OR ((`month` IN (1) OR `month` IS NULL) AND (`year` <= 2025 OR `year` >= 2027)) OR (`month` IN (12) AND (`year` <= 2024 OR `year` >= 2026 OR `year` IS NULL)) OR (`month` IN (13) AND (`year` <= 2025 OR `year` >= 2027 OR `year` IS NULL)))) OR typeof(`month`) <> 'int' OR typeof(`year`) <> 'int')) f) x) t
+SELECT t.id FROM (SELECT x.id, x.m AS ym FROM (SELECT id, f.year * 100 + f.month AS m FROM (SELECT * FROM by_month WHERE (array_contains(array(TRUE), ((`month` <= 0 OR `month` BETWEEN 2 AND 11 OR `month` >= 14) OR (`month` IN (1) AND (`year` <= 2025 OR `year` >= 2027)) OR (`month` IN (12) AND (`year` <= 2024 OR `year` >= 2026 OR `year` IS NULL)) OR ((`month` IN (13) OR `month` IS NULL) AND (`year` <= 2025 OR `year` >= 2027 OR `year` IS NULL)))) OR typeof(`month`) <> 'int' OR typeof(`year`) <> 'int')) f) x) t
 JOIN calendar c ON t.ym = c.year * 100 + c.month WHERE c.month = 2
 
 -- case: a computed column of the side that an outer join within pads
