@@ -50,7 +50,7 @@ def computed_column(scopes: Scopes, leaf: Leaf, name: str) -> ComputedColumn | N
             return None
         (select,) = selects
         scope, outputs = scopes.scope_of(select), scopes.outputs_of(select)
-        if scope is None or outputs is None or not _shows_rows_one_by_one(select):
+        if scope is None or outputs is None or not _shows_rows(scopes, select):
             return None
         shown = outputs[position].shows
         operand = shown if isinstance(shown, Operand) else scope.resolve(shown, scope.block.tree.joins[-1])
@@ -60,6 +60,13 @@ def computed_column(scopes: Scopes, leaf: Leaf, name: str) -> ComputedColumn | N
         leaf, name = operand.leaf, operand.name
         is_padded |= leaf.is_padded_below(scope.block.tree.joins[-1])
     return None
+
+
+def _shows_rows(scopes: Scopes, select: exp.Select) -> bool:
+    if id(select) not in scopes.shows_rows:
+        scopes.steps.take(len(select.expressions))
+        scopes.shows_rows[id(select)] = _shows_rows_one_by_one(select)
+    return scopes.shows_rows[id(select)]
 
 
 def _shows_rows_one_by_one(select: exp.Select) -> bool:
@@ -73,6 +80,9 @@ def _computed(
 ) -> ComputedColumn | None:
     output = shown.parent
     located = located_output(scopes.statement, output) if isinstance(output, exp.Alias) else None
+    if located is not None:
+        # It has been parsed once more.
+        scopes.steps.take(located.last - located.first + 1)
     if located is None or not BlockFilters(scopes, scope).is_repeatable(located):
         return None
     columns, queries = scopes.own_parts(located.tree)

@@ -69,6 +69,7 @@ class PartitionConditionFinder:
         self._scopes = scopes
         self._scope = scope
         self._filters = filters
+        self._computed: dict[tuple[Leaf, str], ComputedColumn | None] = {}
 
     def conditions(self, join: Join) -> Iterator[PartitionCondition]:
         """The conditions in a join's condition, one for each table that a fact's columns come from."""
@@ -132,7 +133,7 @@ class PartitionConditionFinder:
             return
         if not all(is_plain_name(operand.name) for operand in read):
             return  # the query selects them, and there such a name may be a pattern
-        computed = self._computed(fact, read)
+        computed = self._computed_together(fact, read)
         item, names = fact, dict.fromkeys(operand.name for operand in read)
         if computed:
             item, names = computed[0].item, dict.fromkeys(name for column in computed for name in column.reads)
@@ -163,9 +164,13 @@ class PartitionConditionFinder:
                     or (partner is not None and partner.join is not join),
                 )
 
-    def _computed(self, fact: Leaf, read: Iterable[Operand]) -> tuple[ComputedColumn, ...]:
+    def _computed_together(self, fact: Leaf, read: Iterable[Operand]) -> tuple[ComputedColumn, ...]:
         """The columns, if all of them are computed in one place; none otherwise."""
-        found = [computed_column(self._scopes, fact, name) for name in dict.fromkeys(one.name for one in read)]
+        names = dict.fromkeys(operand.name for operand in read)
+        for name in names:
+            if (fact, name) not in self._computed:
+                self._computed[fact, name] = computed_column(self._scopes, fact, name)
+        found = [self._computed[fact, name] for name in names]
         columns = tuple(column for column in found if column is not None)
         is_one_place = len({(column.select, column.item) for column in columns}) == 1
         return columns if is_one_place and len(columns) == len(found) else ()
