@@ -81,6 +81,8 @@ class Scopes:
         # For `rewriter.scopes.lineage`: the origins of queries' outputs, and the keys that SELECTs keep apart.
         self.origins: dict[tuple[int, int], tuple[ColumnOrigin, ...]] = {}
         self.kept_keys: dict[int, KeptKeys] = {}
+        # True if a SELECT shows its rows one by one (`rewriter.semijoins.computed_columns`).
+        self.shows_rows: dict[int, bool] = {}
         # For `rewriter.semijoins.small_sides`: the texts of queries for key queries, or why they have none.
         self.repeatable_texts: dict[int, str | Refusal] = {}
         self.repeatable_parts: dict[int, str | Refusal] = {}

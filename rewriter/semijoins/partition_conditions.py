@@ -2,14 +2,15 @@
 
 Of a join's condition count the conjuncts that read partition columns of the fact and one other FROM item, or
 partition columns and subqueries alone: `to_date(f.ds) = d.day`, `f.ds BETWEEN p.first AND p.last`,
-`f.ds > (SELECT max(l.ds) FROM loads l)`. A row of the fact must satisfy them where it stands on a side whose rows
+`f.ds > (SELECT max(l.ds) FROM loads l)`. A column may be one that a derived table computes of partition columns
+(`rewriter.semijoins.computed_columns`). A row of the fact must satisfy them where it stands on a side whose rows
 the join keeps only if its condition holds (`rewriter.scopes.join_rules`), as for an equality.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -22,6 +23,7 @@ from rewriter.scopes.join_rules import CONDITION_HOLDS
 from rewriter.scopes.join_tree import Join, Leaf, TableReference
 from rewriter.scopes.lineage import origins
 from rewriter.scopes.scopes import Scopes
+from rewriter.semijoins.computed_columns import ComputedColumn, computed_column
 from rewriter.semijoins.equalities import ItemPartner
 from rewriter.semijoins.side_filters import BlockFilters
 from rewriter.semijoins.small_sides import (
@@ -45,8 +47,10 @@ class PartitionCondition:
     fact: Leaf
     reference: TableReference
     facts: TableFacts
-    # The columns that it reads: the fact's names for them in the block, and the table's own columns.
+    # The columns that it reads: the fact's names for them in the block, and the table's own columns. Of computed
+    # columns these are what they are computed from, by the names there.
     columns: tuple[tuple[str, Column], ...]
+    computed: tuple[ComputedColumn, ...]
     partner: ItemPartner | None
     text: str
     # The subqueries that it has, and the tables that they read.
@@ -65,6 +69,7 @@ class PartitionConditionFinder:
         self._scopes = scopes
         self._scope = scope
         self._filters = filters
+        self._computed: dict[tuple[Leaf, str], ComputedColumn | None] = {}
 
     def conditions(self, join: Join) -> Iterator[PartitionCondition]:
         """The conditions in a join's condition, one for each table that a fact's columns come from."""
@@ -128,29 +133,47 @@ class PartitionConditionFinder:
             return
         if not all(is_plain_name(operand.name) for operand in read):
             return  # the query selects them, and there such a name may be a pattern
+        computed = self._computed_together(fact, read)
+        item, names = fact, dict.fromkeys(operand.name for operand in read)
+        if computed:
+            item, names = computed[0].item, dict.fromkeys(name for column in computed for name in column.reads)
         by_reference: dict[TableReference, dict[str, ColumnOrigin]] = defaultdict(dict)
-        for operand in read:
-            for origin in origins(self._scopes, fact, operand.name):
-                by_reference[origin.reference][operand.name] = origin
+        for name in names:
+            for origin in origins(self._scopes, item, name):
+                by_reference[origin.reference][name] = origin
         text = conjunct.text(self._scopes.statement)
         tables = frozenset[TableName]().union(*(tables_read(self._scopes, query) for query in queries))
         for reference, found in by_reference.items():
             facts = next(iter(found.values())).facts
-            if len(found) == len({operand.name for operand in read}) and self._is_listed(reference, found):
+            if len(found) == len(names) and self._is_listed(reference, found):
                 yield PartitionCondition(
                     fact,
                     reference,
                     facts,
                     tuple((name, origin.column) for name, origin in found.items()),
+                    computed,
                     partner,
                     text,
                     tuple(queries),
                     tables,
-                    # We do not look for padding inside a derived table.
-                    fact.is_padded_below(join) or any(origin.leaf is not fact for origin in found.values()),
+                    # We do not look for padding inside a derived table, but on the way to where one computes.
+                    fact.is_padded_below(join)
+                    or any(column.is_padded for column in computed)
+                    or any(origin.leaf is not item for origin in found.values()),
                     is_in_exists=isinstance(conjunct.tree, exp.Exists)
                     or (partner is not None and partner.join is not join),
                 )
+
+    def _computed_together(self, fact: Leaf, read: Iterable[Operand]) -> tuple[ComputedColumn, ...]:
+        """The columns, if all of them are computed in one place; none otherwise."""
+        names = dict.fromkeys(operand.name for operand in read)
+        for name in names:
+            if (fact, name) not in self._computed:
+                self._computed[fact, name] = computed_column(self._scopes, fact, name)
+        found = [self._computed[fact, name] for name in names]
+        columns = tuple(column for column in found if column is not None)
+        is_one_place = len({(column.select, column.item) for column in columns}) == 1
+        return columns if is_one_place and len(columns) == len(found) else ()
 
     def _is_listed(self, reference: TableReference, found: dict[str, ColumnOrigin]) -> bool:
         """True if the columns are partition columns of a table whose partitions can be listed."""

@@ -64,11 +64,20 @@ class PartitionList:
     columns: tuple[tuple[str, str], ...]
     # The values that are asked for.
     values: frozenset[PartitionRow]
+    # If the fact has computed columns: the name of what they are computed of, and the expressions by their names.
+    within: str = ""
+    computed: tuple[tuple[str, str], ...] = ()
 
     @property
     def keys(self) -> list[str]:
         """The columns as a key query selects them."""
-        return [f"{self.alias}.{quoted(name)}" for name, _ in self.columns]
+        return [f"{self.alias}.{quoted(name)}" for name in self._names]
+
+    @property
+    def _names(self) -> list[str]:
+        """The names of the columns in the list, which no condition names if others are computed of them."""
+        names = [name for name, _ in self.columns]
+        return [f"starpruner_{number}" for number, _ in enumerate(names, 1)] if self.computed else names
 
     def with_padding(self) -> PartitionList:
         """The list with the nulls of a row that an outer join padded.
@@ -99,7 +108,23 @@ class PartitionList:
         return self._item("partitions")
 
     def _item(self, rows: str) -> str:
-        return f"({rows}) AS {self.alias}({', '.join(quoted(name) for name, _ in self.columns)})"
+        names = [quoted(name) for name, _ in self.columns]
+        listed = f"({rows}) AS {self.within or self.alias}({', '.join(names)})"
+        if not self.computed:
+            return listed
+        hidden = [f"{self.within}.{name} AS {quoted(key)}" for name, key in zip(names, self._names, strict=True)]
+        shown = [f"{text} AS {quoted(name)}" for name, text in self.computed]
+        every = [*shown, *hidden]
+        return f"(SELECT {', '.join(every)} FROM {listed}{self._padded(len(every))}) AS {self.alias}"
+
+    def _padded(self, columns: int) -> str:
+        """A row of nulls, if the list has one for padding.
+
+        An outer join around the SELECT pads what it has computed, and one within pads what it computes that of.
+        """
+        return (
+            f" UNION ALL SELECT {', '.join(['NULL'] * columns)}" if _padding(self.columns) in self.values else ""
+        )
 
 
 @dataclass

@@ -14,7 +14,7 @@ from rewriter.partitions.index import PartitionIndex
 from rewriter.partitions.pruning import as_filter
 from rewriter.partitions.value_encoding import NotIndexableError
 from rewriter.scopes.blocks import Scope
-from rewriter.scopes.join_tree import Join
+from rewriter.scopes.join_tree import Join, Leaf
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.causes import rule_off, too_large, unfiltered_subquery
 from rewriter.semijoins.equalities import rules_of
@@ -64,6 +64,8 @@ class PartitionReducerPlanner:
     def reducer(self, join: Join, conditions: Sequence[PartitionCondition]) -> Reducer | Refusal:
         """The reducer by all of some conditions on one table and with one partner, or the reason for none."""
         first = conditions[0]
+        # Others are computed elsewhere: one list can be in the place of one derived table.
+        conditions = [condition for condition in conditions if _place(condition) == _place(first)]
         named = dict(column for condition in conditions for column in condition.columns)
         if len({column.name for column in named.values()}) < len(named):
             return SkipReason.UNSUPPORTED_REFERENCE  # the block has two names for one column
@@ -73,6 +75,10 @@ class PartitionReducerPlanner:
         listed = self._listed(first, named)
         if isinstance(listed, Refusal):
             return listed
+        computed = {column.name: column.text for condition in conditions for column in condition.computed}
+        if computed:
+            within = first.computed[0].item.alias_text(self._scopes.statement)
+            listed = replace(listed, within=within, computed=tuple(computed.items()))
         if any(condition.may_be_padding for condition in conditions):
             listed = listed.with_padding()
         try:
@@ -217,6 +223,11 @@ class PartitionReducerPlanner:
             return Cover.all()
         filters = self._sides.filter_finder.filters_of(self._scope)
         return partition_cover(self._scopes.statement, self._scope, filters, condition.fact, condition.facts)
+
+
+def _place(condition: PartitionCondition) -> tuple[exp.Select, Leaf] | None:
+    """The SELECT that computes a condition's columns, and the item that it computes them of; None if none does."""
+    return next(((column.select, column.item) for column in condition.computed), None)
 
 
 def _tables_of_subqueries(conditions: Sequence[PartitionCondition]) -> frozenset[TableName]:

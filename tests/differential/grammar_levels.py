@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from grammar_filters import Source, accepts_nulls, attribute_filter, computed_filter, computed_output
 from grammar_joins import Joined, Joins
 from grammar_sources import Sources
-from star_tables import VALUES
+from star_tables import VALUES, literal
 
 from rewriter import Column
 
@@ -167,13 +167,25 @@ class Levels:
             return self._grouped(shown, rest)
         chosen = self.sources.rng.sample(shown.columns, min(3, len(shown.columns)))
         columns = tuple(Column(f"{c.name[0]}{i}", c.type_name) for i, c in enumerate(chosen))
-        outputs = ", ".join(f"{shown.qualified(c)} AS {n.name}" for c, n in zip(chosen, columns, strict=True))
+        outputs = ", ".join(f"{self._of(shown, c)} AS {n.name}" for c, n in zip(chosen, columns, strict=True))
         if form < 0.6:
             self.sources.shapes.add("window partition key below")
             columns = (*columns, Column("w", "bigint"))
             outputs += f", count(*) OVER (PARTITION BY {shown.qualified(chosen[0])}) AS w"
         distinct = "DISTINCT " if form > 0.9 else ""
         return _Block(f"SELECT {distinct}{outputs} FROM {rest}", columns)
+
+    def _of(self, source: Source, column: Column) -> str:
+        """A column, or what a SELECT may compute of it, of the same type."""
+        rng, text = self.sources.rng, source.qualified(column)
+        if column.type_name not in VALUES or not self.sources.chance(0.2):
+            return text
+        self.sources.shapes.add("computed below")
+        value = literal(column.type_name, rng.choice([one for one in VALUES[column.type_name] if one is not None]))
+        form = rng.choice(
+            ("coalesce({0}, {1})", "nullif({0}, {1})", "CASE WHEN {0} IS NULL THEN {1} ELSE {0} END")
+        )
+        return form.format(text, value)
 
     def _grouped(self, shown: Source, rest: str) -> _Block:
         chosen = self.sources.rng.sample(shown.columns, min(2, len(shown.columns)))

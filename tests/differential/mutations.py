@@ -1028,6 +1028,17 @@ _LISTS = (
         answers("rewriter.semijoins.side_filters.BlockFilters.is_repeatable", answer=True),
         _golden("listed/partition_list: chance in the condition"),
     ),
+    Mutation(
+        "a computed column counts where each row is shown by itself",
+        answers("rewriter.semijoins.computed_columns._shows_rows_one_by_one", answer=True),
+        _golden("listed/partition_list: a computed column of rows that are counted apart"),
+    ),
+    Mutation(
+        "an outer join may pad what has been computed",
+        answers("rewriter.semijoins.partition_query.PartitionList._padded", answer=""),
+        "rewriter/semijoins/test_computed_columns.py::"
+        "test_an_outer_join_pads_what_is_computed_and_what_it_is_computed_of",
+    ),
 )
 MUTATIONS = (
     *_JOINS,

@@ -108,6 +108,21 @@ SHAPES: dict[str, Shape] = {
         _repeated("JOIN d d# ON f.ds = d#.ds", head="SELECT 1 FROM f "),
         _repeated("id <> #", " AND ", head=" WHERE "),
     ),
+    "columns that a CTE computes": _both(
+        _repeated("concat(ds, '#') AS c#", ", ", head="WITH s AS (SELECT ", tail=" FROM f)"),
+        _repeated("s.c# = d.ds", " AND ", head=" SELECT 1 FROM s JOIN d ON ", tail=" WHERE d.g = 1"),
+    ),
+    "a computed column in many conditions": _repeated(
+        "s.c <> concat(d.ds, '#')",
+        " AND ",
+        head="WITH s AS (SELECT concat(ds, '0') AS c FROM f) SELECT 1 FROM s JOIN d ON ",
+        tail=" WHERE d.g = 1",
+    ),
+    "a computed column that is renamed": _ctes(
+        "SELECT c, id FROM @",
+        first="SELECT concat(ds, '0') AS c, id FROM f",
+        last="SELECT 1 FROM @ s JOIN d ON s.c = d.ds WHERE d.g = 1",
+    ),
     "USING": _repeated("JOIN d d# USING (ds)", head="SELECT 1 FROM f ", tail=" WHERE d0.g = 1"),
     "NATURAL joins": _repeated("NATURAL JOIN d d#", head="SELECT 1 FROM f ", tail=" WHERE d0.g = 1"),
     "the same column in USING": _repeated(

@@ -193,3 +193,34 @@ SELECT n.id FROM (SELECT * FROM named WHERE (array_contains(array(TRUE), (`name`
 -- key query: SELECT n.`name` AS key, typeof(n.`name`) AS type FROM (partitions) AS n(`name`), promotions p WHERE (p.g = 2) AND (n.name LIKE concat(p.name, '%')) LIMIT 8
 -- answer: [["winter ", "string"]]
 SELECT n.id FROM (SELECT * FROM named WHERE (array_contains(array(TRUE), (`name` < 'New Year' OR (`name` > 'New Year' AND `name` < CAST(X'6261636B5C736C617368' AS STRING)) OR (`name` > CAST(X'6261636B5C736C617368' AS STRING) AND `name` < CAST(X'69742773' AS STRING)) OR (`name` > CAST(X'69742773' AS STRING) AND `name` < 'new year') OR (`name` > 'new year' AND `name` < 'é😀') OR `name` > 'é😀')) OR typeof(`name`) <> 'string')) n JOIN promotions p ON n.name LIKE concat(p.name, '%') WHERE p.g = 2
+
+-- case: a day that a CTE casts
+-- key query: SELECT unix_date(s.`starpruner_1`) AS key, typeof(s.`starpruner_1`) AS type FROM (SELECT CAST(day AS STRING) AS `ds`, by_day.`day` AS `starpruner_1` FROM (partitions) AS by_day(`day`) UNION ALL SELECT NULL, NULL) AS s, calendar c WHERE (c.holiday) AND (s.ds = c.ds) LIMIT 8
+-- answer: [[20454, "date"], [20484, "date"]]
+WITH staged AS (SELECT id, amount, CAST(day AS STRING) AS ds FROM (SELECT * FROM by_day WHERE (array_contains(array(TRUE), (`day` <= DATE'2026-01-01' OR `day` BETWEEN DATE'2026-01-04' AND DATE'2026-01-31' OR `day` BETWEEN DATE'2026-02-02' AND DATE'2026-02-27' OR `day` >= DATE'2026-03-01')) OR typeof(`day`) <> 'date')) AS by_day WHERE amount > 10)
+SELECT s.id, c.ym FROM staged s JOIN calendar c ON s.ds = c.ds WHERE c.holiday
+
+-- case: a number that a derived table computes of two columns, and that another one renames
+-- key query: SELECT `t`.`starpruner_1` AS key1, typeof(`t`.`starpruner_1`) AS type1, `t`.`starpruner_2` AS key2, typeof(`t`.`starpruner_2`) AS type2 FROM (SELECT f.year * 100 + f.month AS `ym`, f.`month` AS `starpruner_1`, f.`year` AS `starpruner_2` FROM (partitions) AS f(`month`, `year`)) AS `t`, calendar c WHERE (c.month = 2) AND (t.ym = c.year * 100 + c.month) LIMIT 7
+-- answer: [[2, "int", 2026, "int"]]
+SELECT t.id FROM (SELECT x.id, x.m AS ym FROM (SELECT id, f.year * 100 + f.month AS m FROM (SELECT * FROM by_month WHERE (array_contains(array(TRUE), ((`month` <= 0 OR `month` BETWEEN 2 AND 11 OR `month` >= 14) OR (`month` IN (1) AND (`year` <= 2025 OR `year` >= 2027)) OR (`month` IN (12) AND (`year` <= 2024 OR `year` >= 2026 OR `year` IS NULL)) OR ((`month` IN (13) OR `month` IS NULL) AND (`year` <= 2025 OR `year` >= 2027 OR `year` IS NULL)))) OR typeof(`month`) <> 'int' OR typeof(`year`) <> 'int')) f) x) t
+JOIN calendar c ON t.ym = c.year * 100 + c.month WHERE c.month = 2
+
+-- case: a computed column of the side that an outer join within pads
+-- key query: SELECT `x`.`starpruner_1` AS key, typeof(`x`.`starpruner_1`) AS type FROM (SELECT to_date(s.ds) AS `day`, s.`ds` AS `starpruner_1` FROM (partitions) AS s(`ds`) UNION ALL SELECT NULL, NULL) AS `x`, calendar c WHERE (c.month = 1) AND (c.holiday) AND (x.day = c.d) LIMIT 10
+-- answer: [["2026-01-01", "string"], ["2026-01-31", "string"]]
+SELECT x.g, x.day FROM (SELECT l.g, to_date(s.ds) AS day FROM loads l LEFT JOIN (SELECT * FROM sales WHERE (array_contains(array(TRUE), (((coalesce(CAST(try_cast(`ds` AS DATE) AS STRING) <> `ds`, TRUE) OR (try_cast(`ds` AS DATE) <= DATE'2026-01-01' OR try_cast(`ds` AS DATE) BETWEEN DATE'2026-01-04' AND DATE'2026-01-31' OR try_cast(`ds` AS DATE) >= DATE'2026-02-02')) AND `ds` NOT IN (' 2026-01-03', '2026-01-02T12:00:00', '2026-1-2')) AND `ds` IS NOT NULL)) OR typeof(`ds`) <> 'string')) s ON l.ds = s.ds) x
+JOIN calendar c ON x.day = c.d WHERE c.month = 1 AND c.holiday
+
+-- case: a computed column in IN, in EXISTS and beside a scalar subquery
+-- key query: SELECT s.`starpruner_1` AS key, typeof(s.`starpruner_1`) AS type FROM (SELECT upper(name) AS `n`, named.`name` AS `starpruner_1` FROM (partitions) AS named(`name`) UNION ALL SELECT NULL, NULL) AS s WHERE (n IN (SELECT upper(name) FROM periods WHERE g = 1)) LIMIT 8
+-- answer: [["New Year", "string"], ["new year", "string"]]
+-- key query: SELECT `y`.`starpruner_1` AS key, typeof(`y`.`starpruner_1`) AS type FROM (SELECT dt DIV 100 AS `ym`, by_number.`dt` AS `starpruner_1` FROM (partitions) AS by_number(`dt`) UNION ALL SELECT NULL, NULL) AS `y` WHERE (y.ym > (SELECT max(year * 100 + month) FROM calendar WHERE month = 1 AND holiday)) LIMIT 6
+-- answer: [[20260201, "int"]]
+-- key query: SELECT unix_date(`x`.`starpruner_1`) AS key, typeof(`x`.`starpruner_1`) AS type FROM (SELECT date_add(day, 1) AS `next`, by_day.`day` AS `starpruner_1` FROM (partitions) AS by_day(`day`) UNION ALL SELECT NULL, NULL) AS `x` WHERE (EXISTS (SELECT 1 FROM calendar c WHERE c.d = x.next AND c.month = 2)) LIMIT 8
+-- answer: [[20484, "date"]]
+WITH s AS (SELECT id, upper(name) AS n FROM (SELECT * FROM named WHERE (array_contains(array(TRUE), (`name` < CAST(X'6261636B5C736C617368' AS STRING) OR (`name` > CAST(X'6261636B5C736C617368' AS STRING) AND `name` < CAST(X'69742773' AS STRING)) OR (`name` > CAST(X'69742773' AS STRING) AND `name` < 'winter ') OR (`name` > 'winter ' AND `name` < 'é😀') OR `name` > 'é😀')) OR typeof(`name`) <> 'string')) AS named) SELECT id FROM s WHERE n IN (SELECT upper(name) FROM periods WHERE g = 1)
+UNION ALL SELECT id FROM (SELECT id, date_add(day, 1) AS next FROM (SELECT * FROM by_day WHERE (array_contains(array(TRUE), (`day` <= DATE'2025-12-31' OR `day` BETWEEN DATE'2026-01-04' AND DATE'2026-01-31' OR `day` BETWEEN DATE'2026-02-02' AND DATE'2026-02-27' OR `day` >= DATE'2026-03-01')) OR typeof(`day`) <> 'date')) AS by_day) x
+WHERE EXISTS (SELECT 1 FROM calendar c WHERE c.d = x.next AND c.month = 2)
+UNION ALL SELECT id FROM (SELECT id, dt DIV 100 AS ym FROM (SELECT * FROM by_number WHERE (array_contains(array(TRUE), (`dt` <= 20260100 OR `dt` BETWEEN 20260103 AND 20260130 OR `dt` >= 20260132)) OR typeof(`dt`) <> 'int')) AS by_number) y
+WHERE y.ym > (SELECT max(year * 100 + month) FROM calendar WHERE month = 1 AND holiday)

@@ -1,0 +1,102 @@
+"""Columns of a derived table or CTE that its SELECT computes, row by row, from columns of one of its FROM items.
+
+With `WITH stg AS (SELECT v, CAST(ds AS DATE) AS day FROM f)`, a condition on `stg.day` is one on `f.ds`: a row of
+f is one row of stg at most, and `ds` alone decides what day that shows. dbt's staging models are written so. The
+SELECT must show its rows one by one: a group, a window, a LIMIT or a DISTINCT would make one row of several.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from rewriter.scopes.blocks import Operand, Scope
+from rewriter.scopes.join_tree import Leaf
+from rewriter.scopes.lineage import branches
+from rewriter.scopes.scopes import Scopes
+from rewriter.semijoins.side_filters import BlockFilters
+from rewriter.sql.conditions import located_output
+from rewriter.sql.statement import is_plain_name
+
+# Derived tables inside one another that only rename the column.
+_NESTING_MAX = 30
+
+_CLAUSES = frozenset({"with_", "expressions", "from_", "joins", "where"})
+
+
+@dataclass(frozen=True, eq=False)
+class ComputedColumn:
+    """An expression that a SELECT shows, and the columns that it reads of one FROM item."""
+
+    # The name outside.
+    name: str
+    select: exp.Select
+    item: Leaf
+    text: str
+    reads: tuple[str, ...]
+    # True if a join within may pad it with nulls, or what it is computed of.
+    is_padded: bool
+
+
+def computed_column(scopes: Scopes, leaf: Leaf, name: str) -> ComputedColumn | None:
+    """The expression behind a column of a FROM item; None where it is a plain column, or is not certain."""
+    shown_as, is_padded = name, False
+    for _ in range(_NESTING_MAX):
+        scopes.steps.take()
+        query, position = scopes.query_of(leaf, only_once=True), scopes.position_of(leaf, name)
+        selects = branches(query) if query is not None else []
+        if len(selects) != 1 or position is None:
+            return None
+        (select,) = selects
+        scope, outputs = scopes.scope_of(select), scopes.outputs_of(select)
+        if scope is None or outputs is None or not _shows_rows(scopes, select):
+            return None
+        shown = outputs[position].shows
+        operand = shown if isinstance(shown, Operand) else scope.resolve(shown, scope.block.tree.joins[-1])
+        if operand is None:
+            assert not isinstance(shown, Operand)  # noqa: S101 - else it would be the operand
+            return _computed(scopes, scope, shown, shown_as, is_padded=is_padded)
+        leaf, name = operand.leaf, operand.name
+        is_padded |= leaf.is_padded_below(scope.block.tree.joins[-1])
+    return None
+
+
+def _shows_rows(scopes: Scopes, select: exp.Select) -> bool:
+    if id(select) not in scopes.shows_rows:
+        scopes.steps.take(len(select.expressions))
+        scopes.shows_rows[id(select)] = _shows_rows_one_by_one(select)
+    return scopes.shows_rows[id(select)]
+
+
+def _shows_rows_one_by_one(select: exp.Select) -> bool:
+    if any(value for clause, value in select.args.items() if clause not in _CLAUSES):
+        return False
+    return not any(shown.find(exp.AggFunc, exp.Window) for shown in select.expressions)
+
+
+def _computed(
+    scopes: Scopes, scope: Scope, shown: exp.Expr, name: str, *, is_padded: bool
+) -> ComputedColumn | None:
+    output = shown.parent
+    located = located_output(scopes.statement, output) if isinstance(output, exp.Alias) else None
+    if located is not None:
+        # It has been parsed once more.
+        scopes.steps.take(located.last - located.first + 1)
+    if located is None or not BlockFilters(scopes, scope).is_repeatable(located):
+        return None
+    columns, queries = scopes.own_parts(located.tree)
+    operands = [scope.resolve(column, scope.block.tree.joins[-1]) for column in columns]
+    read = [operand for operand in operands if operand is not None]
+    items = {operand.leaf for operand in read}
+    is_of_one_item = not queries and len(read) == len(columns) and len(items) == 1
+    if not is_of_one_item or any(column.text("db") for column in columns):
+        return None
+    names = tuple(dict.fromkeys(operand.name for operand in read))
+    (item,) = items
+    is_certain = bool(item.alias) and all(map(is_plain_name, names))
+    if not is_certain:
+        return None
+    is_padded |= item.is_padded_below(scope.block.tree.joins[-1])
+    text = located.text(scopes.statement)
+    return ComputedColumn(name, scope.block.select, item, text, names, is_padded)
