@@ -180,7 +180,7 @@ class Levels:
         rng, text = self.sources.rng, source.qualified(column)
         if column.type_name not in VALUES or not self.sources.chance(0.2):
             return text
-        self.sources.shapes.add("computed below")
+        self.sources.shapes.add("computed output below")
         value = literal(column.type_name, rng.choice([one for one in VALUES[column.type_name] if one is not None]))
         form = rng.choice(
             ("coalesce({0}, {1})", "nullif({0}, {1})", "CASE WHEN {0} IS NULL THEN {1} ELSE {0} END")
