@@ -14,10 +14,10 @@ CLAUSE = MERGE.index("WHEN")
 OF_SOURCE = MergeCheck(CLAUSE, "INSERT *", {"a": "s.a", "b": "s.b"}, ())
 
 
-def check(columns: list[KeyColumn], keys: Keys, merge: MergeCheck = OF_SOURCE, word: str = "") -> str:
+def check(columns: list[KeyColumn], keys: Keys, word: str = "") -> str:
     names = ("a", "b")[: len(columns)]
     query = key_set_query(source="s", keys=[f"s.{name}" for name in names], columns=columns, rows_max=10)
-    return check_of_row([Reducer(names, "t.a = s.a", query)], keys.cover(names), merge, word)
+    return check_of_row([Reducer(names, "t.a = s.a", query)], keys.cover(names), OF_SOURCE, word)
 
 
 @pytest.mark.parametrize(
