@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from inspect import cleandoc
 from pathlib import Path
 from typing import Any, Final
 
@@ -43,6 +44,9 @@ def _plain(node: Any) -> Any:
     """The schema without what Helm does not need or does not understand."""
     if isinstance(node, list):
         return [_plain(item) for item in node]
+    if isinstance(node, str):
+        # Docstrings of sections: whether their indentation is left depends on the version of msgspec.
+        return cleandoc(node)
     if not isinstance(node, dict):
         return node
     return {key: _plain(value) for key, value in node.items() if not _is_left_out(key, value)}

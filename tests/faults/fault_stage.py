@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pyhive import hive
 from recorded_server import RecordedServer
-from server_state import KnownState, ServerState
+from server_state import Held, KnownState, ServerState, promptly
 from support.beeline_clients import answer
 from support.fault_proxy import Middle
 from support.metrics_of_proxy import own_session_count
@@ -86,12 +86,27 @@ class Stage:
     @contextmanager
     def nothing_left_behind(self) -> Iterator[None]:
         """What goes on within leaves no session and no operation on the server, and a proxy that serves."""
-        before, own = self.state.held(), own_session_count(self.proxy)
+        before, own = self.settled()
         yield
         left = self.state.left_over(before, own, lambda: own_session_count(self.proxy))
         assert not left, left
         assert self.serves_the_next_client()
         assert self.proxy.child.exit_code is None
+
+    def settled(self) -> tuple[Held, int]:
+        """What the server holds, and the number of the proxy's own sessions, once all of them stand on the server.
+
+        For a moment the proxy counts the connection of a client that has left, or of a session not open yet.
+        """
+        held, own = self.state.held(), own_session_count(self.proxy)
+
+        def is_settled() -> bool:
+            nonlocal held, own
+            held, own = self.state.held(), own_session_count(self.proxy)
+            return own <= len(held.sessions)
+
+        assert promptly(is_settled), f"{own} sessions of the proxy's own, and on the server {held.sessions}"
+        return held, own
 
     def serves_the_next_client(self) -> bool:
         """Whether the proxy lives: another client has the right answer."""
