@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -14,6 +15,7 @@ from sqlglot import exp
 
 from rewriter.catalog.table_facts import TableFacts
 from rewriter.scopes.from_clause import JoinTreeBuilder, UnsupportedFromError, named_leaves
+from rewriter.scopes.join_rules import JoinKind
 from rewriter.scopes.join_tree import Join, JoinTree, Leaf, TableReference, holds_only
 from rewriter.scopes.steps import Steps
 from rewriter.sql.statement import Statement
@@ -31,6 +33,8 @@ _SELECT_ARGS = frozenset(
 
 # Outputs of one SELECT. Wide tables have hundreds; stars over joins of stars double with each level.
 OUTPUTS_MAX = 5_000
+# Columns that USING merged into one: of each a join above is taken for an equality.
+_MERGED_MAX = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,16 +135,30 @@ class Scope:
 
     @cached_property
     def _by_column(self) -> dict[str, list[Operand]] | None:
-        """Every column by its lower-case name; None if a name could mean a column that we do not know."""
+        """Every column by its lower-case name; None if a name could mean a column that we do not know.
+
+        A name of a LATERAL VIEW has no column here: it stands for what a generator makes, or for a column besides.
+        """
+        if self._generated is None:
+            return None
         found = defaultdict(list)
         for leaf in self.block.tree.leaves:
             columns = self.known.columns_of(leaf)
-            if columns is None or self.block.select.args.get("laterals"):
+            if columns is None:
                 return None
             self.known.steps.look_at(len(columns))
             for column in columns:
                 found[column.name.lower()].append(Operand(leaf, column.name, column.type_name or None))
-        return found
+        return found | {name.lower(): [] for name in self._generated}
+
+    @cached_property
+    def _generated(self) -> frozenset[str] | None:
+        """The names that LATERAL VIEWs give themselves and their columns; None if one names no columns."""
+        aliases = [lateral.args.get("alias") for lateral in self.block.select.args.get("laterals") or ()]
+        named = [alias for alias in aliases if isinstance(alias, exp.TableAlias) and alias.columns]
+        if len(named) < len(aliases):
+            return None
+        return frozenset(name for alias in named for name in (alias.name, *(one.name for one in alias.columns)))
 
     @property
     def knows_columns(self) -> bool:
@@ -195,7 +213,7 @@ class Scope:
     def _spelled(self) -> frozenset[str]:
         """The names of columns and items as they are spelled."""
         columns = (column.name for alike in (self._by_column or {}).values() for column in alike)
-        return frozenset(columns) | {leaf.alias for leaf in self.block.tree.leaves}
+        return frozenset(columns).union((leaf.alias for leaf in self.block.tree.leaves), self._generated or ())
 
     def columns_of_star(self, star: exp.Expr, nesting: int) -> list[Operand] | None:
         """The columns of `*` or `a.*`, in the order of the FROM; None if they are not certain."""
@@ -245,22 +263,43 @@ class Scope:
             return
         names = [name.lower() for name in join.using] if join.using else list(by_column)
         for name in dict.fromkeys(names):
-            self.known.steps.take()
             lefts = self._visible(name, join, join.start, join.middle)
             rights = self._visible(name, join, join.middle, join.stop)
-            # If a side has more than one, an earlier USING merged them, or Spark refuses the statement. In a
-            # case-sensitive session NATURAL takes `DS` and `ds` for two columns.
-            if len(lefts) == len(rights) == 1 and (join.using or lefts[0].name == rights[0].name):
-                yield lefts[0], rights[0]
+            self.known.steps.take(1 + len(lefts))
+            # In a case-sensitive session NATURAL takes `DS` and `ds` for two columns.
+            if len(rights) == 1 and (join.using or {operand.name for operand in lefts} <= {rights[0].name}):
+                for left in lefts if len(lefts) == 1 else _equal_to_merged(lefts, self._kinds_of_merges):
+                    yield left, rights[0]
+
+    @cached_property
+    def _kinds_of_merges(self) -> frozenset[JoinKind]:
+        """The kinds, as written, of the joins by USING or NATURAL.
+
+        One that was made inner counts as FULL: the column that it shows may be the right one, or of both.
+        """
+        merges = (join for join in self.block.tree.joins if join.using or join.natural)
+        return frozenset(JoinKind.FULL if join.is_made_inner else join.kind for join in merges)
 
     def _visible(self, name: str, join: Join, start: int, stop: int) -> list[Operand]:
-        """The first two columns of a name that the condition of a join can name, on one side of it."""
+        """The first columns of a name that the condition of a join can name, on one side of it."""
         alike = self._named_between(name, start, stop)
-        return list(islice((operand for operand in alike if operand.leaf.is_visible_at(join)), 2))
+        return list(islice((operand for operand in alike if operand.leaf.is_visible_at(join)), _MERGED_MAX))
 
 
 def _position(operand: Operand) -> int:
     return operand.leaf.position
+
+
+def _equal_to_merged(alike: list[Operand], kinds: AbstractSet[JoinKind]) -> list[Operand]:
+    """Those of several columns of one name that equal the one into which joins of some kinds have merged them.
+
+    An earlier USING merged them, or Spark refuses the statement. Of an inner join and of a left join, Spark shows
+    the left one. After inner joins alone the others equal it, if no cast of different types stands between them.
+    """
+    if not kinds <= {JoinKind.INNER, JoinKind.LEFT}:
+        return []
+    types = {operand.type_name for operand in alike}
+    return alike if kinds == {JoinKind.INNER} and len(types) == 1 and None not in types else alike[:1]
 
 
 def _by_name(columns: Sequence[Column]) -> dict[str, Column | None]:

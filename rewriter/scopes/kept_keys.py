@@ -15,16 +15,12 @@ _Key: TypeAlias = tuple[Leaf, str]
 
 
 class KeptKeys:
-    """Keys that one SELECT groups by, and partitions its windows by; looked at once for all of its outputs."""
+    """Totals of one SELECT, and keys that it partitions its windows by; looked at once for all of its outputs."""
 
     def __init__(self, scope: Scope, select: exp.Select) -> None:
         self._scope = scope
         group = select.args.get("group")
-        # ROLLUP, CUBE and GROUPING SETS mix the keys in their totals.
-        self._mixes = group is not None and any(v for name, v in group.args.items() if name != "expressions")
-        self._mixes |= group is None and any(map(aggregates, select.expressions))
-        self._grouped = None if group is None else self._keys(group.expressions)
-        self._ordinals = {k.name for k in group.expressions if isinstance(k, exp.Literal)} if group else set()
+        self._mixes = any(map(aggregates, select.expressions)) if group is None else has_totals(group)
         parts = [*select.expressions, *(select.args[k] for k in ("qualify", "order") if select.args.get(k))]
         windows = (self._keys(w.args.get("partition_by") or []) for p in parts for w in p.find_all(exp.Window))
         first = next(windows, None)
@@ -34,14 +30,12 @@ class KeptKeys:
         found = (self._scope.resolve(one, self._scope.block.tree.joins[-1]) for one in expressions)
         return frozenset((operand.leaf, operand.name) for operand in found if operand is not None)
 
-    def has(self, operand: Operand, position: int) -> bool:
-        """True if rows of one value of a column, which is an output, change nothing for those of another."""
-        return not self._mixes and self.is_grouped_by(operand, position) and self.is_partitioned_by(operand)
+    def has(self, operand: Operand) -> bool:
+        """True if rows of one value of a column, which is an output, change nothing for those of another.
 
-    def is_grouped_by(self, operand: Operand, position: int) -> bool:
-        """True if each group has one value of the column, or there are no groups."""
-        is_key = self._grouped is None or (operand.leaf, operand.name) in self._grouped
-        return is_key or str(position + 1) in self._ordinals
+        A SELECT with groups may show a column if it is the same for all rows of a group: Spark refuses any other.
+        """
+        return not self._mixes and self.is_partitioned_by(operand)
 
     def is_partitioned_by(self, operand: Operand) -> bool:
         """True if each window looks at rows of one value of the column, or there are no windows."""
@@ -51,3 +45,12 @@ class KeptKeys:
 def aggregates(expression: exp.Expr) -> bool:
     """True if an output of a SELECT without groups is one for all of its rows."""
     return any(found.find_ancestor(exp.Window) is None for found in expression.find_all(exp.AggFunc))
+
+
+def has_totals(group: exp.Group) -> bool:
+    """True if rows of several keys may share a group, which shows null in place of a key.
+
+    ROLLUP, CUBE and GROUPING SETS stand beside the keys or among them. For GROUP BY ALL nobody names the keys.
+    """
+    beside = any(value for name, value in group.args.items() if name != "expressions")
+    return beside or group.find(exp.Rollup, exp.Cube, exp.GroupingSets) is not None

@@ -14,7 +14,7 @@ from sqlglot import exp
 from rewriter.catalog.table_facts import TableKind
 from rewriter.scopes.blocks import ColumnOrigin, Operand, Scope
 from rewriter.scopes.join_tree import Leaf
-from rewriter.scopes.kept_keys import KeptKeys, aggregates
+from rewriter.scopes.kept_keys import KeptKeys, aggregates, has_totals
 from rewriter.scopes.scopes import Scopes
 from rewriter.vocabulary.identifiers import Column
 
@@ -158,20 +158,27 @@ def column_of_output(scopes: Scopes, select: exp.Select, position: int) -> Opera
     operand = scope.column_of(shown.leaf, shown.name) if isinstance(shown, Operand) else _operand(scope, shown)
     if id(select) not in scopes.kept_keys:
         scopes.kept_keys[id(select)] = KeptKeys(scope, select)
-    return operand if operand is not None and scopes.kept_keys[id(select)].has(operand, position) else None
+    return operand if operand is not None and scopes.kept_keys[id(select)].has(operand) else None
 
 
-def shows_rows_apart(select: exp.Select) -> bool:
+def shows_rows_apart(scopes: Scopes, select: exp.Select) -> bool:
     """True if each row of a SELECT shows what expressions without aggregates make of rows that are alike in them.
 
     A SELECT without groups shows its rows one by one. One with groups may show such an expression only if it is
     the same for all rows of a group: Spark refuses any other.
     """
+    if id(select) not in scopes.shows_rows_apart:
+        scopes.steps.take(len(select.expressions))
+        scopes.shows_rows_apart[id(select)] = _looks_at_no_other_rows(select)
+    return scopes.shows_rows_apart[id(select)]
+
+
+def _looks_at_no_other_rows(select: exp.Select) -> bool:
     if any(select.args.get(clause) for clause in (*_CHOOSING_CLAUSES, "qualify")):
         return False
     group = select.args.get("group")
-    if group is not None and any(value for name, value in group.args.items() if name != "expressions"):
-        return False  # ROLLUP, CUBE and GROUPING SETS show null in place of a value
+    if group is not None and has_totals(group):
+        return False
     is_total = group is None and any(map(aggregates, select.expressions))
     return not is_total and not any(expression.find(exp.Window) for expression in select.expressions)
 

@@ -119,7 +119,6 @@ class _BlockJoins:
         self._conditions = conditions
         self._scope = scope
         self._readers_left = 0
-        self._apart: dict[Scope, bool] = {}
 
     def make_inner(self) -> None:
         """Replace the kinds of the joins whose padded rows reach the result by no way."""
@@ -189,9 +188,7 @@ class _BlockJoins:
         if operand is not None:
             return is_null(operand)
         shown, top = outputs[position].shows, scope.block.tree.joins[-1]
-        if scope not in self._apart:
-            self._apart[scope] = shows_rows_apart(select)
-        if isinstance(shown, Operand) or not self._apart[scope]:
+        if isinstance(shown, Operand) or not shows_rows_apart(self._scopes, select):
             return False
         # A name in a select list may be a pattern for several columns.
         return is_always_null(

@@ -78,11 +78,11 @@ class Scopes:
         self._columns: dict[Leaf, tuple[Column, ...] | None] = {}
         self._outputs: dict[int, tuple[Output, ...] | None] = {}
         self._ctes_read: dict[int, dict[str, exp.Expr] | None] = {}
-        # For `rewriter.scopes.lineage`: the origins of queries' outputs, and the keys that SELECTs keep apart.
+        # For `rewriter.scopes.lineage`: the origins of queries' outputs, and of SELECTs the keys that they keep
+        # apart, and whether they show rows apart that differ in expressions.
         self.origins: dict[tuple[int, int], tuple[ColumnOrigin, ...]] = {}
         self.kept_keys: dict[int, KeptKeys] = {}
-        # True if a SELECT shows its rows one by one (`rewriter.semijoins.computed_columns`).
-        self.shows_rows: dict[int, bool] = {}
+        self.shows_rows_apart: dict[int, bool] = {}
         # For `rewriter.semijoins.small_sides`: the texts of queries for key queries, or why they have none.
         self.repeatable_texts: dict[int, str | Refusal] = {}
         self.repeatable_parts: dict[int, str | Refusal] = {}

@@ -1,8 +1,9 @@
-"""Columns of a derived table or CTE that its SELECT computes, row by row, from columns of one of its FROM items.
+"""Columns of a derived table or CTE that its SELECT computes from columns of one of its FROM items.
 
-With `WITH stg AS (SELECT v, CAST(ds AS DATE) AS day FROM f)`, a condition on `stg.day` is one on `f.ds`: a row of
-f is one row of stg at most, and `ds` alone decides what day that shows. dbt's staging models are written so. The
-SELECT must show its rows one by one: a group, a window, a LIMIT or a DISTINCT would make one row of several.
+With `WITH stg AS (SELECT v, CAST(ds AS DATE) AS day FROM f)`, a condition on `stg.day` is one on `f.ds`: `ds`
+alone decides which day a row of stg shows. dbt's staging models are written so. Rows of one day must change
+nothing for those of another: the SELECT shows its rows one by one, or groups them by the day, among others. A
+LIMIT, a total or a window would look at rows of several days.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from rewriter.scopes.blocks import Operand, Scope
+from rewriter.scopes.blocks import Scope
 from rewriter.scopes.join_tree import Leaf
-from rewriter.scopes.lineage import branches
+from rewriter.scopes.lineage import branches, column_of_output, shows_rows_apart
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.side_filters import BlockFilters
 from rewriter.sql.conditions import located_output
@@ -21,8 +22,6 @@ from rewriter.sql.statement import is_plain_name
 
 # Derived tables inside one another that only rename the column.
 _NESTING_MAX = 30
-
-_CLAUSES = frozenset({"with_", "expressions", "from_", "joins", "where"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,29 +49,17 @@ def computed_column(scopes: Scopes, leaf: Leaf, name: str) -> ComputedColumn | N
             return None
         (select,) = selects
         scope, outputs = scopes.scope_of(select), scopes.outputs_of(select)
-        if scope is None or outputs is None or not _shows_rows(scopes, select):
+        if scope is None or outputs is None:
             return None
-        shown = outputs[position].shows
-        operand = shown if isinstance(shown, Operand) else scope.resolve(shown, scope.block.tree.joins[-1])
+        operand = column_of_output(scopes, select, position)
         if operand is None:
-            assert not isinstance(shown, Operand)  # noqa: S101 - else it would be the operand
+            shown = outputs[position].shows
+            if not isinstance(shown, exp.Expr) or not shows_rows_apart(scopes, select):
+                return None
             return _computed(scopes, scope, shown, shown_as, is_padded=is_padded)
         leaf, name = operand.leaf, operand.name
         is_padded |= leaf.is_padded_below(scope.block.tree.joins[-1])
     return None
-
-
-def _shows_rows(scopes: Scopes, select: exp.Select) -> bool:
-    if id(select) not in scopes.shows_rows:
-        scopes.steps.take(len(select.expressions))
-        scopes.shows_rows[id(select)] = _shows_rows_one_by_one(select)
-    return scopes.shows_rows[id(select)]
-
-
-def _shows_rows_one_by_one(select: exp.Select) -> bool:
-    if any(value for clause, value in select.args.items() if clause not in _CLAUSES):
-        return False
-    return not any(shown.find(exp.AggFunc, exp.Window) for shown in select.expressions)
 
 
 def _computed(

@@ -152,8 +152,7 @@ class OuterFilterFinder:
         self._scopes = scopes
         self._types = ColumnTypes(scopes)
         self._values = ExactValues(scopes, self._types)
-        # Of each SELECT: whether it shows its rows apart, and whether it puts equal ones together.
-        self._apart: dict[int, bool] = {}
+        # Of each SELECT: whether it puts equal rows together.
         self._together: dict[int, bool] = {}
         self._filters: dict[Scope, BlockFilters] = {}
         self.readers = Readers(scopes)
@@ -242,9 +241,7 @@ class OuterFilterFinder:
         scope, outputs = self._scopes.scope_of(select), self._scopes.outputs_of(select) or ()
         shown = outputs[position].shows if scope is not None and position < len(outputs) else None
         output = shown.parent if isinstance(shown, exp.Expr) else None
-        if id(select) not in self._apart:
-            self._apart[id(select)] = shows_rows_apart(select)
-        if scope is None or not isinstance(output, exp.Alias) or not self._apart[id(select)]:
+        if scope is None or not isinstance(output, exp.Alias) or not shows_rows_apart(self._scopes, select):
             return None
         filters, tree = self.filters_of(scope), output.this.unnest()
         leaf = filters.only_reader(tree, scope.block.tree.joins[-1])

@@ -34,7 +34,7 @@ from rewriter.semijoins.small_sides import (
 )
 from rewriter.sql.conditions import Conjunct
 from rewriter.sql.statement import is_plain_name
-from rewriter.vocabulary.identifiers import Column, TableName
+from rewriter.vocabulary.identifiers import Column, TableName, quoted
 
 # Steps in which a subquery of a condition is looked through.
 _STEPS_PER_QUERY = 20
@@ -62,6 +62,15 @@ class PartitionCondition:
     is_in_exists: bool
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """A conjunct in the words that Spark is asked in, and its subqueries."""
+
+    text: str
+    queries: tuple[exp.Expr, ...] = ()
+    is_exists: bool = False
+
+
 class PartitionConditionFinder:
     """Finds the conditions of one block's joins over partition columns. All tables are in the catalog."""
 
@@ -73,11 +82,23 @@ class PartitionConditionFinder:
 
     def conditions(self, join: Join) -> Iterator[PartitionCondition]:
         """The conditions in a join's condition, one for each table that a fact's columns come from."""
+        yield from self._of_merged(join)
         for conjunct in self._filters.located(join):
             found = list(self._of_conjunct(join, conjunct))
             if not found and isinstance(conjunct.tree, exp.Exists):
                 found = list(self._of_exists(join, conjunct.tree.this.unnest()))
             yield from found
+
+    def _of_merged(self, join: Join) -> Iterator[PartitionCondition]:
+        """The equalities of USING and NATURAL; not those of a view, whose casts have the settings of its maker."""
+        if self._scopes.is_in_view(self._scope.block.select):
+            return
+        for pair in self._scope.merged(join):
+            text = " = ".join(f"{one.leaf.alias_text(self._scopes.statement)}.{quoted(one.name)}" for one in pair)
+            for fact, other in (pair, pair[::-1]):
+                if not other.leaf.is_padded_below(join):
+                    partner = ItemPartner(self._scope, join, other.leaf)
+                    yield from self._conditions(join, [fact], partner, _Asked(text))
 
     def _of_conjunct(self, join: Join, conjunct: Conjunct) -> Iterator[PartitionCondition]:
         columns, queries = self._scopes.own_parts(conjunct.tree)
@@ -98,7 +119,8 @@ class PartitionConditionFinder:
                 if partner is not None and partner.leaf.is_padded_below(join):
                     continue  # a row of the partner that is no row of its table could satisfy the condition
                 read = [operand for operand in operands if operand.leaf is fact]
-                yield from self._conditions(join, read, partner, conjunct, queries)
+                text, is_exists = conjunct.text(self._scopes.statement), isinstance(conjunct.tree, exp.Exists)
+                yield from self._conditions(join, read, partner, _Asked(text, tuple(queries), is_exists))
 
     def _of_exists(self, join: Join, query: exp.Expr) -> Iterator[PartitionCondition]:
         """The conjuncts of `EXISTS (SELECT .. WHERE ..)` that read partition columns and one item of the query."""
@@ -118,15 +140,11 @@ class PartitionConditionFinder:
                 continue
             (leaf,) = leaves
             if len({operand.leaf for operand in read}) == 1 and not leaf.is_padded_below(top):
-                yield from self._conditions(join, read, ItemPartner(inner, top, leaf), conjunct, [])
+                asked = _Asked(conjunct.text(self._scopes.statement))
+                yield from self._conditions(join, read, ItemPartner(inner, top, leaf), asked)
 
     def _conditions(
-        self,
-        join: Join,
-        read: list[Operand],
-        partner: ItemPartner | None,
-        conjunct: Conjunct,
-        queries: list[exp.Select],
+        self, join: Join, read: list[Operand], partner: ItemPartner | None, asked: _Asked
     ) -> Iterator[PartitionCondition]:
         fact = read[0].leaf
         if join.side_of(fact) not in CONDITION_HOLDS[join.kind] or not fact.alias:
@@ -141,8 +159,7 @@ class PartitionConditionFinder:
         for name in names:
             for origin in origins(self._scopes, item, name):
                 by_reference[origin.reference][name] = origin
-        text = conjunct.text(self._scopes.statement)
-        tables = frozenset[TableName]().union(*(tables_read(self._scopes, query) for query in queries))
+        tables = frozenset[TableName]().union(*(tables_read(self._scopes, query) for query in asked.queries))
         for reference, found in by_reference.items():
             facts = next(iter(found.values())).facts
             if len(found) == len(names) and self._is_listed(reference, found):
@@ -153,15 +170,14 @@ class PartitionConditionFinder:
                     tuple((name, origin.column) for name, origin in found.items()),
                     computed,
                     partner,
-                    text,
-                    tuple(queries),
+                    asked.text,
+                    asked.queries,
                     tables,
                     # We do not look for padding inside a derived table, but on the way to where one computes.
                     fact.is_padded_below(join)
                     or any(column.is_padded for column in computed)
                     or any(origin.leaf is not item for origin in found.values()),
-                    is_in_exists=isinstance(conjunct.tree, exp.Exists)
-                    or (partner is not None and partner.join is not join),
+                    is_in_exists=asked.is_exists or (partner is not None and partner.join is not join),
                 )
 
     def _computed_together(self, fact: Leaf, read: Iterable[Operand]) -> tuple[ComputedColumn, ...]:

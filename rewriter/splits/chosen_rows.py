@@ -11,12 +11,12 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from rewriter.scopes.kept_keys import has_totals
 from rewriter.splits.signed_zeros import IsToldApart
 from rewriter.sql.statement import Statement
 
 # Of one group these make several rows.
 _GENERATORS = (exp.Explode, exp.ExplodeOuter, exp.Posexplode, exp.PosexplodeOuter)
-_SEVERAL_GROUPINGS = ("cube", "rollup", "grouping_sets", "totals", "all")
 
 
 def takes_certain_rows(statement: Statement, is_told_apart: IsToldApart) -> bool:
@@ -34,7 +34,7 @@ def _is_certain(select: exp.Select, is_told_apart: IsToldApart) -> bool:
     if order is None or any(output.is_star or output.find(*_GENERATORS) for output in outputs):
         return False
     ordered = {place for key in order.expressions for place in [_place(outputs, key.this)] if place is not None}
-    if group is not None and not any(group.args.get(name) for name in _SEVERAL_GROUPINGS):
+    if group is not None and not has_totals(group):
         return _are_ordered(_keys(outputs, group), ordered)
     if len(ordered) < len(outputs):
         return False

@@ -269,7 +269,7 @@ def _parse(text: str) -> Statement | SkipReason:
         return SkipReason.DOES_NOT_PARSE
     if len(trees) != 1:
         return SkipReason.SEVERAL_STATEMENTS
-    tree = trees[0]
+    (tree,) = trees
     if tree is None:
         return SkipReason.NOT_A_QUERY
     statement = Statement(text, tree, tuple(tokens))
@@ -277,9 +277,12 @@ def _parse(text: str) -> Statement | SkipReason:
 
 
 def _trees(tokens: list[Token], text: str) -> list[exp.Expr | None]:
-    """Parse the tokens of a text. Raises what sqlglot raises (`_UNPARSED`)."""
+    """Parse the tokens of a text; semicolons and comments may follow. Raises what sqlglot raises (`_UNPARSED`)."""
     start, stop = _format_of_directory(tokens)
-    return parsed(tokens[:start] + tokens[stop:], text)
+    trees = parsed(tokens[:start] + tokens[stop:], text)
+    while len(trees) > 1 and (trees[-1] is None or isinstance(trees[-1], exp.Semicolon)):
+        trees.pop()
+    return trees
 
 
 def _format_of_directory(tokens: Sequence[Token]) -> tuple[int, int]:

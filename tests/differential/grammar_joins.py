@@ -23,6 +23,8 @@ class Joined:
     visible: list[Source]
     padded: list[Source] = field(default_factory=list)
     where: list[str] = field(default_factory=list)
+    # Names that a USING above can name, though several of the sources have them: joins by USING merged them.
+    merged: frozenset[str] = frozenset()
 
     @property
     def facts(self) -> list[Source]:
@@ -113,18 +115,26 @@ class Joins:
             joined.padded += right.visible
         if kind.startswith(("RIGHT", "FULL")):
             joined.padded += left.visible
-        joined.sql = self._spelled(kind, left, right)
+        shared = self._shared_names(left, right)
+        if shared and self.sources.chance(0.25):
+            joined.sql = self._by_names(kind, left, right, shared)
+            joined.merged = frozenset(shared)
+        else:
+            joined.sql = self._by_on(kind, left, right)
+        joined.merged |= {name for name in left.merged if not any(one.column(name) for one in right.visible)}
         self._padded |= {source.alias for source in joined.padded}
         return joined
 
-    def _spelled(self, kind: str, left: Joined, right: Joined) -> str:
-        shared = self._shared_names(left, right)
-        if shared and self.sources.chance(0.25):
-            if self.sources.chance(0.3):
-                self.sources.shapes.add("natural join")
-                return f"{left.sql} NATURAL {kind} {right.sql}"
-            self.sources.shapes.add("join using")
-            return f"{left.sql} {kind} {right.sql} USING ({', '.join(shared)})"
+    def _by_names(self, kind: str, left: Joined, right: Joined, shared: Sequence[str]) -> str:
+        if len(left.visible) > 1:
+            self.sources.shapes.add("join using, of several")
+        elif self.sources.chance(0.3):
+            self.sources.shapes.add("natural join")
+            return f"{left.sql} NATURAL {kind} {right.sql}"
+        self.sources.shapes.add("join using")
+        return f"{left.sql} {kind} {right.sql} USING ({', '.join(shared)})"
+
+    def _by_on(self, kind: str, left: Joined, right: Joined) -> str:
         self.sources.shapes.add("join on")
         terms = self.equalities(left.visible, right.visible)
         if self.sources.chance(0.35):
@@ -148,11 +158,12 @@ class Joins:
                 shapes.add(f"{side}, fact null-supplying")
 
     def _shared_names(self, left: Joined, right: Joined) -> list[str]:
-        """Names for USING: each once on either side, and a key."""
-        if len(left.visible) > 1 or len(right.visible) > 1:
+        """Names for USING: each once on either side, or merged on the left one, and a key."""
+        if len(right.visible) > 1:
             return []
-        keys = [c.name for c in left.visible[0].columns if c.name[0] in "ks"]
-        return [name for name in keys if right.visible[0].column(name) is not None]
+        names = [column.name for source in left.visible for column in source.columns if column.name[0] in "ks"]
+        known = (name for name in dict.fromkeys(names) if names.count(name) == 1 or name in left.merged)
+        return [name for name in known if right.visible[0].column(name) is not None]
 
     def _filter(self, among: Sequence[Source]) -> str:
         small = [source for source in among if not source.is_fact]

@@ -78,6 +78,8 @@ class Levels:
         columns = (Column("f0", fact.columns[0].type_name), *padded)
         if form < 0.2:
             grouped = ", ".join(str(number + 1) for number in range(len(outputs)))
+            if self.sources.chance(0.3):
+                grouped = self._totals([output.rsplit(" AS ", 1)[0] for output in outputs])
             sql = f"SELECT {', '.join(outputs)}, count(*) AS n FROM {rest} GROUP BY {grouped}"
             return _Block(sql, (*columns, Column("n", "bigint"))), tuple(padded)
         if form < 0.3:
@@ -189,9 +191,21 @@ class Levels:
 
     def _grouped(self, shown: Source, rest: str) -> _Block:
         chosen = self.sources.rng.sample(shown.columns, min(2, len(shown.columns)))
-        names = ", ".join(shown.qualified(column) for column in chosen)
-        sql = f"SELECT {names}, count(*) AS n FROM {rest} GROUP BY {names}"
-        return _Block(sql, (*chosen, Column("n", "bigint")))
+        keys = [shown.qualified(column) for column in chosen]
+        grouped = self._totals(keys) if self.sources.chance(0.2) else ", ".join(keys)
+        columns = [replace(column, name=f"{column.name[0]}{i}") for i, column in enumerate(chosen)]
+        if self.sources.chance(0.5):
+            columns = list(chosen)
+        outputs = ", ".join(f"{key} AS {column.name}" for key, column in zip(keys, columns, strict=True))
+        sql = f"SELECT {outputs}, count(*) AS n FROM {rest} GROUP BY {grouped}"
+        return _Block(sql, (*columns, Column("n", "bigint")))
+
+    def _totals(self, keys: Sequence[str]) -> str:
+        """Groups with totals, of all of them or of some."""
+        self.sources.shapes.add("totals below")
+        listed = ", ".join(keys)
+        forms = (f"ROLLUP ({listed})", f"CUBE ({listed})", f"GROUPING SETS (({listed}), ({keys[-1]}), ())")
+        return self.sources.rng.choice(forms)
 
     def _filtered(self, source: Source) -> Joined:
         """The source with a filter on it, now and then with none, or with one on something it is joined to."""

@@ -186,9 +186,7 @@ _STRENGTHENED = (
 )
 _LINEAGE = (
     Mutation("a key is not followed past LIMIT", becomes("rewriter.scopes.lineage._CHOOSING_CLAUSES", ())),
-    Mutation(
-        "a key must be a group key", answers("rewriter.scopes.kept_keys.KeptKeys.is_grouped_by", answer=True)
-    ),
+    Mutation("a key must be a key of all groups", answers("rewriter.scopes.kept_keys.has_totals", answer=False)),
     Mutation(
         "a key must be a window partition key",
         answers("rewriter.scopes.kept_keys.KeptKeys.is_partitioned_by", answer=True),
@@ -236,6 +234,11 @@ _READERS = (
         "a computed output shows its rows apart",
         answers("rewriter.semijoins.outer_filters.shows_rows_apart", answer=True),
         _golden("outer_filters: a computed output, past a window over all rows"),
+    ),
+    Mutation(
+        "rows of all keys are in a total",
+        answers("rewriter.scopes.lineage.has_totals", answer=False),
+        _golden("outer_filters: an output of totals, whose null is of all rows: ROLLUP"),
     ),
     Mutation(
         "values that a group puts together are not told apart",
@@ -1029,8 +1032,8 @@ _LISTS = (
         _golden("listed/partition_list: chance in the condition"),
     ),
     Mutation(
-        "a computed column counts where each row is shown by itself",
-        answers("rewriter.semijoins.computed_columns._shows_rows_one_by_one", answer=True),
+        "a computed column counts where rows that are alike in it are shown apart",
+        answers("rewriter.semijoins.computed_columns.shows_rows_apart", answer=True),
         _golden("listed/partition_list: a computed column of rows that are counted apart"),
     ),
     Mutation(

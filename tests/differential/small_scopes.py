@@ -232,8 +232,10 @@ def _filters_above() -> Iterator[Query]:
         inner = f"SELECT f.k, f.m, d.g FROM {left} {join} {right} ON f.k = d.k"
         yield _query(f"({inner}) v", above)
         # The total has null in place of g, and counts the rows of every g.
-        totals = f"SELECT d.g, count(*) AS n FROM {left} {join} {right} ON f.k = d.k GROUP BY ROLLUP (d.g)"
-        yield _query(f"({totals}) v", above)
+        groupings = ("ROLLUP (d.g)", "GROUPING SETS ((d.g), ())")
+        for shown, grouping in product(("d.g", "d.g AS g", "d.g + 0 AS g"), groupings):
+            totals = f"SELECT {shown}, count(*) AS n FROM {left} {join} {right} ON f.k = d.k GROUP BY {grouping}"
+            yield _query(f"({totals}) v", above)
 
 
 def _outer_joins_within() -> Iterator[Query]:

@@ -5,6 +5,7 @@ SHAPES = frozenset(
         # How tables are joined.
         "join on",
         "join using",
+        "join using, of several",
         "natural join",
         "comma join",
         "cross join and where",
@@ -75,6 +76,7 @@ SHAPES = frozenset(
         # Above the join.
         "filter above an outer join within",
         "computed output below",
+        "totals below",
         "aggregate above",
         "having above",
         "distinct above",

@@ -345,15 +345,15 @@ def test_a_condition_on_a_column_that_no_partitions_are_asked_about_by_tells_its
     ("sql", "cause"),
     [
         (
-            "SELECT s.id FROM dates d JOIN offers o USING (ds) JOIN sales s USING (ds) WHERE d.dow = 5",
+            "SELECT s.id FROM dates d RIGHT JOIN offers o USING (ds) JOIN sales s USING (ds) WHERE d.dow = 5",
             "`USING (ds)` compares its ds with what joins before it make of d, o",
         ),
         (
-            "SELECT s.id FROM dates d LEFT JOIN offers o USING (ds) JOIN sales s USING (DS) WHERE d.dow = 5",
+            "SELECT s.id FROM dates d FULL JOIN offers o USING (ds) JOIN sales s USING (DS) WHERE d.dow = 5",
             "`USING (DS)` compares its ds with what joins before it make of d, o",
         ),
         (
-            "SELECT s.id FROM dates d JOIN clocks o USING (ds) NATURAL JOIN sales s WHERE d.dow = 5",
+            "SELECT s.id FROM dates d RIGHT JOIN clocks o USING (ds) NATURAL JOIN sales s WHERE d.dow = 5",
             "`NATURAL JOIN` compares its ds with what joins before it make of d, o",
         ),
         (

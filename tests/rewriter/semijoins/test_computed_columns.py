@@ -86,12 +86,24 @@ TWO = f"""WITH s AS (SELECT id, ds || y AS day, CAST(ds AS DATE) AS e, y + 1 AS 
 {OF_C} s.e = c.d AND s.z = c.y WHERE c.g = 1"""
 PADDED = f"WITH s AS (SELECT e.id, CAST(f.ds AS DATE) AS day FROM e LEFT JOIN f ON e.id = f.id) {JOINED}"
 READ = f"WITH s AS ({STAGED}) SELECT id FROM s WHERE"
+IN_GROUPS_OR_ORDER = (
+    "SELECT DISTINCT CAST(ds AS DATE) AS day, 1 AS id FROM f",
+    "SELECT CAST(ds AS DATE) AS day, max(id) AS id FROM f GROUP BY ds, y",
+    "SELECT CAST(ds AS DATE) AS day, max(id) AS id FROM f GROUP BY 1 HAVING count(*) > 1",
+    f"SELECT day, max(id) AS id FROM ({STAGED}) x GROUP BY day",
+    f"SELECT day, sum(id) OVER (PARTITION BY day) AS id FROM ({STAGED}) x",
+    f"{STAGED} LATERAL VIEW explode(array(1, 2)) t AS z ORDER BY id",
+)
 FOLLOWED = {
     f"SELECT s.id FROM ({STAGED} WHERE id > 3) s JOIN c ON s.day = c.d WHERE c.g = 1": "CAST(ds AS DATE) AS `day`",
     f"WITH s AS (SELECT f.id, /* , */ CAST(f.ds AS DATE) day FROM f) {JOINED}": "CAST(f.ds AS DATE) AS `day`",
     RENAMED: "CAST(x.ds AS DATE) AS `day`, x.`ds` AS",
     TWO: "CAST(ds AS DATE) AS `e`, y + 1 AS `z`, f.`ds` AS `starpruner_1`, f.`y` AS `starpruner_2`",
     PADDED: "CAST(f.ds AS DATE) AS `day`",
+    **dict.fromkeys(
+        (f"WITH s AS ({staged}) {JOINED}" for staged in IN_GROUPS_OR_ORDER), "CAST(ds AS DATE) AS `day`"
+    ),
+    "SELECT s.id FROM (SELECT id, CAST(ds AS DATE) AS d FROM f) s JOIN c USING (d) WHERE g = 1": "CAST(ds AS",
     f"{READ} day > (SELECT max(d) FROM c WHERE g = 1)": "CAST(ds AS DATE) AS `day`",
     f"{READ} day IN (SELECT d FROM c WHERE g = 1)": "CAST(ds AS DATE) AS `day`",
     f"{READ} EXISTS (SELECT 1 FROM c WHERE g = 1 AND d = day)": "CAST(ds AS DATE) AS `day`",
@@ -106,16 +118,23 @@ def test_a_column_is_followed_to_where_it_is_computed(sql: str) -> None:
 @pytest.mark.parametrize(
     "staged",
     [
-        # Several rows make one, or the number of rows decides which there are.
-        "SELECT DISTINCT CAST(ds AS DATE) AS day, 1 AS id FROM f",
-        "SELECT CAST(ds AS DATE) AS day, max(id) AS id FROM f GROUP BY CAST(ds AS DATE)",
+        # Rows of several days make one, or the number of rows decides which there are.
         "SELECT max(CAST(ds AS DATE)) AS day, 1 AS id FROM f",
+        "SELECT id, max(CAST(ds AS DATE)) AS day FROM f GROUP BY id",
+        "SELECT id, CAST(max(ds) AS DATE) AS day FROM f GROUP BY id",
+        "SELECT id, any(CAST(ds AS DATE) = DATE'2026-01-01') AS day FROM f GROUP BY id",
+        "SELECT CAST(ds AS DATE) AS day, max(id) AS id FROM f GROUP BY ROLLUP (CAST(ds AS DATE))",
+        "SELECT CAST(ds AS DATE) AS day, max(id) AS id FROM f GROUP BY 1 WITH CUBE",
+        "SELECT CAST(ds AS DATE) AS day, max(id) AS id FROM f GROUP BY GROUPING SETS ((ds), ())",
+        f"SELECT day, max(id) AS id FROM ({STAGED}) x GROUP BY ROLLUP (day)",
+        f"SELECT day, sum(id) OVER () AS id FROM ({STAGED}) x",
+        f"SELECT max(day) AS day, 1 AS id FROM ({STAGED}) x",
         f"{STAGED} LIMIT 10",
         f"{STAGED} OFFSET 1",
         f"{STAGED} ORDER BY id LIMIT 10",
         f"{STAGED} UNION ALL {STAGED}",
         "SELECT CAST(ds AS DATE) AS day, row_number() OVER (ORDER BY id) AS id FROM f",
-        "SELECT x AS id, CAST(ds AS DATE) AS day FROM f LATERAL VIEW explode(array(1, 2)) t AS x",
+        "SELECT x AS id, CAST(ds AS DATE) AS day FROM f LATERAL VIEW explode(array('2026-01-01')) t AS ds",
         # Not of partition columns of one table alone.
         "SELECT id, date_add(CAST(ds AS DATE), id) AS day FROM f",
         "SELECT f.id, CAST(concat(f.ds, e.ds) AS DATE) AS day FROM f JOIN e ON f.id = e.id",
