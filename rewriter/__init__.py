@@ -49,6 +49,7 @@ from rewriter.semijoins.partition_reducers import PartitionIndexes
 from rewriter.semijoins.planned_scan import PlannedScan
 from rewriter.semijoins.range_query import KeyRangesQuery
 from rewriter.semijoins.reducer import KeyQuery, Reducer
+from rewriter.semijoins.small_sides import PartOfTable
 from rewriter.sql.classify import may_be_rewritten, may_have_a_join, names_read
 from rewriter.sql.statement import Statement, parse
 from rewriter.vocabulary.identifiers import Column, TableName
@@ -67,6 +68,7 @@ __all__ = [
     "KeySet",
     "KeySetQuery",
     "Keys",
+    "PartOfTable",
     "PartitionIndexes",
     "PartitionMatches",
     "PartitionsQuery",

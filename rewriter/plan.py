@@ -21,7 +21,7 @@ from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.partition_reducers import PartitionIndexes
 from rewriter.semijoins.planned_scan import PlannedScan
 from rewriter.semijoins.reducer import KeyQuery, Reducer
-from rewriter.semijoins.small_sides import TinySides
+from rewriter.semijoins.small_sides import PartOfTable, TinySides
 from rewriter.splits.fewer_splits import may_be_grouped, must_keep_splits
 from rewriter.sql.statement import Statement
 from rewriter.sql.task_dependence import called, word_of_tasks
@@ -58,6 +58,8 @@ class Plan:
     late: frozenset[TableName] = frozenset()
     # The tables whose sizes are not known and would tell whether they are worth asking without a filter.
     unsized: frozenset[TableName] = frozenset()
+    # The parts of partitioned tables without a size, where that decides: some of what may be asked for.
+    unsized_parts: frozenset[PartOfTable] = frozenset()
     # The lists of partitions and the facts of tables that the plan was made with.
     partitions: PartitionIndexes = field(default_factory=dict)
     catalog: Catalog = field(default_factory=dict, repr=False)
@@ -260,6 +262,7 @@ def _planned(
         reads_foreign=bool(followed.foreign),
         reads_unknown=bool(followed.unknown),
         unsized=frozenset(tiny.unsized) | _unsized_by_files(found, scopes.catalog),
+        unsized_parts=frozenset(tiny.unsized_parts),
         partitions=partitions,
         catalog=given,
     )

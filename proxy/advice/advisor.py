@@ -146,7 +146,7 @@ class Advisor:
         if table not in self._sizes:
             size_bytes = facts.size_bytes
             if size_bytes is None and not facts.partition_columns:
-                size_bytes = read_size(await ask_driver(size_query(table, self._shared.config.catalog)))
+                size_bytes = read_size(await ask_driver(size_query(table.sql, self._shared.config.catalog)))
             self._sizes[table] = size_bytes
         size_bytes = self._sizes[table]
         return size_bytes is not None and size_bytes < self._settings.file_bytes

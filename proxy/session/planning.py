@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from proxy.operations.query import Query
 from proxy.session.catalog.facts_cache import DescribedTable, FactsMoment
 from proxy.session.catalog.iceberg_snapshots import SnapshotRead
 from proxy.session.catalog.late_answers import is_late
@@ -36,6 +37,9 @@ _PLANNING_ROUNDS_MAX = VIEW_NESTING_MAX + 4
 # Time for which the size of a table that is narrowed is remembered past writes to it: it decides whether keys are
 # worth asking for, never what they are. Each MERGE would ask for it anew.
 _LARGE_SIZE_S: Final = 3_600.0
+
+# Parts of partitioned tables whose sizes one statement is planned by.
+_PARTS_ASKED_MAX: Final = 4
 
 # The rules that know files by the names of their columns.
 _OF_FILES = frozenset({Rule.FILE_HINTS, Rule.RANGE_IN})
@@ -111,7 +115,10 @@ class Planner:
         return SkipReason.TABLES_UNSETTLED
 
     async def _find_sizes(self, planned: Plan) -> bool:
-        """Find the sizes of described tables that have none, up to one that is late. True if any got one."""
+        """Find the sizes of described tables, and parts of them, that have none; up to one that is late.
+
+        True if any got one.
+        """
         known, settings, large = self.catalog.metadata, self.catalog.settings, _too_small(planned)
         has_found = False
         for name in sorted(planned.unsized, key=str) if settings.asks_sizes else ():
@@ -119,20 +126,31 @@ class Planner:
             if remembered is not None:
                 has_found |= known.facts.add_size(name, remembered.value)
                 continue
-            query = size_query(name, settings)
-            if known.unsized.holds(query.sql):
-                continue
-            answer = await self.catalog.policy.ask(query)
-            size_bytes = read_size(answer)
+            size_bytes, late = await self._ask_for_size(size_query(name.sql, settings))
             if size_bytes is not None:
                 if name in large:
                     known.large_sizes.keep(name, size_bytes, _LARGE_SIZE_S)
                 has_found |= known.facts.add_size(name, size_bytes)
-                continue
-            known.unsized.add(query.sql)
-            if is_late(answer):
+            if late:
+                return has_found
+        for part in sorted(planned.unsized_parts)[:_PARTS_ASKED_MAX] if settings.asks_sizes else ():
+            size_bytes, late = await self._ask_for_size(size_query(part.text, settings))
+            if size_bytes is not None:
+                has_found |= known.facts.add_part_size(part, size_bytes)
+            if late:
                 break
         return has_found
+
+    async def _ask_for_size(self, query: Query) -> tuple[int | None, bool]:
+        """The size that Spark's plan of a query has, if it has one; and whether the answer was late."""
+        unsized = self.catalog.metadata.unsized
+        if unsized.holds(query.sql):
+            return None, False
+        answer = await self.catalog.policy.ask(query)
+        size_bytes = read_size(answer)
+        if size_bytes is None:
+            unsized.add(query.sql)
+        return size_bytes, size_bytes is None and is_late(answer)
 
     async def pinned(self, planned: Plan) -> PinnedPlan:
         """The plan of the statement with the snapshots of its small sides, where any can be named."""

@@ -132,10 +132,10 @@ class TableFiles:
             if outcome.predicate is not None and outcome.scan.facts is not None and outcome.scan.facts.delta
         }
         names = dict.fromkeys(name for name, _ in scans)
-        totals = {name: read_size(await ask(size_query(name, settings))) for name in names}
+        totals = {name: read_size(await ask(size_query(name.sql, settings))) for name in names}
         found = {}
         for name, predicate in scans:
-            total, kept = totals[name], read_size(await ask(size_query(name, settings, predicate)))
+            total, kept = totals[name], read_size(await ask(size_query(name.sql, settings, predicate)))
             if total is not None and kept is not None:
                 found[name, predicate] = total, kept
         return found

@@ -151,6 +151,8 @@ class TableFacts:
     is_off: bool = False
     # The size of all files together, if the server keeps statistics.
     size_bytes: int | None = None
+    # The sizes of parts of it, by the text that chooses them (`rewriter.semijoins.small_sides.PartOfTable`).
+    part_sizes: tuple[tuple[str, int], ...] = ()
     # A view's text, if the session could tell it; and the view's tables, once the text was followed.
     view: ViewText | None = None
     behind: FollowedView | None = field(default=None, compare=False)
@@ -183,6 +185,10 @@ class TableFacts:
     def columns_differ_by_case(self) -> bool:
         """True if two columns are one to a session that ignores case and two to one that does not."""
         return len(self._by_name) < len(self.columns)
+
+    def part_size(self, text: str) -> int | None:
+        """The size of a part of it, if that is known."""
+        return dict(self.part_sizes).get(text)
 
     def column(self, name: str) -> Column | None:
         """The column of that name, in any case, or None."""

@@ -25,7 +25,7 @@ _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 
 
 def message(word: str) -> str:
-    """The message of a check that has the word in it. An error that quotes the statement's text does not hold it."""
+    """The message of a check with a word. An error that quotes the statement's text does not have it."""
     return _AUTHOR + _changed(word)
 
 

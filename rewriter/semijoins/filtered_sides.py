@@ -12,6 +12,7 @@ from rewriter.semijoins.causes import BlockCauses
 from rewriter.semijoins.equalities import ItemPartner
 from rewriter.semijoins.outer_filters import OuterFilterFinder, OuterFilters
 from rewriter.semijoins.partition_query import AskedLists
+from rewriter.semijoins.partitioned_sides import PartitionedSide, partitioned_side
 from rewriter.semijoins.small_sides import SmallSide, TinySides
 from rewriter.semijoins.snowflake import Snowflakes
 from rewriter.vocabulary.rule import Rule
@@ -72,11 +73,18 @@ class FilteredSides:
             self._found[asked] = fact, self._look_up(partner, fact)
         return self._found[asked][1]
 
+    def partitioned_side_of(self, partner: ItemPartner) -> PartitionedSide | None:
+        """The partitioned table that an item is, if literals choose partitions of it; None if it is none."""
+        filters = self.filter_finder.filters_of(partner.scope).holding_for(partner.join, partner.leaf)
+        return partitioned_side(self.scopes, partner.scope, partner.leaf, filters)
+
     def _look_up(self, partner: ItemPartner, fact: TableFacts) -> FilteredSide | Refusal:
+        small_side = self._snowflakes.small_side_of(partner.leaf)
+        return small_side if isinstance(small_side, Refusal) else self.filtered(small_side, partner, fact)
+
+    def filtered(self, small_side: SmallSide, partner: ItemPartner, fact: TableFacts) -> FilteredSide | Refusal:
+        """A small side with all its filters, or the reason why it has too few."""
         scopes, scope, join, leaf = self.scopes, partner.scope, partner.join, partner.leaf
-        small_side = self._snowflakes.small_side_of(leaf)
-        if isinstance(small_side, Refusal):
-            return small_side
         own = self.filter_finder.filters_of(scope)
         filters = own.holding_for(join, leaf)
         snowflake = self._snowflakes.around(own, join, leaf, fact) if self._is_on(Rule.SNOWFLAKE) else ()

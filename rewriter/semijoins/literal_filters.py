@@ -31,7 +31,7 @@ from rewriter.domains.widen import column_by_column
 from rewriter.domains.written_literals import decimal_of, integer_of, is_date_literal
 from rewriter.scopes.blocks import Scope
 from rewriter.scopes.join_tree import Join, Leaf
-from rewriter.semijoins.side_filters import BlockFilters
+from rewriter.semijoins.side_filters import BlockFilters, SideFilter
 from rewriter.sql.classify import depends_on_quoting
 from rewriter.sql.conditions import ALTERNATIVES_MAX
 from rewriter.sql.negations import Joined, SignedCondition
@@ -83,6 +83,15 @@ def partition_cover(
     """The partitions of a table that the block's own filters let through, or more, by columns in lower case."""
     columns = frozenset(map(str.lower, facts.partition_columns))
     return _cover(_ConditionReader(statement, scope, leaf, facts, columns), filters)
+
+
+def filtered_partitions(
+    statement: Statement, scope: Scope, leaf: Leaf, facts: TableFacts, filters: Sequence[SideFilter]
+) -> list[Cover]:
+    """The partitions of a table that each of some filters lets through, or more, by columns in lower case."""
+    columns = frozenset(map(str.lower, facts.partition_columns))
+    reading = _ConditionReader(statement, scope, leaf, facts, columns)
+    return [Cover.all() if one.tree is None else reading.cover_of(one.tree, one.at) for one in filters]
 
 
 def _cover(reading: _ConditionReader, filters: BlockFilters) -> Cover:

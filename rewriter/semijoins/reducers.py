@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from math import inf
 
 from sqlglot import exp
 
-from rewriter.scopes.blocks import Scope
+from rewriter.scopes.blocks import ColumnOrigin, Scope
 from rewriter.scopes.join_tree import Join, TableReference
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.causes import rule_off, size_beside, too_large, unfiltered_subquery
@@ -23,6 +24,7 @@ from rewriter.semijoins.equalities import (
     RefusedEquality,
     by_partner,
 )
+from rewriter.semijoins.filtered_sides import FilteredSide
 from rewriter.semijoins.followed_facts import FactFollower
 from rewriter.semijoins.key_query import key_set_query
 from rewriter.semijoins.limits import RewriteLimits
@@ -38,6 +40,7 @@ from rewriter.semijoins.small_sides import (
     may_be_as_large,
     small_side_of_query,
 )
+from rewriter.vocabulary.cited import cited
 from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import CausedRefusal, Refusal, SkipReason
 
@@ -140,10 +143,14 @@ class BlockPlanner:
         self, reference: TableReference, partner: ItemPartner, matches: Sequence[KeyEquality]
     ) -> Iterator[Finding]:
         side = self._sides.side_of(partner, matches[0].origin.facts)
+        if isinstance(side, Refusal) and side.reason is SkipReason.REDUCER_PARTITIONED:
+            found = list(self._followed(partner, matches))
+            yield from (Finding(reference, result) for result in found)
+            if found:
+                return
+            side = self._of_partitions(partner, matches, side)
         if isinstance(side, Refusal):
-            is_fact = side.reason is SkipReason.REDUCER_PARTITIONED
-            found = list(self._followed(partner, matches)) if is_fact else []
-            yield from (Finding(reference, result) for result in found or [side])
+            yield Finding(reference, side)
             return
         small_side = side.small_side.also_reading(match.tables for match in matches)
         if side.outer is None:
@@ -153,6 +160,33 @@ class BlockPlanner:
             whole, filters = side.behind(side.outer, self._scopes, small_side.sql, match.key)
             whole = whole.also_reading([match.tables])
             yield Finding(reference, self._found(whole, filters, [replace(match, key=REDUCED_KEY)]))
+
+    def _of_partitions(
+        self, partner: ItemPartner, matches: Sequence[KeyEquality], refusal: Refusal
+    ) -> FilteredSide | Refusal:
+        """The small side that some partitions of a table are, once their size is known; or a refusal."""
+        side, fact = self._sides.partitioned_side_of(partner), matches[0].origin
+        if side is None or self._is_fixed(fact):
+            return refusal
+        if any(match.reads <= side.fixed and not match.is_expression for match in matches):
+            return refusal  # Spark infers those literals for the fact
+        if not self._is_on(Rule.PARTITIONED_SIDES):
+            return rule_off([Rule.PARTITIONED_SIDES])
+        if side.size_bytes is None:
+            self._sides.tiny.unsized_parts.add(side.part)
+            return refusal
+        is_large = side.size_bytes > self._limits.small_side_bytes_max
+        of_files = all(match.is_on_data for match in matches)
+        if is_large or (of_files and side.size_bytes >= (fact.facts.size_bytes or inf)):
+            reason = SkipReason.SMALL_SIDE_TOO_LARGE if is_large else SkipReason.SMALL_SIDE_LARGER
+            return reason.because(f"{cited(side.part.text)}: {side.size_bytes:,} bytes")
+        return self._sides.filtered(side.small_side, partner, fact.facts)
+
+    def _is_fixed(self, fact: ColumnOrigin) -> bool:
+        """True if literals choose partitions of the fact too: two facts of one day, of which neither is small."""
+        tree = self._scope.block.tree
+        own = ItemPartner(self._scope, tree.joins[-1], fact.leaf)
+        return fact.leaf in tree.leaves and self._sides.partitioned_side_of(own) is not None
 
     def _followed(self, partner: ItemPartner, matches: Sequence[KeyEquality]) -> Iterator[Reducer | Refusal]:
         """The reducers by the small sides of a partner that is a fact itself."""

@@ -50,6 +50,15 @@ class SmallSide:
         return replace(self, tables=self.tables.union(*tables))
 
 
+@dataclass(frozen=True, order=True)
+class PartOfTable:
+    """Partitions of a table, chosen by filters with literals."""
+
+    table: TableName
+    # The table with those filters, as a FROM and a WHERE that Spark can be asked about.
+    text: str
+
+
 @dataclass(frozen=True, eq=False)
 class TinySides:
     """Small sides that are worth asking without a filter, and the tables that lack a size to tell so.
@@ -61,6 +70,8 @@ class TinySides:
     _bytes_max: int
     # The unpartitioned tables that were asked about and whose size is not known.
     unsized: set[TableName] = field(default_factory=set)
+    # The parts of partitioned tables whose size is not known.
+    unsized_parts: set[PartOfTable] = field(default_factory=set)
 
     def are_tiny(self, tables: Iterable[TableName]) -> bool:
         """True if all tables together are known to have few bytes.
@@ -79,13 +90,16 @@ class TinySides:
         return is_tiny and not unsized
 
 
-def small_side_of_item(scopes: Scopes, leaf: Leaf) -> SmallSide | Refusal:
-    """The small side that a FROM item is, or the reason why it is none."""
-    found = _small_side_of_item(scopes, leaf)
+def small_side_of_item(scopes: Scopes, leaf: Leaf, *, of_partitions: bool = False) -> SmallSide | Refusal:
+    """The small side that a FROM item is, or the reason why it is none.
+
+    A partitioned table is none, unless only some of its partitions are read.
+    """
+    found = _small_side_of_item(scopes, leaf, of_partitions=of_partitions)
     return found.about(leaf.alias) if isinstance(found, CausedRefusal) and leaf.alias else found
 
 
-def _small_side_of_item(scopes: Scopes, leaf: Leaf) -> SmallSide | Refusal:
+def _small_side_of_item(scopes: Scopes, leaf: Leaf, *, of_partitions: bool) -> SmallSide | Refusal:
     is_table = leaf.reference is not None and not scopes.is_cte_name(leaf)
     if not is_table and scopes.is_in_view(leaf.node):
         return _uncertain(_OF_MAKER)
@@ -95,7 +109,7 @@ def _small_side_of_item(scopes: Scopes, leaf: Leaf) -> SmallSide | Refusal:
         facts = scopes.catalog.get(leaf.reference.name)
         text, tables = leaf.reference.source(scopes.statement), tables_read(scopes, leaf.node)
         rules = rules_of_tables(scopes, leaf.node)
-        refusal = _table_refusal(leaf.reference.name, facts)
+        refusal = _table_refusal(leaf.reference.name, facts, of_partitions=of_partitions)
         return refusal or SmallSide(text, _is_filtered_view(facts), tables, rules)
     if isinstance(leaf.node, exp.Values):
         values = repeatable_values(scopes.statement, leaf.node)
@@ -435,7 +449,7 @@ def _inner_table_refusal(scopes: Scopes, table: exp.Table) -> Refusal | None:
     return _table_refusal(name, scopes.catalog.get(name))
 
 
-def _table_refusal(name: TableName, facts: TableFacts | None) -> Refusal | None:
+def _table_refusal(name: TableName, facts: TableFacts | None, *, of_partitions: bool = False) -> Refusal | None:
     if facts is None:
         return SkipReason.REDUCER_NOT_A_TABLE.because(f"it is not known which table {name} is")
     if facts.kind is TableKind.VIEW and facts.behind is None:
@@ -443,7 +457,7 @@ def _table_refusal(name: TableName, facts: TableFacts | None) -> Refusal | None:
     if facts.behind is not None and facts.behind.small_side_refusal is not None:
         refusal = facts.behind.small_side_refusal
         return refusal.about(f"the view {name}") if isinstance(refusal, CausedRefusal) else refusal
-    if facts.partition_columns:
+    if facts.partition_columns and not of_partitions:
         columns = listed(facts.partition_columns)
         return SkipReason.REDUCER_PARTITIONED.because(f"{name} is partitioned by {columns}")
     collated = [column.name for column in facts.columns if " collate " in column.type_name]

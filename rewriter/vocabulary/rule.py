@@ -56,6 +56,10 @@ class Rule(Enum):
         "latest_partition",
         "The keys come from partition columns of a partitioned table alone, as in (SELECT max(ds) ..).",
     )
+    PARTITIONED_SIDES = (
+        "partitioned_sides",
+        "The small side is a partitioned table, of which the statement's own literals choose partitions.",
+    )
     FOLLOWED_FACTS = (
         "followed_facts",
         "The small side is a fact that is narrowed itself, whose own small side has the keys.",

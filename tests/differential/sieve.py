@@ -285,7 +285,11 @@ def planned_on(sql: str, schema: Schema) -> Plan | SkipReason:
     known: dict[TableName, TableFacts | None] = {}
     while (planned := plan(statement, known, LIMITS)).missing:
         known |= catalog(schema, planned.missing)
-    return planned
+    for part in planned.unsized_parts:
+        facts = known[part.table]
+        assert facts is not None
+        known[part.table] = replace(facts, part_sizes=(*facts.part_sizes, (part.text, 1)))
+    return plan(statement, known, LIMITS) if planned.unsized_parts else planned
 
 
 def with_lists(planned: Plan, answers: Answers, star: Star, rng: Random) -> Plan:
@@ -294,8 +298,7 @@ def with_lists(planned: Plan, answers: Answers, star: Star, rng: Random) -> Plan
     if not wanted:
         return planned
     lists = {name: partition_index(star.table(name.parts[-1].lower()), rng) for name in wanted}
-    known = catalog(star.schema, {scan.reference.name for scan in planned.scans} | planned.names)
-    return plan(planned.statement, known, LIMITS, {**planned.partitions, **lists})
+    return plan(planned.statement, planned.catalog, LIMITS, {**planned.partitions, **lists})
 
 
 def partition_index(table: Table, rng: Random) -> PartitionIndex | None:

@@ -13,11 +13,14 @@ from typing import Final
 from proxy.config.rewriting import CatalogSection
 from proxy.session.consistency.write_fence import Fence, WriteLog
 from proxy.statements.written_tables import WrittenTables
-from rewriter import TableFacts, TableName
+from rewriter import PartOfTable, TableFacts, TableName
 
 # Facts that have expired are kept for so long, for readers who ask for them again while they are used: the longest
 # that keys may be remembered (`rewrite.keys_remembered_s`).
 _KEPT_S: Final = 86_400.0
+
+# Parts of a table whose sizes are kept, the newest.
+_PARTS_MAX: Final = 100
 
 
 @dataclass(frozen=True)
@@ -123,6 +126,15 @@ class FactsCache:
         described = self.described(name)
         facts = described.facts
         return facts is not None and self.add_to(described, replace(facts, size_bytes=size_bytes))
+
+    def add_part_size(self, part: PartOfTable, size_bytes: int) -> bool:
+        """Remember the size of a part of a table whose facts are known. True if it was added."""
+        described = self.described(part.table)
+        facts = described.facts
+        if facts is None:
+            return False
+        sizes = (*facts.part_sizes, (part.text, size_bytes))[-_PARTS_MAX:]
+        return self.add_to(described, replace(facts, part_sizes=sizes))
 
     def add_to(self, described: DescribedTable, facts: TableFacts) -> bool:
         """Remember more about a table, if it is still described so. It expires when it would have."""

@@ -11,7 +11,6 @@ from typing import Final
 
 from proxy.config.rewriting import CatalogSection
 from proxy.operations.query import Query, QueryResult, Rows
-from rewriter import TableName
 
 _BYTES_MAX: Final = 1024 * 1024
 
@@ -26,10 +25,13 @@ _PLAN = re.compile(r"Optimized Logical Plan ==\s")
 _SIZE = re.compile(r"\bsizeInBytes=(\d++(?:\.\d++)?) ([KMGTPE]i)?B\b")
 
 
-def size_query(name: TableName, settings: CatalogSection, predicate: str | None = None) -> Query:
-    """The statement whose answer `read_size` reads. A predicate leaves those files that a Delta table needs."""
+def size_query(source: str, settings: CatalogSection, predicate: str | None = None) -> Query:
+    """The statement whose answer `read_size` reads. A predicate leaves those files that a Delta table needs.
+
+    The source is the quoted name of a table, or the FROM and the WHERE of a `PartOfTable`.
+    """
     where = "" if predicate is None else f" WHERE {predicate}"
-    sql = f"EXPLAIN COST SELECT * FROM {name.sql}{where}"  # noqa: S608 - a quoted name, and a text of ours
+    sql = f"EXPLAIN COST SELECT * FROM {source}{where}"  # noqa: S608 - texts of ours, or of the client's own
     return Query(sql, rows_max=1, bytes_max=_BYTES_MAX, deadline_s=settings.query_deadline_s)
 
 

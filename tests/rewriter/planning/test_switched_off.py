@@ -60,6 +60,8 @@ def test_every_rule_is_needed_by_some_golden_case() -> None:
     # The target of a MERGE takes facts of a format, which the golden cases of other statements lack.
     merges = [plan_of(sql, "delta") for sql in MERGES.values()]
     of_parts |= {Rule.MERGE} & {rule for found in merges for reducer in reducers(found) for rule in reducer.rules}
+    # The sizes of parts of tables are asked for.
+    of_parts |= {Rule.PARTITIONED_SIDES}
     of_parts |= {Rule.TIMES for case in takes("iceberg") if case.rule == "iceberg/times"}
     assert of_parts.union(*(rules_of(case.sql) for case in takes())) == set(Rule)
 
