@@ -63,6 +63,7 @@ class FilteredSides:
         # For `rewriter.semijoins.partition_reducers`, which all blocks of the statement share.
         self.asked_lists = AskedLists()
         self._snowflakes = Snowflakes(scopes)
+        self._partitioned: dict[ItemPartner, PartitionedSide | None] = {}
         # With the facts themselves, so that they are kept and none comes to have the identity of others.
         self._found: dict[tuple[ItemPartner, int], tuple[TableFacts, FilteredSide | Refusal]] = {}
 
@@ -75,8 +76,10 @@ class FilteredSides:
 
     def partitioned_side_of(self, partner: ItemPartner) -> PartitionedSide | None:
         """The partitioned table that an item is, if literals choose partitions of it; None if it is none."""
-        filters = self.filter_finder.filters_of(partner.scope).holding_for(partner.join, partner.leaf)
-        return partitioned_side(self.scopes, partner.scope, partner.leaf, filters)
+        if partner not in self._partitioned:
+            filters = self.filter_finder.filters_of(partner.scope).holding_for(partner.join, partner.leaf)
+            self._partitioned[partner] = partitioned_side(self.scopes, partner.scope, partner.leaf, filters)
+        return self._partitioned[partner]
 
     def _look_up(self, partner: ItemPartner, fact: TableFacts) -> FilteredSide | Refusal:
         small_side = self._snowflakes.small_side_of(partner.leaf)

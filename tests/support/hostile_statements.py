@@ -66,6 +66,10 @@ SHAPES: dict[str, Shape] = {
         _repeated("JOIN f f# ON f#.ds = d.ds", head="SELECT 1 FROM d "),
         _repeated("d.g <> #", " AND ", head=" WHERE "),
     ),
+    "facts of chosen partitions of another": _both(
+        _repeated("JOIN f f# ON f#.ds = concat(s.k, '')", head="SELECT 1 FROM f s "),
+        _repeated("'#'", ", ", head=" WHERE s.ds IN (", tail=")"),
+    ),
     "facts and a snowflake": _both(
         _repeated("JOIN f f# ON f#.ds = d.ds", head="SELECT 1 FROM d "),
         _repeated("JOIN e e# ON e#.k = d.k AND e#.g = 1", head=" "),
