@@ -16,8 +16,9 @@ was narrowed. The caller describes the tables, and runs the key queries in the c
 >>> statement = parse(sql, chars_max=10_000)
 >>> found = plan(statement, catalog, RewriteLimits())
 >>> (key_query,) = found.key_queries
->>> key_query.sql
-'SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.year = 2026) LIMIT 5001'
+>>> print(key_query.sql.replace(" WHERE ", "\nWHERE "))
+SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d
+WHERE 'starpruner' IS NOT NULL AND (d.year = 2026) LIMIT 5001
 >>> rows = [("2026-01-01", "string"), ("2026-01-02", "string")]
 >>> print(apply(found, {key_query: key_query.read(rows)}, RewriteLimits()).text)
 SELECT sum(s.amount)

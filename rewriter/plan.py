@@ -95,6 +95,11 @@ class Plan:
         return views.union(*(reducer.follows for reducer in reducers))
 
     @property
+    def joining_views(self) -> frozenset[TableName]:
+        """The views of the statement that are narrowed by joins in their texts."""
+        return frozenset(scan.reference.name for scan in self.scans if any(r.follows for r in scan.reducers))
+
+    @property
     def key_queries(self) -> tuple[KeyQuery, ...]:
         """The key queries to run first, each once however many scans use it."""
         return self.pending({})

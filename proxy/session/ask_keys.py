@@ -34,8 +34,8 @@ async def ask_keys(
         draft, plan=planned, snapshots=at_snapshots.reads, unpinned=unpinned, key_errors=key_queries.errors
     )
     asks_later = key_queries.are_all_checked_later(planned)
-    if not asks_later and not await _is_settled(ctx, planned):
-        return draft.left(SkipReason.TABLES_UNSETTLED), planned, {}
+    if not asks_later and (why := await _unsettled(ctx, planned)) is not None:
+        return draft.left(why), planned, {}
     with timings.counting(Purpose.KEYS):
         answers = await key_queries.answers(planned)
     # Some keys may have turned out to be of another type than the fact's column.
@@ -48,9 +48,9 @@ async def ask_keys(
     if key_queries.to_check:
         check = partial(_check, ctx, planned, key_queries)
         draft = replace(draft, unchecked=UncheckedKeys(key_queries.to_check, check, ctx.start))
-    elif asks_later and not await _is_settled(ctx, planned):
+    elif asks_later:
         # There are none, or all may be trusted: nothing is asked later.
-        draft = draft.left(SkipReason.TABLES_UNSETTLED)
+        draft = draft.left(await _unsettled(ctx, planned))
     return draft, planned, answers
 
 
@@ -69,16 +69,23 @@ async def _check(ctx: DecisionContext, planned: Plan, key_queries: KeyQueries) -
     verdict = await replace(key_queries, ask=ctx.catalog.policy.ask).check(key_queries.to_check)
     if verdict is not CheckVerdict.HELD:
         return verdict
-    is_same = await _are_tables_and_settings_as_planned(ctx, planned)
-    return CheckVerdict.HELD if is_same else CheckVerdict.CHANGED
+    if not await _are_tables_and_settings_as_planned(ctx, planned):
+        return CheckVerdict.CHANGED
+    are_in_memory = await ctx.catalog.are_in_memory(planned.joining_views)
+    return CheckVerdict.CHANGED if are_in_memory else CheckVerdict.HELD
 
 
-async def _is_settled(ctx: DecisionContext, planned: Plan) -> bool:
-    """True if views, tables and settings are as the plan takes them to be. Nobody asks for them later."""
+async def _unsettled(ctx: DecisionContext, planned: Plan) -> SkipReason | None:
+    """The reason why views, tables or settings are not as the plan takes them to be. Nobody asks later."""
     with ctx.timings.lookup(ctx.shared.clock):
         if _rests_on_expired(ctx, planned):
-            return await _are_tables_and_settings_as_planned(ctx, planned)
-        return not planned.follows or await ctx.catalog.is_as_planned(planned, _described_since(ctx))
+            is_same = await _are_tables_and_settings_as_planned(ctx, planned)
+        else:
+            is_same = not planned.follows or await ctx.catalog.is_as_planned(planned, _described_since(ctx))
+        if not is_same:
+            return SkipReason.TABLES_UNSETTLED
+        are_in_memory = await ctx.catalog.are_in_memory(planned.joining_views)
+        return SkipReason.VIEW_IN_MEMORY if are_in_memory else None
 
 
 def _rests_on_expired(ctx: DecisionContext, planned: Plan) -> bool:

@@ -28,7 +28,10 @@ from rewriter.vocabulary.skip_reason import SkipReason
 # A row of an answer: for each key column its value and its type, then the values of the assumptions.
 Row: TypeAlias = Sequence[object]
 
-_NAME_ALONE = re.compile(r"\w+|`[^`]+`")
+# A condition that always holds, and that no query of a user's has. Spark reads a part of a query from memory where
+# CACHE TABLE has put such a query there, as it was at that moment. With `SELECT * FROM d WHERE d.y = 2026` in
+# memory, a key query of those words would read old rows, and the statement, which joins d, those of now.
+NOT_IN_MEMORY = "'starpruner' IS NOT NULL"
 _SESSION_WORD = re.compile(rf"\b(?:{'|'.join(SESSION_FUNCTIONS)})\b", re.IGNORECASE)
 
 
@@ -143,8 +146,8 @@ def key_set_query(  # noqa: PLR0913 - the parts of a query
     A scalar subquery is run without DISTINCT, with the limit of two rows: a second row is an error.
 
     >>> day = KeyColumn("string")
-    >>> key_set_query(source="dates d", keys=["d.`ds`"], columns=[day], filters=["d.y = 2026"], rows_max=9).sql
-    'SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.y = 2026) LIMIT 10'
+    >>> key_set_query(source="dates d", keys=["d.`ds`"], columns=[day], rows_max=9).sql
+    'SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d LIMIT 10'
     """
     rows_max = 1 if is_scalar else rows_max
     where = where_clause(filters)
@@ -173,16 +176,15 @@ def key_set_query(  # noqa: PLR0913 - the parts of a query
 
 
 def where_clause(filters: Sequence[str]) -> str:
-    """The WHERE behind a FROM. A name alone stands without parentheses.
+    """The WHERE behind a FROM, of conditions that Spark finds nothing in memory by.
 
-    Spark would read `FROM cal WHERE (holiday)` as `cal AS WHERE(holiday)`, a table with names for its columns.
+    It does not begin with a parenthesis: Spark would read `FROM cal WHERE (holiday)` as `cal AS WHERE(holiday)`, a
+    table with names for its columns.
 
-    >>> where_clause(["d.y = 2026", "holiday"]), where_clause(["holiday"])
-    (' WHERE (d.y = 2026) AND (holiday)', ' WHERE holiday')
+    >>> where_clause(["d.y = 2026", "holiday"])
+    " WHERE 'starpruner' IS NOT NULL AND (d.y = 2026) AND (holiday)"
     """
-    if len(filters) == 1 and _NAME_ALONE.fullmatch(filters[0]):
-        return f" WHERE {filters[0]}"
-    return f" WHERE {' AND '.join(f'({text})' for text in filters)}" if filters else ""
+    return f" WHERE {' AND '.join([NOT_IN_MEMORY, *(f'({text})' for text in filters)])}" if filters else ""
 
 
 def _shown(keys: Sequence[str], columns: Sequence[KeyColumn]) -> list[str]:

@@ -14,6 +14,7 @@ from rewriter.scopes.blocks import Operand, Scope, outer_selects, own_parts
 from rewriter.scopes.join_tree import Leaf, name_parts, table_name
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.certain_rows import uncertain_choice
+from rewriter.semijoins.key_query import NOT_IN_MEMORY
 from rewriter.sql.repeatable import (
     located_query,
     repeatable_values,
@@ -43,7 +44,8 @@ class SmallSide:
     def joined_with(self, other: SmallSide, rule: Rule) -> SmallSide:
         """Both in one FROM, by a rule."""
         rules = self.rules | other.rules | {rule}
-        return SmallSide(f"{self.sql}, {other.sql}", self.is_filtered, self.tables | other.tables, rules)
+        sql = f"{self.sql} JOIN {other.sql} ON {NOT_IN_MEMORY}"
+        return SmallSide(sql, self.is_filtered, self.tables | other.tables, rules)
 
     def also_reading(self, tables: Iterable[frozenset[TableName]]) -> SmallSide:
         """The small side with filters or keys over it whose subqueries read these tables."""

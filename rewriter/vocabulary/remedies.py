@@ -85,6 +85,7 @@ REMEDIES: Final[dict[SkipReason, str]] = {
     ),
     SkipReason.VIEW_HIDES_KEY: "show it in the view",
     SkipReason.VIEW_UNDER_EXTENSION: "nothing: it may filter rows by the user",
+    SkipReason.VIEW_IN_MEMORY: "nothing, or `UNCACHE TABLE`",
     SkipReason.RULE_OFF: "look into the log",
     SkipReason.KEYS_NOT_ASKED: "run it",
     SkipReason.TOO_MANY_KEY_QUERIES: "raise it",

@@ -136,6 +136,10 @@ class SkipReason(Enum):
         "Spark has an extension that is not known (spark.sql.extensions): it may show this user other rows of the"
         " tables behind the view than the view does."
     )
+    VIEW_IN_MEMORY = (
+        "Spark reads the view, or a part of it, from memory (CACHE TABLE), where the small side may be older; or"
+        " no plan of the view could be had."
+    )
     RULE_OFF = "A rule that this takes is switched off in rewrite.rules_off, or quarantined because it did harm."
 
     # The key query and its answer.

@@ -540,12 +540,22 @@ _VIEWS = (
         becomes("proxy.session.catalog.spark_settings._KNOWN_EXTENSIONS", frozenset({"org.example.RowFilters"})),
         "proxy/session/test_star_views.py::test_with_an_unknown_extension_a_view_is_left_alone",
     ),
+    Mutation(
+        "a view may be read from memory",
+        answers("proxy.session.session_catalog.may_be_in_memory", answer=False),
+        "proxy/session/test_star_views.py::test_a_view_that_spark_may_read_from_memory_is_left_alone[plan0]",
+    ),
 )
 _SESSION = (
     Mutation(
         "what a key query read of the session is assumed",
         answers("rewriter.semijoins.key_query.session_functions", answer=()),
         _taken("session: a session function in a filter"),
+    ),
+    Mutation(
+        "a key query is read from memory where its statement is",
+        becomes("rewriter.semijoins.key_query.NOT_IN_MEMORY", "true"),
+        _taken("joins: join on"),
     ),
     Mutation(
         "a name without parentheses is a column's first",

@@ -16,7 +16,9 @@ T = TypeVar("T")
 Asking: TypeAlias = Coroutine[Any, Any, T]
 
 SQL = "SELECT f.id FROM f JOIN d ON f.ds = d.ds WHERE d.g = 1"
-KEY_QUERY = "SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM d WHERE (d.g = 1) LIMIT 5001"
+KEY_QUERY = (
+    "SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM d WHERE 'starpruner' IS NOT NULL AND (d.g = 1) LIMIT 5001"
+)
 NARROWED = (
     "SELECT f.id FROM (SELECT * FROM f WHERE (`ds` IN ('a') OR typeof(`ds`) <> 'string')) AS f "
     "JOIN d ON f.ds = d.ds WHERE d.g = 1"

@@ -105,7 +105,10 @@ def test_no_word_of_the_statement_is_taken_for_an_error(message: str, shown: str
 
 def test_an_error_that_a_subquery_of_the_statement_may_have_is_left_to_spark_each_time(stage: Stage) -> None:
     session, sql = stage.session(), SQL.replace("d.g = 1", "f.ds > (SELECT max(x.ds) FROM d x WHERE x.g = 2)")
-    asked = "SELECT f.`ds` AS key, typeof(f.`ds`) AS type FROM (VALUES ('a')) AS f(`ds`) WHERE (f.ds > (SELECT"
+    asked = (
+        "SELECT f.`ds` AS key, typeof(f.`ds`) AS type FROM (VALUES ('a')) AS f(`ds`)"
+        " WHERE 'starpruner' IS NOT NULL AND (f.ds > (SELECT"
+    )
     asked += " max(x.ds) FROM d x WHERE x.g = 2)) LIMIT 2"
     error = QueryFailed(FailureKind.REJECTED, "[SCALAR_SUBQUERY_TOO_MANY_ROWS] .. (SQLSTATE 21000)", 0.1)
     size = ("EXPLAIN COST SELECT * FROM `d`", QueryFailed(FailureKind.REJECTED, "", 0.1))

@@ -42,7 +42,7 @@ def described(size_bytes: int) -> tuple[str, QueryResult]:
 T = described(FILES * 5_000)
 SIZE_OF_T = ("Statistics", f"{FILES * 5_000} bytes", "")
 D = ("DESCRIBE TABLE EXTENDED `d`", rows(("x", "int", ""), ("g", "int", ""), *DETAILS))
-KEYS = "SELECT d.`x` AS key, typeof(d.`x`) AS type FROM d WHERE (d.g = 1) LIMIT 5001"
+KEYS = "SELECT d.`x` AS key, typeof(d.`x`) AS type FROM d WHERE 'starpruner' IS NOT NULL AND (d.g = 1) LIMIT 5001"
 TWO_SLOTS = ("EXPLAIN SELECT * FROM range(1)", plan("*(1) Range (0, 1, step=1, splits=2)"))
 EXPLAIN = ("EXPLAIN SELECT * FROM `t`", plan("FileScan parquet c.d.t[v#1L]"))
 

@@ -21,7 +21,9 @@ from rewriter.predicates.merge_clause import KEYS_CHANGED
 SQL = "SELECT f.v FROM f JOIN d ON f.k = d.k WHERE d.g = 1"
 AT = f"VERSION AS OF {DAYS_SNAPSHOT}"
 NEXT = f"VERSION AS OF {NEXT_SNAPSHOT}"
-UNPINNED_KEYS = "SELECT d.`k` AS key, typeof(d.`k`) AS type FROM d WHERE (d.g = 1) LIMIT 5001"
+UNPINNED_KEYS = (
+    "SELECT d.`k` AS key, typeof(d.`k`) AS type FROM d WHERE 'starpruner' IS NOT NULL AND (d.g = 1) LIMIT 5001"
+)
 PINNED_KEYS = UNPINNED_KEYS.replace("FROM d", f"FROM d {AT}")
 FOUND = rows((7, "int"), (9, "int"))
 NARROWED = (

@@ -43,7 +43,7 @@ HINT = "NOT IN ('file:/t/a|1500000000|7')"
 SMALL = ("DESCRIBE TABLE EXTENDED `d`", rows(("x", "int", ""), ("g", "int", ""), *DETAILS))
 JOINED = "SELECT v FROM t JOIN d ON t.x = d.x WHERE d.g = 1"
 KEYS = (
-    "SELECT d.`x` AS key, typeof(d.`x`) AS type FROM d WHERE (d.g = 1) LIMIT 5001",
+    "SELECT d.`x` AS key, typeof(d.`x`) AS type FROM d WHERE 'starpruner' IS NOT NULL AND (d.g = 1) LIMIT 5001",
     rows((6, "int"), (7, "int")),
 )
 

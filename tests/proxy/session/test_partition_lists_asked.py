@@ -6,13 +6,14 @@ from support.text_session import TextSession
 
 from proxy.config.config import Config
 from proxy.operations.query import FailureKind, QueryResult
+from rewriter.semijoins.key_query import NOT_IN_MEMORY
 
 SQL = "SELECT f.id FROM f JOIN d ON lower(f.ds) = d.ds WHERE d.g = 1"
 TWO = (LISTED[0], rows(("ds=a",), ("ds=b",)))
 ASKED = (
     "SELECT f.`ds` AS key, typeof(f.`ds`) AS type"
     " FROM (VALUES ('a'), ('b')) AS f(`ds`), d"
-    " WHERE (d.g = 1) AND (lower(f.ds) = d.ds) LIMIT 3"
+    " WHERE 'starpruner' IS NOT NULL AND (d.g = 1) AND (lower(f.ds) = d.ds) LIMIT 3"
 )
 WITHOUT_A = SQL.replace(
     "FROM f",
@@ -60,7 +61,8 @@ def test_an_error_that_a_scalar_subquery_may_have_raised_is_left_for_spark_to_re
     """Keys of another join without a row would hide it."""
     sql = f"{SQL} AND f.ds > (SELECT max(x.ds) FROM d x WHERE x.g = 2)"
     subquery = ASKED.replace(
-        ", d WHERE (d.g = 1) AND (lower(f.ds) = d.ds)", " WHERE (f.ds > (SELECT max(x.ds) FROM d x WHERE x.g = 2))"
+        f", d WHERE {NOT_IN_MEMORY} AND (d.g = 1) AND (lower(f.ds) = d.ds)",
+        f" WHERE {NOT_IN_MEMORY} AND (f.ds > (SELECT max(x.ds) FROM d x WHERE x.g = 2))",
     )
     asked = (ASKED, rows()), (subquery, failed(FailureKind.REJECTED))
     assert sent(one.rewrite(sql), [*DESCRIBE, TWO, *asked]) == sql

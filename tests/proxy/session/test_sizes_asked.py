@@ -65,7 +65,10 @@ def test_the_size_is_that_of_the_optimized_plan() -> None:
 
 def test_a_size_is_asked_for_without_a_filter_and_expires_with_the_description_of_its_table() -> None:
     stage = Stage()
-    one, keys = stage.stranger(), (KEYS[0].replace("FROM d", "FROM d WHERE (d.g = 1)"), KEYS[1])
+    one, keys = (
+        stage.stranger(),
+        (KEYS[0].replace("FROM d", "FROM d WHERE 'starpruner' IS NOT NULL AND (d.g = 1)"), KEYS[1]),
+    )
     # No size is asked for beside a filter.
     assert sent(one.rewrite(f"{SQL} WHERE d.g = 1"), [*DESCRIBE, keys]) == f"{NARROWED} WHERE d.g = 1"
     stage.now = 50.0
@@ -111,7 +114,10 @@ def _described(name: str, *columns: str) -> tuple[str, QueryResult]:
 
 
 DELTA_D, DELTA_F = _described("d", "k", "g"), _described("f", "id", "k")
-DELTA_KEYS = ("SELECT d.`k` AS key, typeof(d.`k`) AS type FROM d WHERE (d.g = 1) LIMIT 5001", rows((7, "int")))
+DELTA_KEYS = (
+    "SELECT d.`k` AS key, typeof(d.`k`) AS type FROM d WHERE 'starpruner' IS NOT NULL AND (d.g = 1) LIMIT 5001",
+    rows((7, "int")),
+)
 DELTA_NARROWED = JOIN.replace("FROM f", "FROM (SELECT * FROM f WHERE (`k` IN (7) OR typeof(`k`) <> 'int')) AS f")
 
 

@@ -6,7 +6,7 @@
 SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s JOIN (SELECT ds FROM dates WHERE dow = 5) d ON s.ds = d.ds
 
 -- case: a CTE as the small side, with a filter of its own and one outside
--- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM (SELECT ds, dow FROM dates WHERE year = 2026) AS `d` WHERE (d.dow = 5) LIMIT 5001
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM (SELECT ds, dow FROM dates WHERE year = 2026) AS `d` WHERE 'starpruner' IS NOT NULL AND (d.dow = 5) LIMIT 5001
 -- answer: [["2026-01-02", "string"]]
 WITH d AS (SELECT ds, dow FROM dates WHERE year = 2026)
 SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s JOIN d ON s.ds = d.ds WHERE d.dow = 5
@@ -36,33 +36,33 @@ SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`d
 JOIN (SELECT d.ds FROM dates d JOIN stores t ON d.dow = t.store_id + 3 WHERE t.country = 'IT') x ON x.ds = s.ds
 
 -- case: an expression over the small side
--- key query: SELECT concat(d.month, '-02') AS key, typeof(concat(d.month, '-02')) AS type FROM dates d WHERE (d.dow = 5) LIMIT 5001
+-- key query: SELECT concat(d.month, '-02') AS key, typeof(concat(d.month, '-02')) AS type FROM dates d WHERE 'starpruner' IS NOT NULL AND (d.dow = 5) LIMIT 5001
 -- answer: [["2026-01-02", "string"]]
 SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s JOIN dates d ON s.ds = concat(d.month, '-02') WHERE d.dow = 5
 
 -- case: the fact in a derived table, renamed
--- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = 5) LIMIT 5001
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE 'starpruner' IS NOT NULL AND (d.dow = 5) LIMIT 5001
 -- answer: [["2026-01-02", "string"]]
 SELECT x.id FROM (SELECT id, ds AS day FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) AS sales WHERE amount > 10) x JOIN dates d ON x.day = d.ds
 WHERE d.dow = 5
 
 -- case: the fact in a derived table with a star
--- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = 5) LIMIT 5001
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE 'starpruner' IS NOT NULL AND (d.dow = 5) LIMIT 5001
 -- answer: [["2026-01-02", "string"]]
 SELECT x.id FROM (SELECT * FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) AS sales) x JOIN dates d ON x.ds = d.ds WHERE d.dow = 5
 
 -- case: the fact in a CTE used once
--- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = 5) LIMIT 5001
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE 'starpruner' IS NOT NULL AND (d.dow = 5) LIMIT 5001
 -- answer: [["2026-01-02", "string"]]
 WITH x AS (SELECT id, ds FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) AS sales), y AS (SELECT * FROM x)
 SELECT y.id FROM y JOIN dates d ON y.ds = d.ds WHERE d.dow = 5
 
 -- case: group key and DISTINCT
--- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = 4) LIMIT 5001
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE 'starpruner' IS NOT NULL AND (d.dow = 4) LIMIT 5001
 -- answer: [["2026-01-01", "string"]]
--- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = 5) LIMIT 5001
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE 'starpruner' IS NOT NULL AND (d.dow = 5) LIMIT 5001
 -- answer: [["2026-01-02", "string"]]
--- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = 6) LIMIT 5001
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE 'starpruner' IS NOT NULL AND (d.dow = 6) LIMIT 5001
 -- answer: [["2026-01-03", "string"]]
 SELECT x.ds, x.n FROM (SELECT ds, count(*) AS n FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) AS sales GROUP BY ds) x JOIN dates d ON x.ds = d.ds WHERE d.dow = 5
 UNION ALL
@@ -71,27 +71,27 @@ UNION ALL
 SELECT x.ds, x.n FROM (SELECT ds, count(*) AS n FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01') OR typeof(`ds`) <> 'string')) AS sales GROUP BY 1) x JOIN dates d ON x.ds = d.ds WHERE d.dow = 4
 
 -- case: window partition key
--- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = 5) LIMIT 5001
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE 'starpruner' IS NOT NULL AND (d.dow = 5) LIMIT 5001
 -- answer: [["2026-01-02", "string"]]
 SELECT x.id, x.n FROM (SELECT id, ds, count(*) OVER (PARTITION BY ds) AS n FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) AS sales) x JOIN dates d ON x.ds = d.ds
 WHERE d.dow = 5
 
 -- case: every branch of a UNION
--- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = 4) LIMIT 5001
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE 'starpruner' IS NOT NULL AND (d.dow = 4) LIMIT 5001
 -- answer: [["2026-01-01", "string"]]
 SELECT x.id FROM (SELECT id, ds FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01') OR typeof(`ds`) <> 'string')) AS sales UNION ALL SELECT id, ds FROM (SELECT * FROM sales_2025 WHERE (`ds` IN ('2026-01-01') OR typeof(`ds`) <> 'string')) AS sales_2025) x JOIN dates d ON x.ds = d.ds
 WHERE d.dow = 4
 
 -- case: a star beside other outputs, which shifts their positions
--- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = 5) LIMIT 5001
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE 'starpruner' IS NOT NULL AND (d.dow = 5) LIMIT 5001
 -- answer: [["2026-01-02", "string"]]
 SELECT x.id FROM (SELECT *, region AS r, ds AS day FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) AS sales) x JOIN dates d ON x.day = d.ds AND x.ds = d.ds
 WHERE d.dow = 5
 
 -- case: a star over several items
--- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = 5) LIMIT 5001
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE 'starpruner' IS NOT NULL AND (d.dow = 5) LIMIT 5001
 -- answer: [["2026-01-02", "string"]]
--- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = 4) LIMIT 5001
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE 'starpruner' IS NOT NULL AND (d.dow = 4) LIMIT 5001
 -- answer: [["2026-01-01", "string"]]
 SELECT x.id FROM (SELECT * FROM (SELECT store_id, country FROM stores) t JOIN (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s ON t.store_id = s.id) x
 JOIN dates d ON x.ds = d.ds WHERE d.dow = 5
@@ -100,7 +100,7 @@ SELECT x.id FROM (SELECT t.opened, s.* FROM stores t JOIN (SELECT * FROM sales W
 JOIN dates d ON x.ds = d.ds WHERE d.dow = 4
 
 -- case: a CTE with several readers, each narrowed where it is named
--- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = 5) LIMIT 5001
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE 'starpruner' IS NOT NULL AND (d.dow = 5) LIMIT 5001
 -- answer: [["2026-01-02", "string"]]
 -- key query: SELECT reducer.key1 AS key, typeof(reducer.key1) AS type FROM (SELECT ds FROM dates WHERE dow = 4) AS reducer(key1) LIMIT 5001
 -- answer: [["2026-01-01", "string"]]
@@ -112,7 +112,7 @@ UNION ALL
 SELECT count(*) FROM x
 
 -- case: a chain of CTEs as dbt writes it, which begins with those that import tables
--- key query: SELECT reduced_key AS key, typeof(reduced_key) AS type FROM (SELECT january.`ds` AS reduced_key, january.`dow` AS `dow` FROM (WITH `days` AS (SELECT * FROM `golden`.`dates`) SELECT * FROM days WHERE month = '2026-01') AS `january`) AS `final` WHERE (dow = 5) LIMIT 5001
+-- key query: SELECT reduced_key AS key, typeof(reduced_key) AS type FROM (SELECT january.`ds` AS reduced_key, january.`dow` AS `dow` FROM (WITH `days` AS (SELECT * FROM `golden`.`dates`) SELECT * FROM days WHERE month = '2026-01') AS `january`) AS `final` WHERE 'starpruner' IS NOT NULL AND (dow = 5) LIMIT 5001
 -- answer: [["2026-01-02", "string"]]
 WITH sold AS (SELECT * FROM (SELECT * FROM `golden`.`sales` WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) AS `sales`), days AS (SELECT * FROM `golden`.`dates`),
 january AS (SELECT * FROM days WHERE month = '2026-01'),
@@ -125,7 +125,7 @@ SELECT * FROM final WHERE dow = 5
 -- answer: [["2026-01-03", "string"]]
 -- key query: SELECT last.`ds` AS key, typeof(last.`ds`) AS type FROM (WITH `days` AS (SELECT * FROM dates WHERE year = 2026) SELECT max(ds) AS ds FROM days) AS `last` LIMIT 5001
 -- answer: [["2026-02-01", "string"]]
--- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM (SELECT * FROM dates WHERE year = 2026) AS `d` WHERE (d.dow = 5) LIMIT 5001
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM (SELECT * FROM dates WHERE year = 2026) AS `d` WHERE 'starpruner' IS NOT NULL AND (d.dow = 5) LIMIT 5001
 -- answer: [["2026-01-02", "string"]]
 WITH sold AS (SELECT * FROM sales), days AS (SELECT * FROM dates WHERE year = 2026), last AS (SELECT max(ds) AS ds FROM days),
 a AS (SELECT sold.id FROM (SELECT * FROM sold WHERE (`ds` IN ('2026-02-01') OR typeof(`ds`) <> 'string')) AS sold JOIN last ON sold.ds = last.ds), b AS (SELECT sold.id FROM (SELECT * FROM sold WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) AS sold JOIN days d ON sold.ds = d.ds AND d.dow = 5)
@@ -152,7 +152,7 @@ WHERE s.ds IN (WITH any_day AS (SELECT ds FROM dates WHERE dow > 0) SELECT ds FR
 -- case: derived tables without an alias as small sides
 -- key query: SELECT `reduced_item1`.`day` AS key, typeof(`reduced_item1`.`day`) AS type FROM (SELECT ds AS day FROM dates WHERE dow >= 4) AS `reduced_item1` LIMIT 5001
 -- answer: [["2026-01-01", "string"], ["2026-01-02", "string"], ["2026-01-03", "string"], ["2026-02-01", "string"]]
--- key query: SELECT `reduced_item2`.`zone` AS key, typeof(`reduced_item2`.`zone`) AS type FROM (SELECT region AS zone, country FROM stores) AS `reduced_item2` WHERE (country = 'NO') LIMIT 5001
+-- key query: SELECT `reduced_item2`.`zone` AS key, typeof(`reduced_item2`.`zone`) AS type FROM (SELECT region AS zone, country FROM stores) AS `reduced_item2` WHERE 'starpruner' IS NOT NULL AND (country = 'NO') LIMIT 5001
 -- answer: [["east", "string"], ["north", "string"], [null, "string"]]
 SELECT s.id FROM (SELECT * FROM sales WHERE ((`ds` IN ('2026-01-01', '2026-01-02', '2026-01-03', '2026-02-01') AND `region` IN ('east', 'north')) OR typeof(`ds`) <> 'string' OR typeof(`region`) <> 'string')) s JOIN (SELECT ds AS day FROM dates WHERE dow >= 4) ON s.ds = day
 JOIN (SELECT region AS zone, country FROM stores) ON s.region = zone WHERE country = 'NO'
@@ -167,7 +167,7 @@ SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01', '2026-02-01'
 UNION ALL SELECT s.id FROM (SELECT * FROM sales WHERE (`region` IN ('north') OR typeof(`region`) <> 'string')) s JOIN (SELECT 'north' AS region) r ON s.region = r.region
 
 -- case: texts without a table that filter a snowflake
--- key query: SELECT t.`region` AS key, typeof(t.`region`) AS type FROM stores t, (SELECT 'IT' AS country UNION ALL SELECT 'FR') AS `c` WHERE (t.country = c.country) LIMIT 5001
+-- key query: SELECT t.`region` AS key, typeof(t.`region`) AS type FROM stores t JOIN (SELECT 'IT' AS country UNION ALL SELECT 'FR') AS `c` ON 'starpruner' IS NOT NULL WHERE 'starpruner' IS NOT NULL AND (t.country = c.country) LIMIT 5001
 -- answer: [["south", "string"]]
 SELECT s.id FROM (SELECT * FROM sales WHERE (`region` IN ('south') OR typeof(`region`) <> 'string')) s JOIN stores t ON s.region = t.region
 JOIN (SELECT 'IT' AS country UNION ALL SELECT 'FR') c ON t.country = c.country
@@ -194,7 +194,7 @@ SELECT s.id FROM (SELECT * FROM sales_2025 WHERE (`ds` IN ('2026-01-01', '2026-0
 -- answer: [["2026-02-01", "string"], ["2030-01-01", "string"]]
 -- key query: SELECT `v`.`ds` AS key, typeof(`v`.`ds`) AS type FROM (VALUES ('2026-01-01'), ('2026-02-01'), (NULL)) AS v(ds) LIMIT 5001
 -- answer: [["2026-01-01", "string"], ["2026-02-01", "string"], [null, "string"]]
--- key query: SELECT `v`.`col1` AS key, typeof(`v`.`col1`) AS type FROM VALUES ('2026-01-01', 1), ('2026-01-02', 2) v WHERE (col2 > 1) LIMIT 5001
+-- key query: SELECT `v`.`col1` AS key, typeof(`v`.`col1`) AS type FROM VALUES ('2026-01-01', 1), ('2026-01-02', 2) v WHERE 'starpruner' IS NOT NULL AND (col2 > 1) LIMIT 5001
 -- answer: [["2026-01-02", "string"]]
 WITH late AS (SELECT * FROM VALUES ('2026-02-01', DATE '2026-02-01', -1.5), ('2030-01-01', NULL, 2) AS t(ds, d, x))
 SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01', '2026-02-01') OR typeof(`ds`) <> 'string')) s JOIN (VALUES ('2026-01-01'), ('2026-02-01'), (NULL)) AS v(ds) ON s.ds = v.ds
@@ -218,13 +218,13 @@ SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01', '2026-01-02'
 SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-02-01', CAST(X'69742773' AS STRING)) OR typeof(`ds`) <> 'string')) s WHERE s.ds IN (SELECT DISTINCT t.ds FROM sales t ORDER BY t.ds DESC LIMIT 2)
 
 -- case: ranks of a small side, filtered outside
--- key query: SELECT `d`.`ds` AS key, typeof(`d`.`ds`) AS type FROM (SELECT ds, dense_rank() OVER (PARTITION BY year ORDER BY ds DESC) AS n FROM dates) AS `d` WHERE (d.n <= 2) LIMIT 5001
+-- key query: SELECT `d`.`ds` AS key, typeof(`d`.`ds`) AS type FROM (SELECT ds, dense_rank() OVER (PARTITION BY year ORDER BY ds DESC) AS n FROM dates) AS `d` WHERE 'starpruner' IS NOT NULL AND (d.n <= 2) LIMIT 5001
 -- answer: [["it's", "string"], ["2026-01-03", "string"], ["2026-02-01", "string"], ["2030-01-01", "string"]]
 SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-03', '2026-02-01', '2030-01-01', CAST(X'69742773' AS STRING)) OR typeof(`ds`) <> 'string')) s
 JOIN (SELECT ds, dense_rank() OVER (PARTITION BY year ORDER BY ds DESC) AS n FROM dates) d ON s.ds = d.ds WHERE d.n <= 2
 
 -- case: the last day of each month by a window
--- key query: SELECT `d`.`ds` AS key, typeof(`d`.`ds`) AS type FROM (SELECT ds, max(ds) OVER (PARTITION BY month) AS last FROM dates) AS `d` WHERE (d.ds = d.last) LIMIT 5001
+-- key query: SELECT `d`.`ds` AS key, typeof(`d`.`ds`) AS type FROM (SELECT ds, max(ds) OVER (PARTITION BY month) AS last FROM dates) AS `d` WHERE 'starpruner' IS NOT NULL AND (d.ds = d.last) LIMIT 5001
 -- answer: [["it's", "string"], ["2026-01-03", "string"], ["2026-02-01", "string"], ["2030-01-01", "string"]]
 SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-03', '2026-02-01', '2030-01-01', CAST(X'69742773' AS STRING)) OR typeof(`ds`) <> 'string')) s
 JOIN (SELECT ds, max(ds) OVER (PARTITION BY month) AS last FROM dates) d ON s.ds = d.ds WHERE d.ds = d.last

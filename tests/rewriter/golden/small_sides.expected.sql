@@ -1,12 +1,12 @@
 -- Written by pytest --update-goldens from small_sides.toml; read the difference before you commit it.
 
 -- case: a known size within the bound
--- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM days_medium d WHERE (d.g = 1) LIMIT 5001
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM days_medium d WHERE 'starpruner' IS NOT NULL AND (d.g = 1) LIMIT 5001
 -- answer: []
 SELECT s.id FROM (SELECT * FROM sales WHERE FALSE) s JOIN days_medium d ON s.ds = d.ds WHERE d.g = 1
 
 -- case: a large table in a filter of another small side
--- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = 5) LIMIT 5001
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE 'starpruner' IS NOT NULL AND (d.dow = 5) LIMIT 5001
 -- answer: [["2026-01-02", "string"]]
 SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s JOIN dates d ON s.ds = d.ds JOIN stores t ON s.region = t.region
 WHERE d.dow = 5 AND t.country IN (SELECT ds FROM days_large)

@@ -11,13 +11,13 @@ SELECT id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`
 SELECT s.id FROM stores t LEFT JOIN (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s ON t.region = s.region AND s.ds IN (SELECT d.ds FROM dates d WHERE d.dow = 5)
 
 -- case: EXISTS with an equality
--- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = 5) LIMIT 5001
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE 'starpruner' IS NOT NULL AND (d.dow = 5) LIMIT 5001
 -- answer: [["2026-01-02", "string"]]
 SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s
 WHERE EXISTS (SELECT 1 FROM dates d WHERE d.ds = s.ds AND d.dow = 5 AND d.dow < s.amount)
 
 -- case: EXISTS with an unqualified outer column
--- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.month = '2026-02') LIMIT 5001
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE 'starpruner' IS NOT NULL AND (d.month = '2026-02') LIMIT 5001
 -- answer: [["2026-02-01", "string"]]
 SELECT id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-02-01') OR typeof(`ds`) <> 'string')) AS sales WHERE EXISTS (SELECT 1 FROM dates d WHERE d.month = '2026-02' AND region = 'south' AND sales.ds = d.ds)
 

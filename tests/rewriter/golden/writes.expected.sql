@@ -1,7 +1,7 @@
 -- Written by pytest --update-goldens from writes.toml; read the difference before you commit it.
 
 -- case: INSERT .. SELECT
--- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = 5) LIMIT 5001
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE 'starpruner' IS NOT NULL AND (d.dow = 5) LIMIT 5001
 -- answer: [["2026-01-02", "string"]]
 INSERT INTO written SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s JOIN dates d ON s.ds = d.ds WHERE d.dow = 5
 
@@ -11,7 +11,7 @@ INSERT INTO written SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-
 WITH d AS (SELECT ds FROM dates WHERE dow = 5) INSERT INTO written SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s JOIN d ON s.ds = d.ds
 
 -- case: CREATE TABLE AS
--- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = 5) LIMIT 5001
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE 'starpruner' IS NOT NULL AND (d.dow = 5) LIMIT 5001
 -- answer: [["2026-01-02", "string"]]
 CREATE TABLE IF NOT EXISTS made USING parquet AS SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s JOIN dates d ON s.ds = d.ds WHERE d.dow = 5
 
@@ -33,29 +33,29 @@ INSERT INTO written WITH d AS (SELECT ds FROM dates WHERE dow = 5) SELECT s.id F
 INSERT OVERWRITE TABLE written WITH d AS (SELECT ds FROM dates WHERE dow = 5) SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s JOIN d ON s.ds = d.ds
 
 -- case: a CTE that has the name of the table that is written
--- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = 5) LIMIT 5001
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE 'starpruner' IS NOT NULL AND (d.dow = 5) LIMIT 5001
 -- answer: [["2026-01-02", "string"]]
 CREATE TABLE IF NOT EXISTS made AS WITH made AS (SELECT * FROM sales) SELECT m.id FROM (SELECT * FROM made WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) m JOIN dates d ON m.ds = d.ds WHERE d.dow = 5
 
 -- case: a table of the same name in another database
--- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM golden.dates d WHERE (d.dow = 5) LIMIT 5001
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM golden.dates d WHERE 'starpruner' IS NOT NULL AND (d.dow = 5) LIMIT 5001
 -- answer: [["2026-01-02", "string"]]
 INSERT INTO golden_elsewhere.dates
 SELECT d.ds, d.dow FROM (SELECT * FROM golden.sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s JOIN golden.dates d ON s.ds = d.ds WHERE d.dow = 5 AND s.id < 0
 
 -- case: INSERT OVERWRITE DIRECTORY, in Hive's text
--- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = 5) LIMIT 5001
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE 'starpruner' IS NOT NULL AND (d.dow = 5) LIMIT 5001
 -- answer: [["2026-01-02", "string"]]
 INSERT OVERWRITE DIRECTORY 'golden_made' SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s JOIN dates d ON s.ds = d.ds WHERE d.dow = 5
 
 -- case: INSERT OVERWRITE DIRECTORY in a format of Spark's, with options
--- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = 5) LIMIT 5001
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE 'starpruner' IS NOT NULL AND (d.dow = 5) LIMIT 5001
 -- answer: [["2026-01-02", "string"]]
 INSERT OVERWRITE DIRECTORY 'golden_made' USING org.apache.spark.sql.parquet OPTIONS ('compression' 'gzip', header = '(')
 SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s JOIN dates d ON s.ds = d.ds WHERE d.dow = 5
 
 -- case: INSERT OVERWRITE LOCAL DIRECTORY in rows of Hive's
--- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = 5) LIMIT 5001
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE 'starpruner' IS NOT NULL AND (d.dow = 5) LIMIT 5001
 -- answer: [["2026-01-02", "string"]]
 INSERT OVERWRITE LOCAL DIRECTORY 'golden_made' ROW FORMAT DELIMITED FIELDS TERMINATED BY '|' STORED AS TEXTFILE
 SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s JOIN dates d ON s.ds = d.ds WHERE d.dow = 5
@@ -67,11 +67,11 @@ WITH d AS (SELECT ds FROM dates WHERE dow = 5) INSERT OVERWRITE DIRECTORY 'golde
 (SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s JOIN d ON s.ds = d.ds)
 
 -- case: INSERT BY NAME
--- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = 5) LIMIT 5001
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE 'starpruner' IS NOT NULL AND (d.dow = 5) LIMIT 5001
 -- answer: [["2026-01-02", "string"]]
 INSERT INTO written BY NAME SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s JOIN dates d ON s.ds = d.ds WHERE d.dow = 5
 
 -- case: INSERT with columns
--- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = 5) LIMIT 5001
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE 'starpruner' IS NOT NULL AND (d.dow = 5) LIMIT 5001
 -- answer: [["2026-01-02", "string"]]
 INSERT OVERWRITE written (id) SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s JOIN dates d ON s.ds = d.ds WHERE d.dow = 5

@@ -179,7 +179,7 @@ def test_several_tables_are_pinned_in_one_statement_each_at_its_own_snapshot() -
 def test_the_key_query_and_the_statement_name_the_same_snapshot() -> None:
     found = planned_pinned(JOINED, WINDOW)
     (query,) = found.key_queries
-    assert " FROM d VERSION AS OF 7 WHERE (d.g = 'a')" in query.sql
+    assert " FROM d VERSION AS OF 7 WHERE 'starpruner' IS NOT NULL AND (d.g = 'a')" in query.sql
     assert rewritten(found, WINDOW) == (
         "SELECT * FROM (SELECT * FROM f WHERE (`k` IN (3) OR typeof(`k`) <> 'int')) AS f"
         " JOIN d VERSION AS OF 7 ON f.k = d.k WHERE d.g = 'a'"
@@ -239,7 +239,7 @@ def test_a_version_of_the_clients_own_is_kept_and_counts_as_pinned_where_it_is_a
     versions = [TableName(("d",), each) for each in tables] or [name("d").at(3)]
     found = planned(sql, {**CATALOG, **dict.fromkeys(versions, facts)})
     (query,) = found.key_queries
-    assert f" FROM d {version} AS x WHERE (x.g = 'a')" in query.sql
+    assert f" FROM d {version} AS x WHERE 'starpruner' IS NOT NULL AND (x.g = 'a')" in query.sql
     assert query.tables == {TableName(("d",), each) for each in tables}
     assert rewritten(found, WINDOW).endswith(f" AS f JOIN d {version} AS x ON f.k = x.k WHERE x.g = 'a'")
     assert not found.pinnable

@@ -52,7 +52,7 @@ def test_spark_is_asked_with_the_partitions_in_the_place_of_what_computes_the_co
     assert asked.outline == (
         "SELECT s.`starpruner_1` AS key, typeof(s.`starpruner_1`) AS type FROM (SELECT CAST(ds AS DATE) AS `day`,"
         " f.`ds` AS `starpruner_1` FROM (partitions) AS f(`ds`)) AS s, c"
-        " WHERE (c.g = 1) AND (s.day = c.d) LIMIT 4"
+        " WHERE 'starpruner' IS NOT NULL AND (c.g = 1) AND (s.day = c.d) LIMIT 4"
     )
     assert "(VALUES ('2026-01-01'), ('2026-01-02'), ('2026-01-03')) AS f(`ds`)" in asked.sql
     matching = PartitionMatches(("string",), asked.asked, frozenset({(DAYS[0],)}))

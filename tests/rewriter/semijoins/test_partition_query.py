@@ -30,7 +30,7 @@ def query(*, may_be_padding: bool = False) -> PartitionsQuery:
 def test_the_partitions_are_asked_about_by_the_condition_itself() -> None:
     assert query().sql == (
         "SELECT DISTINCT f.`ds` AS key, typeof(f.`ds`) AS type"
-        " FROM (VALUES ('a'), ('b')) AS f(`ds`) WHERE (f.ds > 'a') LIMIT 3"
+        " FROM (VALUES ('a'), ('b')) AS f(`ds`) WHERE 'starpruner' IS NOT NULL AND (f.ds > 'a') LIMIT 3"
     )
     assert query().sql_with_repeats == query().sql.replace("SELECT DISTINCT", "SELECT")
     assert query().outline == query().sql_with_repeats.replace("VALUES ('a'), ('b')", "partitions")

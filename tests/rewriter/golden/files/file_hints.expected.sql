@@ -82,32 +82,32 @@ SELECT s.g, c.id FROM small s LEFT JOIN (SELECT * FROM clustered WHERE ((_metada
 SELECT s.g, c.id FROM small s LEFT JOIN (SELECT * FROM clustered WHERE ((_metadata.file_size NOT IN (103L, 102L, 101L) OR unix_millis(_metadata.file_modification_time) NOT IN (1L) OR concat(_metadata.file_path, '|', CAST(_metadata.file_size AS STRING), '|', CAST(unix_millis(_metadata.file_modification_time) AS STRING)) NOT IN ('file:/clustered/3|103|1', 'file:/clustered/2|102|1', 'file:/clustered/1|101|1')) OR typeof(`x`) <> 'int')) c ON s.x = c.id WHERE c.x = 5
 
 -- case: keys of a join
--- key query: SELECT s.`x` AS key, typeof(s.`x`) AS type FROM small s WHERE (s.g = 1) LIMIT 5001
+-- key query: SELECT s.`x` AS key, typeof(s.`x`) AS type FROM small s WHERE 'starpruner' IS NOT NULL AND (s.g = 1) LIMIT 5001
 -- answer: [[5, "int"], [null, "int"]]
 SELECT c.id FROM (SELECT * FROM clustered WHERE (`x` IN (5) OR typeof(`x`) <> 'int') AND ((_metadata.file_size NOT IN (103L, 102L, 101L) OR unix_millis(_metadata.file_modification_time) NOT IN (1L) OR concat(_metadata.file_path, '|', CAST(_metadata.file_size AS STRING), '|', CAST(unix_millis(_metadata.file_modification_time) AS STRING)) NOT IN ('file:/clustered/3|103|1', 'file:/clustered/2|102|1', 'file:/clustered/1|101|1')) OR typeof(`x`) <> 'int')) c JOIN small s ON c.x = s.x WHERE s.g = 1
 
 -- case: keys of a wider integer type
--- key query: SELECT s.`b` AS key, typeof(s.`b`) AS type FROM small s WHERE (s.g IN (1, 4)) LIMIT 5001
+-- key query: SELECT s.`b` AS key, typeof(s.`b`) AS type FROM small s WHERE 'starpruner' IS NOT NULL AND (s.g IN (1, 4)) LIMIT 5001
 -- answer: [[5, "bigint"], [99999999999, "bigint"], [null, "bigint"]]
 SELECT c.id FROM (SELECT * FROM clustered WHERE (`x` IN (5) OR typeof(`x`) <> 'int') AND ((_metadata.file_size NOT IN (103L, 102L, 101L) OR unix_millis(_metadata.file_modification_time) NOT IN (1L) OR concat(_metadata.file_path, '|', CAST(_metadata.file_size AS STRING), '|', CAST(unix_millis(_metadata.file_modification_time) AS STRING)) NOT IN ('file:/clustered/3|103|1', 'file:/clustered/2|102|1', 'file:/clustered/1|101|1')) OR typeof(`x`) <> 'int')) c JOIN small s ON c.x = s.b WHERE s.g IN (1, 4)
 
 -- case: keys that match null
--- key query: SELECT s.`x` AS key, typeof(s.`x`) AS type FROM small s WHERE (s.g = 4) LIMIT 5001
+-- key query: SELECT s.`x` AS key, typeof(s.`x`) AS type FROM small s WHERE 'starpruner' IS NOT NULL AND (s.g = 4) LIMIT 5001
 -- answer: [[null, "int"]]
 SELECT c.id FROM (SELECT * FROM clustered WHERE (`x` IS NULL OR typeof(`x`) <> 'int') AND ((_metadata.file_size NOT IN (101L, 100L) OR unix_millis(_metadata.file_modification_time) NOT IN (1L) OR concat(_metadata.file_path, '|', CAST(_metadata.file_size AS STRING), '|', CAST(unix_millis(_metadata.file_modification_time) AS STRING)) NOT IN ('file:/clustered/1|101|1', 'file:/clustered/0|100|1')) OR typeof(`x`) <> 'int')) c JOIN small s ON c.x <=> s.x WHERE s.g = 4
 
 -- case: pairs of keys
--- key query: SELECT s.`x` AS key1, typeof(s.`x`) AS type1, s.`y` AS key2, typeof(s.`y`) AS type2 FROM small s WHERE (s.g = 2) LIMIT 5001
+-- key query: SELECT s.`x` AS key1, typeof(s.`x`) AS type1, s.`y` AS key2, typeof(s.`y`) AS type2 FROM small s WHERE 'starpruner' IS NOT NULL AND (s.g = 2) LIMIT 5001
 -- answer: [[10, "int", "a", "string"], [20, "int", "c", "string"]]
 SELECT k.id FROM (SELECT * FROM skewed WHERE (`x` IN (10, 20) OR typeof(`x`) <> 'int') AND (`y` IN ('a', 'c') OR typeof(`y`) <> 'string') AND ((_metadata.file_size NOT IN (103L, 101L) OR unix_millis(_metadata.file_modification_time) NOT IN (1L) OR concat(_metadata.file_path, '|', CAST(_metadata.file_size AS STRING), '|', CAST(unix_millis(_metadata.file_modification_time) AS STRING)) NOT IN ('file:/skewed/3|103|1', 'file:/skewed/1|101|1')) OR typeof(`x`) <> 'int' OR typeof(`y`) <> 'string')) k JOIN small s ON k.x = s.x AND k.y = s.y WHERE s.g = 2
 
 -- case: keys of a partition column and another one, of which the other one tells files apart
--- key query: SELECT s.`x` AS key1, typeof(s.`x`) AS type1, s.`p` AS key2, typeof(s.`p`) AS type2 FROM small s WHERE (s.g = 3) AND (s.x < 10) LIMIT 5001
+-- key query: SELECT s.`x` AS key1, typeof(s.`x`) AS type1, s.`p` AS key2, typeof(s.`p`) AS type2 FROM small s WHERE 'starpruner' IS NOT NULL AND (s.g = 3) AND (s.x < 10) LIMIT 5001
 -- answer: [[1, "int", "a", "string"]]
 SELECT f.id FROM (SELECT * FROM parted WHERE (`p` IN ('a') OR typeof(`p`) <> 'string') AND (`x` IN (1) OR typeof(`x`) <> 'int') AND ((_metadata.file_size NOT IN (103L) OR unix_millis(_metadata.file_modification_time) NOT IN (1L) OR concat(_metadata.file_path, '|', CAST(_metadata.file_size AS STRING), '|', CAST(unix_millis(_metadata.file_modification_time) AS STRING)) NOT IN ('file:/parted/3|103|1')) OR typeof(`x`) <> 'int' OR typeof(`p`) <> 'string')) f JOIN small s ON f.x = s.x AND f.p = s.p WHERE s.g = 3 AND s.x < 10
 
 -- case: keys and a filter together
--- key query: SELECT s.`x` AS key, typeof(s.`x`) AS type FROM small s WHERE (s.g = 2) LIMIT 5001
+-- key query: SELECT s.`x` AS key, typeof(s.`x`) AS type FROM small s WHERE 'starpruner' IS NOT NULL AND (s.g = 2) LIMIT 5001
 -- answer: [[10, "int"], [20, "int"]]
 SELECT k.id FROM (SELECT * FROM skewed WHERE (`x` IN (10, 20) OR typeof(`x`) <> 'int') AND ((_metadata.file_size NOT IN (101L, 100L) OR unix_millis(_metadata.file_modification_time) NOT IN (1L) OR concat(_metadata.file_path, '|', CAST(_metadata.file_size AS STRING), '|', CAST(unix_millis(_metadata.file_modification_time) AS STRING)) NOT IN ('file:/skewed/1|101|1', 'file:/skewed/0|100|1')) OR typeof(`x`) <> 'int' OR typeof(`y`) <> 'string')) k JOIN small s ON k.x = s.x WHERE s.g = 2 AND k.y = 'c'
 

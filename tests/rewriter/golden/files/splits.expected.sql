@@ -4,7 +4,7 @@
 SELECT id FROM (SELECT /*+ COALESCE(8) */ * FROM many WHERE ((_metadata.file_size NOT IN (195L, 194L, 193L, 192L, 191L, 190L, 188L, 187L, 186L, 185L, 184L, 183L, 182L, 181L, 180L, 179L) OR unix_millis(_metadata.file_modification_time) NOT IN (1L) OR concat(_metadata.file_path, '|', CAST(_metadata.file_size AS STRING), '|', CAST(unix_millis(_metadata.file_modification_time) AS STRING)) NOT IN ('file:/many/95|195|1', 'file:/many/94|194|1', 'file:/many/93|193|1', 'file:/many/92|192|1', 'file:/many/91|191|1', 'file:/many/90|190|1', 'file:/many/88|188|1', 'file:/many/87|187|1', 'file:/many/86|186|1', 'file:/many/85|185|1', 'file:/many/84|184|1', 'file:/many/83|183|1', 'file:/many/82|182|1', 'file:/many/81|181|1', 'file:/many/80|180|1', 'file:/many/79|179|1')) OR typeof(`x`) <> 'int')) AS many WHERE x < 80
 
 -- case: files of the partitions that keys leave
--- key query: SELECT s.`x` AS key, typeof(s.`x`) AS type FROM small s WHERE (s.g = 3) LIMIT 5001
+-- key query: SELECT s.`x` AS key, typeof(s.`x`) AS type FROM small s WHERE 'starpruner' IS NOT NULL AND (s.g = 3) LIMIT 5001
 -- answer: [[1, "int"], [18, "int"]]
 SELECT m.id, s.y FROM (SELECT /*+ COALESCE(6) */ * FROM many WHERE (`p` IN (1, 18) OR typeof(`p`) <> 'int')) m JOIN small s ON m.p = s.x WHERE s.g = 3
 

@@ -1,0 +1,30 @@
+"""Views that Spark reads from memory, where CACHE TABLE of any session puts queries until they are taken out.
+
+Spark finds them in other queries, by their plans and not by a name. It drops or renews one whose tables it writes
+itself. If others write the tables, the rows in memory stay as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from proxy.config.rewriting import CatalogSection
+from proxy.operations.query import Query, QueryResult, Rows
+from rewriter import TableName
+
+# The plan of a view of some hundred tables.
+_PLAN_BYTES_MAX: Final = 1 << 20
+# As Spark names what it reads from memory, in plans of all versions.
+_FROM_MEMORY: Final = "InMemoryRelation"
+
+
+def plan_query(view: TableName, settings: CatalogSection) -> Query:
+    """The statement whose answer `may_be_in_memory` reads, asked of the client's own Spark session."""
+    sql = f"EXPLAIN SELECT * FROM {view.sql}"  # noqa: S608 - a quoted name
+    return Query(sql, 1, _PLAN_BYTES_MAX, settings.query_deadline_s, is_for_client=True)
+
+
+def may_be_in_memory(plan: QueryResult) -> bool:
+    """True unless a plan shows that all is read where it is stored. A plan in vain shows nothing."""
+    text = str(plan.rows[0][0]) if isinstance(plan, Rows) and plan.rows else _FROM_MEMORY
+    return _FROM_MEMORY in text or "== Physical Plan ==" not in text

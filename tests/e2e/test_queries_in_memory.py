@@ -1,0 +1,72 @@
+"""Queries that CACHE TABLE has put in memory, while a writer past Spark changes a table that they read.
+
+Spark finds them in other queries by their plans. If a key query were read from memory and its statement were not,
+or the other way round, keys and rows would be those of two moments for as long as the query is in memory.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+from pyhive import hive
+
+from demo.hive import run
+from demo.thrift_server import ThriftServer
+
+TABLES = """
+DROP DATABASE IF EXISTS kept CASCADE;
+CREATE DATABASE kept;
+CREATE TABLE kept.f USING parquet PARTITIONED BY (k) AS SELECT id, int(id % 20) AS k FROM range(0, 200, 1, 1);
+CREATE TABLE kept.d (k INT, g STRING) STORED AS TEXTFILE;
+INSERT INTO kept.d VALUES (1, 'x'), (2, 'x'), (3, 'y');
+CREATE TABLE kept.e (h STRING, i INT) STORED AS TEXTFILE;
+INSERT INTO kept.e VALUES ('x', 1), ('y', 2);
+CREATE VIEW kept.v AS SELECT f.id, f.k, d.g FROM kept.f f JOIN kept.d d ON f.k = d.k"""
+
+SNOWFLAKE = (
+    "SELECT f.k, count(*) FROM kept.f f JOIN kept.d d ON f.k = d.k JOIN kept.e e ON d.g = e.h WHERE e.i = 1"
+)
+# A query in memory, a statement, and whether the statement is narrowed all the same.
+CASES = {
+    "a filtered table": (
+        "SELECT * FROM kept.d WHERE g = 'x'",
+        "SELECT f.k, count(*) FROM kept.f f JOIN kept.d d ON f.k = d.k WHERE d.g = 'x' GROUP BY f.k",
+        True,
+    ),
+    "all pairs of two tables": ("SELECT * FROM kept.d, kept.e", f"{SNOWFLAKE} GROUP BY f.k", True),
+    "a view": (
+        "SELECT * FROM kept.v",
+        "SELECT k, count(*) FROM kept.v WHERE g = 'x' GROUP BY k",
+        False,
+    ),
+    "the join of a view": (
+        "SELECT f.id, f.k, d.g FROM kept.f f JOIN kept.d d ON f.k = d.k",
+        "SELECT k, count(*) FROM kept.v WHERE g = 'x' GROUP BY k",
+        False,
+    ),
+}
+
+
+@pytest.fixture
+def kept(direct: hive.Connection) -> Iterator[hive.Connection]:
+    for statement in TABLES.split(";"):
+        run(direct, statement)
+    yield direct
+    run(direct, "UNCACHE TABLE IF EXISTS in_memory")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_keys_and_rows_are_those_of_one_moment(
+    kept: hive.Connection, proxied: hive.Connection, spark: ThriftServer, name: str
+) -> None:
+    query, statement, is_narrowed = CASES[name]
+    run(kept, f"CACHE TABLE in_memory AS {query}")
+    before = sorted(run(kept, "SELECT * FROM in_memory"))
+    folder = spark.directory / "warehouse" / "kept.db" / "d"
+    for file in folder.iterdir():
+        file.unlink()
+    (folder / "rows").write_text("5\x01x\n3\x01x\n1\x01y\n")
+    answer = sorted(run(kept, statement))
+    assert sorted(run(proxied, statement)) == answer != []
+    assert sorted(run(kept, "SELECT * FROM in_memory")) == before
+    explained = "\n".join(map(str, run(proxied, f"EXPLAIN REWRITE {statement}")))
+    assert ("Rewritten:" in explained) is is_narrowed
