@@ -103,9 +103,10 @@ class RewriteSection(Section, frozen=True):
     # Expert. Partitions that Spark is asked about in one query, where keys do not tell which of them match. 10,000
     # take 0.1 to 0.4 s and 150 KB of text.
     partition_list_max: Annotated[int, Meta(ge=1, le=100_000)] = 20_000
-    # The database behind the metastore, which bounds what it is sent of the keys (rewriter/domains/consumers.py).
-    # The embedded Derby is the least able one, so its limits are safe for all.
-    metastore: Literal["derby", "postgresql"] = "derby"
+    # The database behind the metastore, which bounds what it is sent of the keys (rewriter/domains/consumers.py);
+    # MariaDB is a "mysql". Derby is the least able one, so its limits are safe for all. No session can be asked:
+    # Spark does not know the database of a metastore that is a service, and redacts the address of another.
+    metastore: Literal["derby", "postgresql", "mysql"] = "derby"
     # Expert. Text inserted for one scan: 5,000 keys of about 25 characters.
     predicate_chars_max: Count = 131_072
 

@@ -11,8 +11,8 @@ from pyhive import hive
 from demo.hive import Row, run
 
 FIRST_DAY = date(1990, 1, 1)
-# Spark adds partitions to the metastore in batches; a thousand is a transaction that Derby still likes.
-PARTITIONS_PER_BATCH = 1_000
+# Spark adds partitions to the metastore in batches; Hive 4.0 fails on Derby at a thousand.
+PARTITIONS_PER_BATCH = 300
 # One key in ten names no partition.
 MISSES_PER_TEN = 1
 # Clustered keys come in this many runs of neighbours.

@@ -3,53 +3,31 @@
 Three hundred partitions in Derby every time; ten thousand, in both, with STARPRUNER_DEEP=1.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
-from partitioned_tables import FactTable, KeyShape, fact_tables, make_tables
-from postgresql import PostgresqlMissingError, postgresql
-from pyhive import hive
+from debian import PackageMissingError, downloads
+from partitioned_tables import KeyShape, fact_tables
+from postgresql import postgresql
+from star_joins import Sessions, answer, sessions_on, star_join
 from support.cheap_spark import QUICK_JAVA
 from support.profile import DEEP
-from support.proxies import patient
 
-from demo.hive import Row, connect, run, same_answer
+from demo.hive import same_answer
 from demo.java import Java
-from demo.metrics import ScanMetrics, SparkUi
-from demo.proxy_process import proxy_process
 from demo.thrift_server import ServerOptions, ThriftServer, thrift_server
 
 # The server in Derby is every test's, which the tests' fixtures do not show by their names.
 pytestmark = pytest.mark.xdist_group("spark")
 
-DATABASE = "metastores"
-
 METASTORES = ("derby", "postgresql") if DEEP else ("derby",)
 FACTS = {fact.name: fact for fact in fact_tables(10_000 if DEEP else 300)}
-# Derby takes 100 keys as an IN and fails at 150; 5,000 are more than the proxy asks for.
+# Derby takes 80 keys as an IN and fails at 150; 5,000 are more than the proxy asks for.
 KEY_COUNTS = (20, 100, 500, 5_000) if DEEP else (20, 100, 200)
 SHAPES = tuple(KeyShape(size, clustered) for size in KEY_COUNTS for clustered in (False, True))
 # One on either side of what Derby takes.
 JOINED = SHAPES if DEEP else (KeyShape(100, clustered=False), KeyShape(200, clustered=True))
-
-
-@dataclass(frozen=True)
-class Sessions:
-    """A session on a server and one through a proxy in front of it."""
-
-    direct: hive.Connection
-    proxied: hive.Connection
-    spark_ui: SparkUi
-
-    def scanned(self, session: hive.Connection, fact: FactTable, sql: str) -> tuple[Sequence[Row], ScanMetrics]:
-        """The answer with nothing cached, and what Spark listed and read of the fact."""
-        run(session, f"REFRESH TABLE {fact.name}")
-        before = self.spark_ui.last_execution()
-        rows = answer(session, sql)
-        return rows, self.spark_ui.scans_of(fact.name, after=before)
 
 
 @pytest.fixture(scope="session", params=METASTORES)
@@ -62,45 +40,18 @@ def server(
         return
     with ExitStack() as running:
         try:
-            database = running.enter_context(postgresql(_downloads(request.config)))
-        except PostgresqlMissingError as error:
+            database = running.enter_context(postgresql(downloads(request.config)))
+        except PackageMissingError as error:
             pytest.skip(str(error))
         directory = tmp_path_factory.mktemp("postgresql")
         settings = ServerOptions(directory, cores=2, java_options=QUICK_JAVA, conf=database.spark_conf)
         yield running.enter_context(thrift_server(settings, java, progress=lambda _: None))
 
 
-def _downloads(config: pytest.Config) -> Path:
-    assert config.cache is not None, "run with pytest's cache: Debian's packages are kept there"
-    return config.cache.mkdir("debian-packages")
-
-
 @pytest.fixture(scope="module")
 def sessions(server: ThriftServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sessions]:
-    with closing(connect(server.endpoint)) as connection:
-        run(connection, f"CREATE DATABASE {DATABASE}")
-        run(connection, f"USE {DATABASE}")
-        make_tables(connection, list(FACTS.values()), SHAPES, tmp_path_factory.mktemp("facts"))
-    with (
-        proxy_process(server.endpoint, tmp_path_factory.mktemp("proxy"), options=patient()) as proxy,
-        closing(connect(server.endpoint, database=DATABASE)) as direct,
-        closing(connect(proxy.endpoint, database=DATABASE)) as proxied,
-    ):
-        yield Sessions(direct, proxied, SparkUi(server.ui_url))
-
-
-def answer(session: hive.Connection, sql: str) -> Sequence[Row]:
-    """The rows; an error fails with what the server says, without its stack."""
-    try:
-        return run(session, sql)
-    except hive.Error as error:
-        pytest.fail(f"{sql}\n{error.args[0].status.errorMessage}", pytrace=False)
-
-
-def star_join(fact: FactTable, shape: KeyShape) -> str:
-    columns = ", ".join(f"f.{name}" for name in fact.names)
-    equal = " AND ".join(f"f.{name} = k.{name}" for name in fact.names)
-    return f"SELECT {columns} FROM {fact.name} f JOIN {fact.name}_keys k ON {equal} WHERE k.shape = '{shape}'"
+    with sessions_on(server, list(FACTS.values()), SHAPES, tmp_path_factory.mktemp("sessions")) as made:
+        yield made
 
 
 @pytest.mark.parametrize("shape", JOINED, ids=str)

@@ -131,5 +131,5 @@ def test_the_log_names_the_table_and_what_is_sent_of_it(
     refusing.metastore.refused(frozenset({RETURNS}), "ann")
     down, up, of_user = (record.getMessage() for record in caplog.records)
     assert "of the table main.shop.returns in statements of one user (" in of_user
-    assert "50 points or 20 ranges at most of the table main.shop.sales" in down
-    assert "100 points or 40 ranges at most of it again" in up
+    assert "40 points or 20 ranges at most of the table main.shop.sales" in down
+    assert "80 points or 40 ranges at most of it again" in up
