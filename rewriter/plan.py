@@ -10,6 +10,7 @@ from typing import TypeAlias
 from rewriter.catalog.table_facts import Catalog, TableFacts, TableKind
 from rewriter.domains.keys import Keys
 from rewriter.domains.keyset import KeyRanges, KeySet
+from rewriter.domains.literals import Key, UnreadableKeyError, literal
 from rewriter.domains.partition_matches import PartitionMatches
 from rewriter.planning.scans import beside_foreign, by_fixed_keys, refused, scans
 from rewriter.planning.snapshot_pins import pins
@@ -26,7 +27,7 @@ from rewriter.splits.fewer_splits import may_be_grouped, must_keep_splits
 from rewriter.sql.statement import Statement
 from rewriter.sql.task_dependence import called, word_of_tasks
 from rewriter.vocabulary.cited import listed
-from rewriter.vocabulary.identifiers import TableName
+from rewriter.vocabulary.identifiers import TableName, quoted
 from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import Refusal, SkipReason, UnpinnedReason
 
@@ -95,11 +96,6 @@ class Plan:
         return views.union(*(reducer.follows for reducer in reducers))
 
     @property
-    def joining_views(self) -> frozenset[TableName]:
-        """The views of the statement that are narrowed by joins in their texts."""
-        return frozenset(scan.reference.name for scan in self.scans if any(r.follows for r in scan.reducers))
-
-    @property
     def key_queries(self) -> tuple[KeyQuery, ...]:
         """The key queries to run first, each once however many scans use it."""
         return self.pending({})
@@ -108,6 +104,18 @@ class Plan:
         """The queries to run next, given the answers of others; none if all have been run."""
         asked = (r.key_query for scan in self.scans for r in effective_reducers(scan, answers))
         return tuple(query for query in dict.fromkeys(asked) if query not in answers)
+
+    def joining_views(self, answers: Mapping[KeyQuery, KeyAnswer]) -> frozenset[tuple[TableName, str]]:
+        """The views that are narrowed by joins in their texts, each with a condition for rows of one key.
+
+        Without a key the condition is empty.
+        """
+        return frozenset(
+            (scan.reference.name, _of_one_key(reducer, answer))
+            for scan in self.scans
+            for reducer in effective_reducers(scan, answers)
+            if reducer.follows and not isinstance(answer := answers.get(reducer.key_query), SkipReason | None)
+        )
 
     def wants_lists(self, answers: Mapping[KeyQuery, KeyAnswer]) -> tuple[TableName, ...]:
         """The tables whose partitions could be asked about, if the plan were made again with a list of them."""
@@ -153,6 +161,21 @@ class Plan:
         """The tables of which nothing is wanted but the sizes of files, for scans that nothing narrows."""
         grouped = {scan.reference.name for scan in self.scans if scan.grouped_within is not None}
         return frozenset(grouped - {scan.reference.name for scan in self.scans if _may_be_narrowed(scan, answers)})
+
+
+def _of_one_key(reducer: Reducer, keys: Keys) -> str:
+    """A condition for rows of one of the keys; empty if there is none without a null."""
+    if isinstance(keys, KeySet) and keys.rows and None not in keys.rows[-1]:
+        key: Sequence[Key | None] = keys.rows[-1]
+    elif isinstance(keys, KeyRanges) and keys.ranges:
+        key = keys.ranges[0][:1]
+    else:
+        return ""
+    columns = zip(reducer.columns, keys.type_names, key, strict=True)
+    try:
+        return " AND ".join(f"{quoted(name)} = {literal(type_name, value)}" for name, type_name, value in columns)
+    except UnreadableKeyError:
+        return ""
 
 
 def _is_lasting_view(facts: TableFacts | None) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from proxy.operations.key_check import CheckVerdict
+from proxy.session.catalog.in_memory import may_be_in_memory, plan_query
 from proxy.session.consistency.write_fence import Fence
 from proxy.session.decision import UncheckedKeys
 from proxy.session.decision_context import Basis, DecisionContext, Draft
@@ -34,8 +35,8 @@ async def ask_keys(
         draft, plan=planned, snapshots=at_snapshots.reads, unpinned=unpinned, key_errors=key_queries.errors
     )
     asks_later = key_queries.are_all_checked_later(planned)
-    if not asks_later and (why := await _unsettled(ctx, planned)) is not None:
-        return draft.left(why), planned, {}
+    if not asks_later and not await _is_settled(ctx, planned):
+        return draft.left(SkipReason.TABLES_UNSETTLED), planned, {}
     with timings.counting(Purpose.KEYS):
         answers = await key_queries.answers(planned)
     # Some keys may have turned out to be of another type than the fact's column.
@@ -46,11 +47,13 @@ async def ask_keys(
         with timings.counting(Purpose.KEYS):
             answers = await key_queries.answers(planned, answers)
     if key_queries.to_check:
-        check = partial(_check, ctx, planned, key_queries)
+        check = partial(_check, ctx, planned, key_queries, answers)
         draft = replace(draft, unchecked=UncheckedKeys(key_queries.to_check, check, ctx.start))
-    elif asks_later:
+    elif asks_later and not await _is_settled(ctx, planned):
         # There are none, or all may be trusted: nothing is asked later.
-        draft = draft.left(await _unsettled(ctx, planned))
+        draft = draft.left(SkipReason.TABLES_UNSETTLED)
+    elif await _are_views_in_memory(ctx, planned, answers):
+        draft = draft.left(SkipReason.VIEW_IN_MEMORY)
     return draft, planned, answers
 
 
@@ -62,30 +65,38 @@ def uses_expired_in_vain(ctx: DecisionContext, planned: Plan, fence: Fence) -> b
     return not is_at_hand and _rests_on_expired(ctx, planned)
 
 
-async def _check(ctx: DecisionContext, planned: Plan, key_queries: KeyQueries) -> CheckVerdict:
+async def _check(
+    ctx: DecisionContext, planned: Plan, key_queries: KeyQueries, answers: KeyAnswers
+) -> CheckVerdict:
     """Ask again for what was remembered, while the statement runs: keys, and what has expired."""
     # The check needs answers of now, and is no part of the decision's time.
     ctx = ctx.by(ctx.catalog.policy.current(asking(ctx.catalog.metadata, ctx.shared.writes, anew=True)))
     verdict = await replace(key_queries, ask=ctx.catalog.policy.ask).check(key_queries.to_check)
     if verdict is not CheckVerdict.HELD:
         return verdict
-    if not await _are_tables_and_settings_as_planned(ctx, planned):
-        return CheckVerdict.CHANGED
-    are_in_memory = await ctx.catalog.are_in_memory(planned.joining_views)
-    return CheckVerdict.CHANGED if are_in_memory else CheckVerdict.HELD
+    is_same = await _are_tables_and_settings_as_planned(ctx, planned)
+    is_one_moment = is_same and not await _are_views_in_memory(ctx, planned, answers)
+    return CheckVerdict.HELD if is_one_moment else CheckVerdict.CHANGED
 
 
-async def _unsettled(ctx: DecisionContext, planned: Plan) -> SkipReason | None:
-    """The reason why views, tables or settings are not as the plan takes them to be. Nobody asks later."""
+async def _are_views_in_memory(ctx: DecisionContext, planned: Plan, answers: KeyAnswers) -> bool:
+    """True if Spark may read one of the views that are narrowed, or a part of it, from memory.
+
+    It would show old rows of the small side in its text, for which the key query has read those of now.
+    """
+    with ctx.timings.lookup(ctx.shared.clock):
+        for name, condition in sorted(planned.joining_views(answers), key=str):
+            if may_be_in_memory(await ctx.catalog.policy.ask(plan_query(name, condition, ctx.catalog.settings))):
+                return True
+    return False
+
+
+async def _is_settled(ctx: DecisionContext, planned: Plan) -> bool:
+    """True if views, tables and settings are as the plan takes them to be. Nobody asks for them later."""
     with ctx.timings.lookup(ctx.shared.clock):
         if _rests_on_expired(ctx, planned):
-            is_same = await _are_tables_and_settings_as_planned(ctx, planned)
-        else:
-            is_same = not planned.follows or await ctx.catalog.is_as_planned(planned, _described_since(ctx))
-        if not is_same:
-            return SkipReason.TABLES_UNSETTLED
-        are_in_memory = await ctx.catalog.are_in_memory(planned.joining_views)
-        return SkipReason.VIEW_IN_MEMORY if are_in_memory else None
+            return await _are_tables_and_settings_as_planned(ctx, planned)
+        return not planned.follows or await ctx.catalog.is_as_planned(planned, _described_since(ctx))
 
 
 def _rests_on_expired(ctx: DecisionContext, planned: Plan) -> bool:

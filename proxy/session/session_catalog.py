@@ -16,7 +16,6 @@ from proxy.operations.spark_versions import DEFAULT_QUOTING
 from proxy.session.catalog.answer_policy import AnswerPolicy
 from proxy.session.catalog.answers import Answer
 from proxy.session.catalog.facts_cache import DescribedTable
-from proxy.session.catalog.in_memory import may_be_in_memory, plan_query
 from proxy.session.catalog.late_answers import UNANSWERED_S
 from proxy.session.catalog.metadata_cache import SessionMetadata
 from proxy.session.catalog.spark_settings import (
@@ -236,16 +235,6 @@ class SessionCatalog:
             if then is not None and then.size_bytes is not None and found.size_bytes is None:
                 facts.add_size(name, then.size_bytes)
         return True
-
-    async def are_in_memory(self, views: AbstractSet[TableName]) -> bool:
-        """True if Spark reads one of these views from memory, or a part of it, as it may have been days ago.
-
-        CACHE TABLE of any session has put it there. Its name then shows old rows of the small side in its text.
-        """
-        for name in sorted(views, key=str):
-            if may_be_in_memory(await self.policy.ask(plan_query(name, self.settings))):
-                return True
-        return False
 
     async def look_up(self, names: Iterable[TableName]) -> None:
         """Describe the tables among these that are not known now."""

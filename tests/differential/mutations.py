@@ -542,7 +542,7 @@ _VIEWS = (
     ),
     Mutation(
         "a view may be read from memory",
-        answers("proxy.session.session_catalog.may_be_in_memory", answer=False),
+        answers("proxy.session.ask_keys.may_be_in_memory", answer=False),
         "proxy/session/test_star_views.py::test_a_view_that_spark_may_read_from_memory_is_left_alone[plan0]",
     ),
 )

@@ -18,9 +18,13 @@ _PLAN_BYTES_MAX: Final = 1 << 20
 _FROM_MEMORY: Final = "InMemoryRelation"
 
 
-def plan_query(view: TableName, settings: CatalogSection) -> Query:
-    """The statement whose answer `may_be_in_memory` reads, asked of the client's own Spark session."""
-    sql = f"EXPLAIN SELECT * FROM {view.sql}"  # noqa: S608 - a quoted name
+def plan_query(view: TableName, condition: str, settings: CatalogSection) -> Query:
+    """The statement whose answer `may_be_in_memory` reads, asked of the client's own Spark session.
+
+    Planned without a condition, a view with a join has all partitions of its fact listed.
+    """
+    where = f" WHERE {condition}" if condition else ""
+    sql = f"EXPLAIN SELECT * FROM {view.sql}{where}"  # noqa: S608 - a quoted name, and literals
     return Query(sql, 1, _PLAN_BYTES_MAX, settings.query_deadline_s, is_for_client=True)
 
 

@@ -226,11 +226,11 @@ UNION ALL SELECT id FROM (SELECT id, dt DIV 100 AS ym FROM (SELECT * FROM by_num
 WHERE y.ym > (SELECT max(year * 100 + month) FROM calendar WHERE month = 1 AND holiday)
 
 -- case: a computed column that is grouped by, shown once, and numbered by windows
--- key query: SELECT x.`starpruner_1` AS key, typeof(x.`starpruner_1`) AS type FROM (SELECT to_date(ds) AS `day`, sales.`ds` AS `starpruner_1` FROM (partitions) AS sales(`ds`) UNION ALL SELECT NULL, NULL) AS x, calendar c WHERE (c.month = 1) AND (c.holiday) AND (x.day = c.d) LIMIT 10
+-- key query: SELECT x.`starpruner_1` AS key, typeof(x.`starpruner_1`) AS type FROM (SELECT to_date(ds) AS `day`, sales.`ds` AS `starpruner_1` FROM (partitions) AS sales(`ds`) UNION ALL SELECT NULL, NULL) AS x, calendar c WHERE 'starpruner' IS NOT NULL AND (c.month = 1) AND (c.holiday) AND (x.day = c.d) LIMIT 10
 -- answer: [["2026-01-01", "string"], ["2026-01-31", "string"]]
--- key query: SELECT `y`.`starpruner_1` AS key, typeof(`y`.`starpruner_1`) AS type FROM (SELECT dt DIV 100 AS `ym`, by_number.`dt` AS `starpruner_1` FROM (partitions) AS by_number(`dt`) UNION ALL SELECT NULL, NULL) AS `y`, calendar c WHERE (c.month = 1) AND (y.ym = c.year * 100 + c.month) LIMIT 6
+-- key query: SELECT `y`.`starpruner_1` AS key, typeof(`y`.`starpruner_1`) AS type FROM (SELECT dt DIV 100 AS `ym`, by_number.`dt` AS `starpruner_1` FROM (partitions) AS by_number(`dt`) UNION ALL SELECT NULL, NULL) AS `y`, calendar c WHERE 'starpruner' IS NOT NULL AND (c.month = 1) AND (y.ym = c.year * 100 + c.month) LIMIT 6
 -- answer: [[20260101, "int"], [20260102, "int"], [20260131, "int"]]
--- key query: SELECT unix_date(`z`.`starpruner_1`) AS key, typeof(`z`.`starpruner_1`) AS type FROM (SELECT date_add(day, 1) AS `d`, by_day.`day` AS `starpruner_1` FROM (partitions) AS by_day(`day`) UNION ALL SELECT NULL, NULL) AS `z`, calendar c WHERE (c.month = 2) AND (`z`.`d` = c.`d`) LIMIT 8
+-- key query: SELECT unix_date(`z`.`starpruner_1`) AS key, typeof(`z`.`starpruner_1`) AS type FROM (SELECT date_add(day, 1) AS `d`, by_day.`day` AS `starpruner_1` FROM (partitions) AS by_day(`day`) UNION ALL SELECT NULL, NULL) AS `z`, calendar c WHERE 'starpruner' IS NOT NULL AND (c.month = 2) AND (`z`.`d` = c.`d`) LIMIT 8
 -- answer: [[20484, "date"]]
 WITH stg AS (SELECT to_date(ds) AS day, region, amount FROM (SELECT * FROM sales WHERE (array_contains(array(TRUE), (((coalesce(CAST(try_cast(`ds` AS DATE) AS STRING) <> `ds`, TRUE) OR (try_cast(`ds` AS DATE) <= DATE'2026-01-01' OR try_cast(`ds` AS DATE) BETWEEN DATE'2026-01-04' AND DATE'2026-01-31' OR try_cast(`ds` AS DATE) >= DATE'2026-02-02')) AND `ds` NOT IN (' 2026-01-03', '2026-01-02T12:00:00', '2026-1-2')) AND `ds` IS NOT NULL)) OR typeof(`ds`) <> 'string')) AS sales),
 days AS (SELECT day, region, sum(amount) AS a FROM stg GROUP BY day, region HAVING count(*) > 0)
@@ -242,8 +242,8 @@ UNION ALL SELECT 'window', z.id, z.n FROM (SELECT d, id, count(*) OVER (PARTITIO
   FROM (SELECT id, date_add(day, 1) AS d FROM (SELECT * FROM by_day WHERE (array_contains(array(TRUE), (`day` <= DATE'2025-12-31' OR `day` BETWEEN DATE'2026-01-04' AND DATE'2026-01-31' OR `day` BETWEEN DATE'2026-02-02' AND DATE'2026-02-27' OR `day` >= DATE'2026-03-01')) OR typeof(`day`) <> 'date')) AS by_day) w) z JOIN calendar c USING (d) WHERE c.month = 2
 
 -- case: columns of two types that USING compares
--- key query: SELECT `c`.`ds` AS key, typeof(`c`.`ds`) AS type FROM (SELECT d AS ds, month FROM calendar) AS `c` WHERE (c.month = 1) LIMIT 5001
+-- key query: SELECT `c`.`ds` AS key, typeof(`c`.`ds`) AS type FROM (SELECT d AS ds, month FROM calendar) AS `c` WHERE 'starpruner' IS NOT NULL AND (c.month = 1) LIMIT 5001
 -- answer: [["2026-01-01", "date"], ["2026-01-02", "date"], ["2026-01-03", "date"], ["2026-01-31", "date"], [null, "date"]]
--- key query: SELECT s.`ds` AS key, typeof(s.`ds`) AS type FROM (partitions) AS s(`ds`), (SELECT d AS ds, month FROM calendar) AS `c` WHERE (c.month = 1) AND (s.`ds` = `c`.`ds`) LIMIT 10
+-- key query: SELECT s.`ds` AS key, typeof(s.`ds`) AS type FROM (partitions) AS s(`ds`), (SELECT d AS ds, month FROM calendar) AS `c` WHERE 'starpruner' IS NOT NULL AND (c.month = 1) AND (s.`ds` = `c`.`ds`) LIMIT 10
 -- answer: [[" 2026-01-03", "string"], ["2026-01-01", "string"], ["2026-01-02", "string"], ["2026-01-02T12:00:00", "string"], ["2026-01-03", "string"], ["2026-01-31", "string"], ["2026-1-2", "string"]]
 SELECT s.id FROM (SELECT * FROM sales WHERE (array_contains(array(TRUE), ((coalesce(CAST(try_cast(`ds` AS DATE) AS STRING) <> `ds`, TRUE) OR (try_cast(`ds` AS DATE) <= DATE'2026-01-31' OR try_cast(`ds` AS DATE) >= DATE'2026-02-02')) AND `ds` IS NOT NULL)) OR typeof(`ds`) <> 'string')) s JOIN (SELECT d AS ds, month FROM calendar) c USING (ds) WHERE c.month = 1
