@@ -25,7 +25,8 @@ CREATE VIEW kept.v AS SELECT f.id, f.k, d.g FROM kept.f f JOIN kept.d d ON f.k =
 SNOWFLAKE = (
     "SELECT f.k, count(*) FROM kept.f f JOIN kept.d d ON f.k = d.k JOIN kept.e e ON d.g = e.h WHERE e.i = 1"
 )
-# A query in memory, a statement, and whether the statement is narrowed all the same.
+VIEW = "kept.v"
+# A query in memory or, with None, the view itself; a statement; and whether that is narrowed all the same.
 CASES = {
     "a filtered table": (
         "SELECT * FROM kept.d WHERE g = 'x'",
@@ -34,7 +35,7 @@ CASES = {
     ),
     "all pairs of two tables": ("SELECT * FROM kept.d, kept.e", f"{SNOWFLAKE} GROUP BY f.k", True),
     "a view": (
-        "SELECT * FROM kept.v",
+        None,
         "SELECT k, count(*) FROM kept.v WHERE g = 'x' GROUP BY k",
         False,
     ),
@@ -51,22 +52,24 @@ def kept(direct: hive.Connection) -> Iterator[hive.Connection]:
     for statement in TABLES.split(";"):
         run(direct, statement)
     yield direct
-    run(direct, "UNCACHE TABLE IF EXISTS in_memory")
+    for name in ("in_memory", VIEW):
+        run(direct, f"UNCACHE TABLE IF EXISTS {name}")
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("case", CASES)
 def test_keys_and_rows_are_those_of_one_moment(
-    kept: hive.Connection, proxied: hive.Connection, spark: ThriftServer, name: str
+    kept: hive.Connection, proxied: hive.Connection, spark: ThriftServer, case: str
 ) -> None:
-    query, statement, is_narrowed = CASES[name]
-    run(kept, f"CACHE TABLE in_memory AS {query}")
-    before = sorted(run(kept, "SELECT * FROM in_memory"))
+    query, statement, is_narrowed = CASES[case]
+    name = VIEW if query is None else "in_memory"
+    run(kept, f"CACHE TABLE {name}" if query is None else f"CACHE TABLE {name} AS {query}")
+    before = sorted(run(kept, f"SELECT * FROM {name}"))
     folder = spark.directory / "warehouse" / "kept.db" / "d"
     for file in folder.iterdir():
         file.unlink()
     (folder / "rows").write_text("5\x01x\n3\x01x\n1\x01y\n")
     answer = sorted(run(kept, statement))
     assert sorted(run(proxied, statement)) == answer != []
-    assert sorted(run(kept, "SELECT * FROM in_memory")) == before
+    assert sorted(run(kept, f"SELECT * FROM {name}")) == before
     explained = "\n".join(map(str, run(proxied, f"EXPLAIN REWRITE {statement}")))
     assert ("Rewritten:" in explained) is is_narrowed
