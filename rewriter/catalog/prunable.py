@@ -12,6 +12,12 @@ from rewriter.vocabulary.skip_reason import Refusal, SkipReason
 # skip files by columns of any kind.
 _PROVIDERS = frozenset({"parquet", "orc", "hive", "csv", "json", "avro", "text"})
 
+# The cause of a refusal, for users, by a format that is left alone for a reason of its own: decision 0068.
+_CAUSES = {
+    "hudi": "its format is Hudi, which may keep a row in a partition of another value, and does not tell where",
+    "paimon": "its format is Paimon, whose partition pruning was not tried",
+}
+
 
 def fact_refusal(facts: TableFacts | None) -> Refusal | None:
     """The reason why a table cannot be narrowed, whatever it is joined with; None if it can."""
@@ -49,7 +55,8 @@ def _table_refusal(facts: TableFacts) -> Refusal | None:
     if facts.delta is not None:
         return None if facts.has_layout else SkipReason.NOT_A_PARTITION_COLUMN
     if facts.provider not in _PROVIDERS:
-        return SkipReason.PROVIDER.because(f"its format is {facts.provider}")
+        cause = _CAUSES.get(facts.provider, f"its format is {facts.provider or 'not told'}")
+        return SkipReason.PROVIDER.because(cause)
     if facts.partition_columns or facts.has_layout:
         return None
     return SkipReason.HIVE_FORMAT if facts.is_hive else SkipReason.NOT_PARTITIONED

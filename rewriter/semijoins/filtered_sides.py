@@ -4,19 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from functools import cached_property
+
+from sqlglot import exp
 
 from rewriter.catalog.table_facts import TableFacts
-from rewriter.scopes.join_tree import Leaf
+from rewriter.scopes.join_rules import JoinKind
+from rewriter.scopes.join_tree import Join, Leaf
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.causes import BlockCauses
 from rewriter.semijoins.equalities import ItemPartner
 from rewriter.semijoins.outer_filters import OuterFilterFinder, OuterFilters
 from rewriter.semijoins.partition_query import AskedLists
 from rewriter.semijoins.partitioned_sides import PartitionedSide, partitioned_side
-from rewriter.semijoins.small_sides import SmallSide, TinySides
+from rewriter.semijoins.small_sides import SmallSide, TinySides, reads_foreign
 from rewriter.semijoins.snowflake import Snowflakes
+from rewriter.sql.conditions import conjuncts
 from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import Refusal, SkipReason
+
+_OUTER = frozenset({JoinKind.LEFT, JoinKind.RIGHT, JoinKind.FULL})
+# The cause of a refusal, for users.
+_COMPARED_ELSEWHERE = (
+    "it reads a table of another system, which may find other rows by a condition than Spark does, and Spark tests"
+    " the conditions of an outer join itself"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +116,31 @@ class FilteredSides:
             small_side = small_side.joined_with(table.small_side, Rule.SNOWFLAKE)
             small_side = small_side.also_reading(filter_.tables for filter_ in table.filters)
             texts += (table.equality, *(filter_.text for filter_ in table.filters))
+        if (texts or outer) and self._has_outer_conditions and reads_foreign(scopes.catalog, small_side.tables):
+            return SkipReason.REDUCER_NOT_UNDERSTOOD.because(_COMPARED_ELSEWHERE)
         return FilteredSide(leaf, small_side, texts, outer)
 
     def _is_on(self, rule: Rule) -> bool:
         return rule not in self._rules_off
+
+    @cached_property
+    def _has_outer_conditions(self) -> bool:
+        """True if a side may be filtered by the condition of an outer join, which keeps rows that fail it.
+
+        Of `d LEFT JOIN f ON f.k = d.k AND d.g BETWEEN 'A' AND 'a'` Spark sends a database behind `d` nothing. A
+        key query would send it the range, which the database may take in another order.
+        """
+        joins = (join for block in self.scopes.blocks for join in block.tree.joins)
+        return any(map(_has_outer_condition, joins))
+
+
+def _has_outer_condition(join: Join) -> bool:
+    is_outer = join.kind in _OUTER or join.is_made_inner
+    return is_outer and not all(map(_compares_two_items, conjuncts(join.condition)))
+
+
+def _compares_two_items(term: exp.Expr) -> bool:
+    if not isinstance(term, exp.EQ):
+        return False
+    one, other = term.this.unnest(), term.expression.unnest()
+    return isinstance(one, exp.Column) and isinstance(other, exp.Column) and one.table != other.table

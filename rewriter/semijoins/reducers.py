@@ -38,6 +38,7 @@ from rewriter.semijoins.small_sides import (
     changing_tables,
     known_bytes,
     may_be_as_large,
+    reads_foreign,
     small_side_of_query,
 )
 from rewriter.vocabulary.cited import cited
@@ -208,6 +209,7 @@ class BlockPlanner:
             small_side, filters = side.behind(side.outer, self._scopes, small_side.sql, match.key)
             match = replace(match, key=REDUCED_KEY)
         small_side = small_side.also_reading([match.tables])
+        (match,) = self._told_apart(small_side, [match])
         return Finding(
             reference, self._too_large(small_side, [match]) or self._of_days(small_side, filters, match)
         )
@@ -226,7 +228,18 @@ class BlockPlanner:
     def _found(
         self, small_side: SmallSide, filters: tuple[str, ...], matches: Sequence[KeyEquality]
     ) -> Reducer | Refusal:
-        return self._too_large(small_side, matches) or self._reducer(small_side, filters, matches)
+        asked = self._told_apart(small_side, matches)
+        return self._too_large(small_side, matches) or self._reducer(small_side, filters, asked)
+
+    def _told_apart(self, small_side: SmallSide, matches: Sequence[KeyEquality]) -> Sequence[KeyEquality]:
+        """The equalities with keys that Spark itself tells apart and orders.
+
+        From a catalog of a database Spark fetches the distinct values of a column or a known function, and their
+        extremes: with most collations of MySQL one of 'k' and 'K' is missing then.
+        """
+        if not reads_foreign(self._scopes.catalog, small_side.tables):
+            return matches
+        return [replace(match, key=f"array_max(array({match.key}))") for match in matches]
 
     def _too_large(self, small_side: SmallSide, matches: Sequence[KeyEquality]) -> Refusal | None:
         # The next thing is the text of a key query, which repeats what it reads.

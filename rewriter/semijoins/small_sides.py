@@ -215,6 +215,11 @@ def may_be_as_large(catalog: Catalog, tables: Iterable[TableName], fact: TableFa
     return size_bytes is not None and known_bytes(catalog, tables) >= size_bytes
 
 
+def reads_foreign(catalog: Catalog, tables: Iterable[TableName]) -> bool:
+    """True if any of the tables is of a format that may compare in another way than Spark."""
+    return any(facts.is_foreign for facts in described(catalog, tables))
+
+
 def is_laid_out(catalog: Catalog, tables: Iterable[TableName]) -> bool:
     """True if files or buckets of any of the tables can be left out."""
     return any(facts.has_layout for facts in described(catalog, tables))

@@ -686,6 +686,18 @@ _METASTORE = (
         becomes("rewriter.planning.views.FollowedViews.foreign", frozenset()),
         "rewriter/predicates/test_metastore_filter.py::test_nothing_is_inferred_for_a_table_of_another_system[d]",
     ),
+    Mutation(
+        "another system is asked by no condition that Spark tests itself",
+        answers("rewriter.semijoins.filtered_sides._has_outer_condition", answer=False),
+        "rewriter/semijoins/test_small_sides.py::"
+        "test_a_database_is_not_asked_by_a_condition_that_spark_tests_itself"
+        "[SELECT f.id FROM f RIGHT JOIN d ON f.ds = d.ds AND d.g = 1-False]",
+    ),
+    Mutation(
+        "another system tells no keys apart",
+        answers("rewriter.semijoins.reducers.reads_foreign", answer=False),
+        "rewriter/semijoins/test_small_sides.py::test_a_database_does_not_tell_distinct_keys_apart[jdbc]",
+    ),
 )
 _VERSION_TESTS = "rewriter/planning/test_snapshot_pins.py::test_"
 _VERSIONS = (

@@ -123,3 +123,44 @@ def test_a_table_that_could_not_be_described_may_have_a_column_with_the_name_of_
     around = "SELECT dark.id FROM dark TABLESAMPLE (5 ROWS) WHERE EXISTS (SELECT f.id FROM f JOIN d ON f.ds = d.ds"
     (within,) = questions(f"{around} WHERE {clock} AND f.id = dark.id)")
     assert "current_date" not in within.sql
+
+
+def beside_jdbc(sql: str, provider: str = "jdbc") -> Plan:
+    statement = parse(sql, chars_max=10_000)
+    assert not isinstance(statement, SkipReason)
+    tables = {"f": FACT, "d": replace(SMALL, provider=provider), "e": SMALL}
+    return plan(statement, {TableName((name,)): facts for name, facts in tables.items()}, RewriteLimits())
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_asked"),
+    [
+        ("SELECT f.id FROM d LEFT JOIN f ON f.ds = d.ds AND d.g BETWEEN 1 AND 2", False),
+        ("SELECT f.id FROM f RIGHT JOIN d ON f.ds = d.ds AND d.g = 1", False),
+        ("SELECT f.id FROM d LEFT JOIN f ON f.ds = d.ds AND ((d.g = 1 AND f.id = 2) OR d.g = 3)", False),
+        ("SELECT f.id FROM e JOIN d ON e.g = d.g LEFT JOIN f ON f.ds = e.ds AND d.ds < 'x'", False),
+        ("SELECT f.id FROM d LEFT JOIN f ON f.ds = d.ds AND d.g = 1 WHERE f.id > 0", False),
+        ("SELECT f.id FROM d LEFT JOIN f ON f.ds = d.ds WHERE d.g = 1", True),
+        ("SELECT f.id FROM f LEFT JOIN d ON f.ds = d.ds WHERE d.g = 1", True),
+        ("SELECT f.id FROM f JOIN d ON f.ds = d.ds AND d.g = 1", True),
+        ("SELECT f.id FROM f LEFT SEMI JOIN d ON f.ds = d.ds AND d.g = 1", True),
+    ],
+)
+def test_a_database_is_not_asked_by_a_condition_that_spark_tests_itself(sql: str, *, is_asked: bool) -> None:
+    """A database may take a range in another order: Spark sends it none that an outer join keeps rows by."""
+    assert beside_jdbc(sql, "parquet").key_queries, "of files Spark tests all conditions itself"
+    assert bool(beside_jdbc(sql).key_queries) is is_asked
+    causes = [scan.cause or "" for scan in beside_jdbc(sql).scans]
+    assert any("another system" in cause for cause in causes) is not is_asked
+
+
+@pytest.mark.parametrize("provider", ["", "paimon", "jdbc"])
+def test_a_database_does_not_tell_distinct_keys_apart(provider: str) -> None:
+    """From its catalog Spark fetches `SELECT k .. GROUP BY k`, without 'k' where it has 'K' and they are equal."""
+    sql = "SELECT f.id FROM f JOIN d ON f.ds = d.ds WHERE d.g = 1"
+    assert all("DISTINCT d.`ds` AS key" in query.sql for query in beside_jdbc(sql, "parquet").key_queries)
+    (scan,) = (scan for scan in beside_jdbc(sql, provider).scans if scan.reducers)
+    (reducer,) = scan.reducers
+    asked = (reducer.key_query, *(found.key_query for found in reducer.alternatives))
+    assert len(asked) > 1, "ranges are asked for where there are many"
+    assert all("DISTINCT array_max(array(d.`ds`)) AS key" in query.sql for query in asked)
