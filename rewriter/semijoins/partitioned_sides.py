@@ -44,6 +44,8 @@ def partitioned_side(
     small_side = small_side_of_item(scopes, leaf, of_partitions=True)
     if reference is None or facts is None or isinstance(small_side, Refusal):
         return None
+    if facts.is_foreign:
+        return None  # Hudi may keep a row in a partition of another value
     covers = filtered_partitions(scopes.statement, scope, leaf, facts, filters)
     fixed = frozenset(column for cover in covers for column in _fixed_columns(cover))
     if not fixed:

@@ -132,6 +132,14 @@ def test_a_part_as_large_as_the_fact_leaves_out_no_files_of_it() -> None:
     assert plan(statement, larger, limits).key_queries
 
 
+@pytest.mark.parametrize(("provider", "is_asked"), [("parquet", True), ("hive", True), ("hudi", False)])
+def test_a_table_that_prunes_partitions_in_its_own_way_is_not_asked(provider: str, *, is_asked: bool) -> None:
+    statement = parse(JOINED, chars_max=10_000)
+    assert not isinstance(statement, SkipReason)
+    found = plan(statement, {**CATALOG, S: replace(SHOPS, provider=provider)}, RewriteLimits())
+    assert bool(found.unsized_parts) == is_asked
+
+
 def test_with_the_rule_off_nothing_is_asked() -> None:
     found = planned(JOINED, size_bytes=None, limits=RewriteLimits(rules_off=frozenset({Rule.PARTITIONED_SIDES})))
     assert not found.unsized_parts
