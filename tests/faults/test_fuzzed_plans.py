@@ -4,6 +4,7 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from random import Random
 
 import pytest
@@ -13,6 +14,7 @@ from seeding import seeded, seeds
 from sieve import Sieve, check
 from star_tables import VALUES, random_star
 from support.golden_cases import pure_catalog, refusals, takes
+from support.worst_texts import seconds
 from tally import Tally
 
 from rewriter import KeyQuery, Keys, Plan, Rewrite, RewriteLimits, SkipReason, TableName, apply, parse, plan
@@ -112,8 +114,10 @@ def test_a_mutant_is_left_alone_or_gains_narrowed_scans_and_nothing_else(seed: i
             result = rewritten(sql, rng)
         except Exception as error:  # noqa: BLE001 - no text may make the rewriter raise
             pytest.fail(f"seed {seed}, mutant {index}: {error!r}\n{sql!r}")
-        seconds = time.thread_time() - started
-        assert seconds < SECONDS_MAX, f"seed {seed}, mutant {index} takes {seconds} s:\n{sql!r}"
+        if time.thread_time() - started > SECONDS_MAX:
+            # The collector of garbage may have looked through all that the process holds.
+            least_s = seconds(partial(rewritten, sql, rng), tries=3)
+            assert least_s < SECONDS_MAX, f"seed {seed}, mutant {index} takes {least_s} s:\n{sql!r}"
         if result is not None and result.text != sql:
             narrowed += 1
             assert is_original_with_insertions(result, sql), (
