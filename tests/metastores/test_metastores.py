@@ -12,6 +12,7 @@ from partitioned_tables import KeyShape, fact_tables
 from postgresql import postgresql
 from star_joins import Sessions, answer, sessions_on, star_join
 from support.cheap_spark import QUICK_JAVA
+from support.derby_statistics import update_statistics
 from support.profile import DEEP
 
 from demo.hive import same_answer
@@ -31,11 +32,17 @@ JOINED = SHAPES if DEEP else (KeyShape(100, clustered=False), KeyShape(200, clus
 
 
 @pytest.fixture(scope="session", params=METASTORES)
+def metastore(request: pytest.FixtureRequest) -> str:
+    """The database behind the metastore."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="session")
 def server(
-    request: pytest.FixtureRequest, java: Java, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, metastore: str, java: Java, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ThriftServer]:
     """A Spark Thrift Server on each kind of metastore; the one in Derby is every test's."""
-    if request.param == "derby":
+    if metastore == "derby":
         yield request.getfixturevalue("spark")
         return
     with ExitStack() as running:
@@ -49,8 +56,10 @@ def server(
 
 
 @pytest.fixture(scope="module")
-def sessions(server: ThriftServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sessions]:
+def sessions(server: ThriftServer, metastore: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sessions]:
     with sessions_on(server, list(FACTS.values()), SHAPES, tmp_path_factory.mktemp("sessions")) as made:
+        if metastore == "derby":
+            update_statistics(made.direct)
         yield made
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from pyhive import hive
 from support.beeline_clients import Answer, answer, comparable_message, run_beeline, way_to
+from support.derby_statistics import update_statistics
 from support.metrics_of_proxy import key_checks
 from support.scripted_proxy import Script, scripted_proxy
 from support.spark_over_http import URL_OPTIONS, connect_over_http, proxy_with_http, spark_over_http
@@ -83,6 +84,7 @@ def before_sasl(spark: ThriftServer, tmp_path_factory: pytest.TempPathFactory) -
     with closing(connect(spark.endpoint)) as connection:
         for sql in STAR:
             run(connection, sql)
+        update_statistics(connection)
     with proxy_with_http(spark.endpoint, tmp_path_factory.mktemp("before_sasl"), "sasl") as (process, http):
         yield Way(process, http, spark, partial(connect, spark.endpoint))
 
