@@ -102,7 +102,8 @@ SERVER_TESTS := tests/e2e/test_explain.py tests/e2e/test_rewrite.py tests/e2e/te
   tests/e2e/test_bent_sessions_and_typos.py tests/e2e/test_dates_on_spark.py tests/e2e/test_session_settings.py \
   tests/clients/test_odbc_sequences.py tests/clients/test_shared_handles.py \
   tests/clients/test_pyhive_cursors.py tests/iceberg tests/delta \
-  tests/rewriter/sql/test_deterministic_functions_on_spark.py::test_every_function_that_is_not_newer_is_one_of_each_server
+  tests/rewriter/sql/test_deterministic_functions_on_spark.py::test_every_function_that_is_not_newer_is_one_of_each_server \
+  tests/rewriter/sql/test_deterministic_functions_on_spark.py::test_functions_that_take_days_take_that_of_the_clock
 
 # A failure on one server says nothing of the others.
 test-servers:

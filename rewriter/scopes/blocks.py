@@ -153,8 +153,10 @@ class Scope:
 
     @cached_property
     def _generated(self) -> frozenset[str] | None:
-        """The names that LATERAL VIEWs give themselves and their columns; None if one names no columns."""
-        aliases = [lateral.args.get("alias") for lateral in self.block.select.args.get("laterals") or ()]
+        """The names that LATERAL VIEWs beside the tree give; None if one names no columns."""
+        views = self.block.select.args.get("laterals") or ()
+        in_tree = {id(leaf.node) for leaf in self.block.tree.leaves}
+        aliases = [view.args.get("alias") for view in views if id(view) not in in_tree]
         named = [alias for alias in aliases if isinstance(alias, exp.TableAlias) and alias.columns]
         if len(named) < len(aliases):
             return None

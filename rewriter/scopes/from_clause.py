@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from rewriter.scopes.join_rules import JoinKind
 from rewriter.scopes.join_tree import Join, JoinTree, Leaf, holds_only, is_named, mark_padding, reference_of
+from rewriter.sql.inline_tables import generated_column
 from rewriter.sql.statement import Statement
 
 # Parenthesised joins inside one another. A person writes two or three; the limit bounds the recursion.
@@ -52,9 +53,16 @@ class JoinTreeBuilder:
 
     def build(self, select: exp.Select) -> JoinTree:
         """The tree of the SELECT's FROM, with its WHERE on top."""
-        if len(select.args.get("joins") or []) > _ITEMS_MAX:
+        joins, views = select.args.get("joins") or [], select.args.get("laterals") or []
+        if len(joins) + len(views) > _ITEMS_MAX:
             raise UnsupportedFromError(f"more than {_ITEMS_MAX:,} tables in one FROM")
-        root = self._joined(select.args["from_"].this, select.args.get("joins") or [], nesting=0)
+        root = self._joined(select.args["from_"].this, joins, nesting=0)
+        for view in views:
+            # The others stand beside the tree: they have rows of their own for each joined row.
+            if generated_column(view) is not None:
+                middle = len(self._leaves)
+                self._add_leaf(view)
+                root = self._add(Join(JoinKind.INNER, 0, middle, middle + 1), root)
         where = select.args.get("where")
         count = len(self._leaves)
         self._add(Join(JoinKind.INNER, 0, count, count, where.this if where else None), root)

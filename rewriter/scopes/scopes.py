@@ -14,7 +14,7 @@ from rewriter.scopes.join_tree import Leaf, holds_only, table_name
 from rewriter.scopes.kept_keys import KeptKeys
 from rewriter.scopes.steps import Steps
 from rewriter.sql.deterministic_functions import BARE_FUNCTIONS
-from rewriter.sql.inline_tables import inline_columns
+from rewriter.sql.inline_tables import generated_column, inline_columns
 from rewriter.sql.statement import Statement, is_plain_name
 from rewriter.vocabulary.identifiers import Column, TableName
 from rewriter.vocabulary.skip_reason import Refusal, SkipReason
@@ -265,6 +265,8 @@ class Scopes:
         if isinstance(leaf.node, exp.Values):
             names = inline_columns(leaf.node)
             return None if names is None else tuple(Column(name, _UNKNOWN_TYPE) for name in names)
+        if (generated := generated_column(leaf.node)) is not None:
+            return (Column(generated, _UNKNOWN_TYPE),)
         query = self.query_of(leaf)
         alias = leaf.node.args.get("alias")
         if query is None or nesting > _NESTING_MAX or (alias is not None and alias.args.get("columns")):

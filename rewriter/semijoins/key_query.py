@@ -21,7 +21,7 @@ from rewriter.domains.literals import (
     literal,
 )
 from rewriter.sql.bounded_parser import tokenize
-from rewriter.sql.deterministic_functions import BARE_FUNCTIONS, SESSION_FUNCTIONS
+from rewriter.sql.deterministic_functions import BARE_FUNCTIONS, CLOCKS, SESSION_FUNCTIONS
 from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.skip_reason import SkipReason
 
@@ -32,7 +32,7 @@ Row: TypeAlias = Sequence[object]
 # CACHE TABLE has put such a query there, as it was at that moment. With `SELECT * FROM d WHERE d.y = 2026` in
 # memory, a key query of those words would read old rows, and the statement, which joins d, those of now.
 NOT_IN_MEMORY = "'starpruner' IS NOT NULL"
-_SESSION_WORD = re.compile(rf"\b(?:{'|'.join(SESSION_FUNCTIONS)})\b", re.IGNORECASE)
+_SESSION_WORD = re.compile(rf"\b(?:{'|'.join({*SESSION_FUNCTIONS, *CLOCKS})})\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -206,4 +206,6 @@ def session_functions(text: str) -> tuple[str, ...]:
         for token, after in zip(tokens, [*tokens[1:], None], strict=True)
         if (after is not None and after.token_type is TokenType.L_PAREN) or token.text.lower() in BARE_FUNCTIONS
     }
+    # Of the clock a key query reads the day alone.
+    called |= {"current_date"} if CLOCKS & called else set()
     return tuple(name for name in SESSION_FUNCTIONS if name in called)

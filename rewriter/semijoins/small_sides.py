@@ -15,8 +15,10 @@ from rewriter.scopes.join_tree import Leaf, name_parts, table_name
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.certain_rows import uncertain_choice
 from rewriter.semijoins.key_query import NOT_IN_MEMORY
+from rewriter.sql.inline_tables import generated_column
 from rewriter.sql.repeatable import (
     located_query,
+    repeatable_generator,
     repeatable_values,
     uncertain_part_of_view,
     uncertain_word_of_query,
@@ -113,13 +115,14 @@ def _small_side_of_item(scopes: Scopes, leaf: Leaf, *, of_partitions: bool) -> S
         rules = rules_of_tables(scopes, leaf.node)
         refusal = _table_refusal(leaf.reference.name, facts, of_partitions=of_partitions)
         return refusal or SmallSide(text, _is_filtered_view(facts), tables, rules)
-    if isinstance(leaf.node, exp.Values):
-        values = repeatable_values(scopes.statement, leaf.node)
+    if isinstance(leaf.node, exp.Values) or generated_column(leaf.node) is not None:
+        is_inline = isinstance(leaf.node, exp.Values)
+        rows = (repeatable_values if is_inline else repeatable_generator)(scopes.statement, leaf.node)
         nothing = frozenset[TableName]()
         return (
-            _uncertain("not all of its VALUES are known to be the same each time")
-            if values is None
-            else SmallSide(values, is_filtered=True, tables=nothing)
+            _uncertain("not all of its values are known to be the same each time")
+            if rows is None
+            else SmallSide(rows, is_filtered=True, tables=nothing)
         )
     query = scopes.query_of(leaf)
     if query is None:

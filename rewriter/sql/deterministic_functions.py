@@ -133,6 +133,16 @@ SESSION_FUNCTIONS = {
     "user": "string",
 }
 
+# The clock, and functions that take a date first, to which Spark casts it: `to_date(now())` is `current_date()`.
+# All calls in a statement read one instant (ComputeCurrentTime in Spark's finishAnalysis.scala).
+CLOCKS = frozenset({"now", "current_timestamp"})
+TAKE_DAYS = frozenset(
+    """
+    add_months date date_add date_sub day dayofmonth dayofweek dayofyear last_day month next_day quarter to_date
+    trunc weekday weekofyear year
+    """.split()
+)
+
 # Session functions that may stand without parentheses in a key query, where no column has the name.
 BARE_FUNCTIONS = frozenset({"current_date", "current_user"})
 

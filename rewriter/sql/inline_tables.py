@@ -1,7 +1,7 @@
-"""Inline tables in a FROM: `VALUES ('a', 1), ('b', 2) AS t(k, n)`, with or without parentheses around the rows.
+"""Rows that a FROM reads from no table: inline tables, and `explode` of an array that names no column.
 
-Spark takes a row that is a struct for several columns, so cells are literals alone, which are one column for
-certain.
+An inline table is `VALUES ('a', 1), ('b', 2) AS t(k, n)`, with or without parentheses around the rows. Spark takes
+a row that is a struct for several columns, so cells are literals alone, which are one column for certain.
 """
 
 from __future__ import annotations
@@ -71,6 +71,59 @@ def located_inline_table(statement: Statement, values: exp.Expr) -> InlineTable 
         found is not None and isinstance(found.tree, exp.Select) and found.tree.args["from_"].this == values
     )
     return place if is_proven else None
+
+
+def generated_column(node: exp.Expr) -> str | None:
+    """The name of the column that `explode` makes of an array of literals, or of a sequence between two.
+
+    The call is a FROM item, `explode(array(1, 7)) AS t(n)`, also behind LATERAL, or it is that of a LATERAL VIEW.
+    Like an inline table it has the same rows beside each row of the other items, of which it can read none. OUTER
+    is left out: it has a row of null where the array has none.
+    """
+    alias, called = node.args.get("alias"), node.this
+    if not isinstance(node, exp.Lateral | exp.Table) or type(called) is not exp.Explode:
+        return None
+    if not isinstance(called.this, exp.Array | exp.GenerateSeries) or not _stands_alone(node):
+        return None
+    columns = alias.columns if isinstance(alias, exp.TableAlias) and alias.name else ()
+    return str(columns[0].name) if len(columns) == 1 else None
+
+
+def _stands_alone(generator: exp.Expr) -> bool:
+    """True if the same rows stand beside each row of the other items."""
+    is_plain = not any(value for name, value in generator.args.items() if name not in {"this", "alias", "view"})
+    return is_plain and generator.find(exp.Column, exp.Query) is None
+
+
+@dataclass(frozen=True)
+class Generator:
+    """The call of a generator that a FROM reads, and its arguments, in tokens of a statement."""
+
+    start: int
+    stop: int
+    arguments: slice
+
+    def text(self, statement: Statement) -> str:
+        """The call as the client wrote it."""
+        return statement.text[statement.tokens[self.start].start : statement.tokens[self.stop - 1].end + 1]
+
+
+def located_generator(statement: Statement, node: exp.Expr) -> Generator | None:
+    """The place of a generator that has a `generated_column`; None if that is not certain."""
+    tokens = statement.tokens
+    end = (statement.token_at(node.args["alias"].this.meta.get("start", -1)) or 0) - 1
+    end -= end > 0 and tokens[end].token_type is TokenType.ALIAS
+    depth = 0
+    for first in range(end, 0, -1):
+        kind = tokens[first].token_type
+        depth += (kind is TokenType.R_PAREN) - (kind is TokenType.L_PAREN)
+        if depth <= 0:
+            place = Generator(first - 1, end + 1, slice(first + 1, end))
+            found = parse_any(f"SELECT {place.text(statement)}")
+            is_proven = found is not None and found.tree.args.get("expressions") == [node.this]
+            is_bare = first > 1 and tokens[first - 2].token_type is not TokenType.DOT
+            return place if is_proven and is_bare else None
+    return None
 
 
 def _is_cell(cell: exp.Expr) -> bool:

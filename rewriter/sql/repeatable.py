@@ -14,6 +14,7 @@ from sqlglot import Token, TokenType, exp
 from rewriter.sql.conditions import Conjunct, closing
 from rewriter.sql.deterministic_functions import (
     CLOCK_WORDS,
+    CLOCKS,
     DATE_FORMATTERS,
     FILTER_FUNCTIONS,
     FILTER_WORDS,
@@ -21,16 +22,18 @@ from rewriter.sql.deterministic_functions import (
     LITERAL_FUNCTIONS,
     QUERY_FUNCTIONS,
     QUERY_WORDS,
+    TAKE_DAYS,
     TEXT_MAKERS,
     UNITS,
     VIEW_FUNCTIONS,
     WITH_ARGUMENTS,
     WITH_UNIT,
 )
-from rewriter.sql.inline_tables import located_inline_table
+from rewriter.sql.inline_tables import generated_column, located_generator, located_inline_table
 from rewriter.sql.statement import Statement, parse_any
 from rewriter.sql.time_travel import version_starts
 from rewriter.vocabulary.cited import cited
+from rewriter.vocabulary.identifiers import quoted
 
 _OPERATORS = frozenset(
     {
@@ -96,7 +99,8 @@ def _first_uncertain(
     for index, (token, after) in enumerate(zip(tokens, [*tokens[1:], None], strict=True)):
         call = statement.calls.get(token.start)
         if call is not None:
-            if not call.is_bare or call.name not in functions or not _has_its_arguments(tokens, index):
+            is_known = call.name in functions or ("current_date" in functions and _is_the_day(tokens, index))
+            if not call.is_bare or not is_known or not _has_its_arguments(tokens, index):
                 return _uncertain_call(tokens, index)
         elif after is not None and after.token_type is TokenType.L_PAREN:
             if not _is_known(statement.text, token, words | _QUANTIFIERS):
@@ -104,6 +108,14 @@ def _first_uncertain(
         elif token.start not in names and not _is_known(statement.text, token, words):
             return _uncertain_name(tokens, index)
     return None
+
+
+def _is_the_day(tokens: Sequence[Token], called: int) -> bool:
+    """True for a call of the clock of which a function takes the day alone, such as that in `to_date(now())`."""
+    before = [token.text.lower() for token in tokens[max(called - 2, 0) : called]]
+    behind = "".join(token.text for token in tokens[called + 1 : called + 4])
+    is_first = before[1:] == ["("] and before[0] in TAKE_DAYS and behind in {"())", "(),"}
+    return is_first and tokens[called].text.lower() in CLOCKS
 
 
 def _uncertain_call(tokens: Sequence[Token], called: int) -> str:
@@ -343,6 +355,18 @@ def repeatable_values(statement: Statement, values: exp.Expr) -> str | None:
     rows = statement.tokens[place.rows]
     found = _first_uncertain(statement, rows, frozenset(), FILTER_WORDS, FILTER_FUNCTIONS)
     return place.text(statement) if found is None else None
+
+
+def repeatable_generator(statement: Statement, node: exp.Expr) -> str | None:
+    """The rows of a generator as a derived table; None if its place or its rows are not certain."""
+    place = located_generator(statement, node)
+    if place is None:
+        return None
+    arguments = statement.tokens[place.arguments]
+    if _first_uncertain(statement, arguments, frozenset(), FILTER_WORDS, FILTER_FUNCTIONS) is not None:
+        return None
+    column = quoted(generated_column(node) or "")
+    return f"(SELECT {place.text(statement)} AS {column}) AS {quoted(node.alias)}"
 
 
 def uncertain_rows(query: exp.Expr, is_certain: Callable[[exp.Expr], bool] = lambda _: False) -> str | None:

@@ -269,6 +269,11 @@ _REPEATABLE = (
         _golden("filters: only a filter by a function that is not known"),
     ),
     Mutation(
+        "of the clock a key query reads the day alone",
+        answers("rewriter.sql.repeatable._is_the_day", answer=True),
+        _golden("session: the day of another time than the clock's"),
+    ),
+    Mutation(
         "a function that the server lacks stays out of key queries",
         every_function_is_the_servers,
         "rewriter/planning/test_causes.py::test_a_view_calls_a_function_that_the_server_lacks",
@@ -322,6 +327,11 @@ _REPEATABLE = (
         "a row of VALUES that may be a struct has columns that are not known",
         answers("rewriter.sql.inline_tables._is_cell", answer=True),
         _golden("derived: VALUES of structs, which Spark takes for rows of several columns"),
+    ),
+    Mutation(
+        "a generator that reads another item, or may add a row of null, is no small side",
+        answers("rewriter.sql.inline_tables._stands_alone", answer=True),
+        _golden("derived: a generator of null where the array has no element"),
     ),
     Mutation(
         "a correlated subquery stays out of key queries",

@@ -178,6 +178,19 @@ JOIN (SELECT 'IT' AS country UNION ALL SELECT 'FR') c ON t.country = c.country
 WITH spine AS (SELECT explode(sequence(DATE'2026-01-01', DATE'2026-01-31', INTERVAL 1 DAY)) AS day)
 SELECT spine.day, count(f.id) FROM spine LEFT JOIN (SELECT * FROM by_date WHERE (`k` BETWEEN DATE'2026-01-01' AND DATE'2026-01-31' OR typeof(`k`) <> 'date')) f ON f.k = spine.day GROUP BY spine.day
 
+-- case: generators of literals, which have the same rows beside each row
+-- key query: SELECT unix_date(`t`.`day`) AS key, typeof(`t`.`day`) AS type FROM (SELECT explode(sequence(DATE'2026-01-01', DATE'2026-01-05')) AS `day`) AS `t` LIMIT 5001
+-- answer: [[20454, "date"], [20455, "date"], [20456, "date"], [20457, "date"], [20458, "date"]]
+-- key query: SELECT `e`.`n` AS key, typeof(`e`.`n`) AS type FROM (SELECT explode(array('2026-01-01', '2026-01-31', NULL)) AS `n`) AS `e` LIMIT 5001
+-- answer: [["2026-01-01", "string"], ["2026-01-31", "string"], [null, "string"]]
+-- key query: SELECT `t`.`r` AS key, typeof(`t`.`r`) AS type FROM (SELECT explode(array('north', 'west')) AS `r`) AS `t` LIMIT 5001
+-- answer: [["north", "string"], ["west", "string"]]
+SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01', '2026-01-31') OR typeof(`ds`) <> 'string')) s LATERAL VIEW explode(array('2026-01-01', '2026-01-31', NULL)) e AS n WHERE s.ds = n
+UNION ALL SELECT x FROM (SELECT * FROM sales WHERE (`region` IN ('north', 'west') OR typeof(`region`) <> 'string')) s JOIN explode(array('north', 'west')) AS t(r) ON s.region = t.r
+  LATERAL VIEW explode(array(s.amount, 7)) u AS x
+UNION ALL SELECT f.id FROM (SELECT * FROM by_date WHERE (`k` BETWEEN DATE'2026-01-01' AND DATE'2026-01-05' OR typeof(`k`) <> 'date')) f, LATERAL explode(sequence(DATE'2026-01-01', DATE'2026-01-05')) AS t(day)
+  WHERE f.k = t.day
+
 -- case: the latest partition of each group
 -- key query: SELECT `t`.`last` AS key1, typeof(`t`.`last`) AS type1, `t`.`region` AS key2, typeof(`t`.`region`) AS type2 FROM (SELECT region, max(ds) AS last FROM sales GROUP BY region) AS `t` LIMIT 5001
 -- answer: [["it's", "string", "north", "string"], ["2026-01-01", "string", null, "string"], ["2026-02-01", "string", "south", "string"]]

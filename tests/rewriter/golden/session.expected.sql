@@ -22,6 +22,12 @@ JOIN (SELECT ds FROM dates WHERE month < current_catalog /* its name */ ()) d ON
 SELECT s.id FROM (SELECT * FROM sales WHERE (((`ds` IN ('2026-01-01') AND `region` IN ('north')) OR (`ds` IN ('2026-01-02') AND `region` IN ('south')) OR (`ds` IN ('2026-02-01') AND `region` IN ('east'))) OR typeof(`region`) <> 'string' OR typeof(`ds`) <> 'string' OR current_database() <> 'golden')) s JOIN offers o ON s.region = replace(o.region, current_database(), 'x') AND s.ds = o.ds
 WHERE o.g = 1
 
+-- case: the day of the clock
+-- key query: (SELECT d.`ds` AS key, typeof(d.`ds`) AS type, unix_date(current_date()) AS current_date_assumed FROM dates d WHERE 'starpruner' IS NOT NULL AND (d.year < year(now())) AND (d.ds <= CAST(date_sub(Current_Timestamp ( ), 1) AS STRING)) LIMIT 5001) UNION ALL SELECT NULL, NULL, unix_date(current_date())
+-- answer: [[null, null, 20786]]
+SELECT s.id FROM (SELECT * FROM sales WHERE (FALSE OR current_date() <> DATE'2026-11-29')) s JOIN dates d ON s.ds = d.ds
+WHERE d.year < year(now()) AND d.ds <= CAST(date_sub(Current_Timestamp ( ), 1) AS STRING)
+
 -- case: a column with the name of a session function
 -- key query: SELECT c.`ds` AS key, typeof(c.`ds`) AS type FROM clocks c WHERE 'starpruner' IS NOT NULL AND (c.user = 'me') LIMIT 5001
 -- answer: [["2026-01-01", "string"], ["2026-01-02", "string"]]

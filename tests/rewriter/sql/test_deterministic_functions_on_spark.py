@@ -14,6 +14,7 @@ from rewriter.sql.deterministic_functions import (
     KEEPS_LETTERS,
     NEWER_FUNCTIONS,
     QUERY_FUNCTIONS,
+    TAKE_DAYS,
     TEXT_MAKERS,
     WITH_UNIT,
 )
@@ -81,6 +82,18 @@ def test_every_function_that_is_not_newer_is_one_of_each_server(spark: ThriftSer
         names = {str(row[0]) for row in run(session, "SHOW SYSTEM FUNCTIONS")}
     trusted = QUERY_FUNCTIONS | _WITHOUT_ARGUMENTS | _BY_ORDER | _KNOWN
     assert trusted - NEWER_FUNCTIONS - names <= set(_GRAMMAR.split()) | OF_THE_GRAMMAR
+
+
+def test_functions_that_take_days_take_that_of_the_clock(spark: ThriftServer) -> None:
+    further = {"add_months": ", 1", "date_add": ", 1", "date_sub": ", 1", "next_day": ", 'MON'", "trunc": ", 'MM'"}
+    calls = {f"{name}({{}}{further.get(name, '')})" for name in TAKE_DAYS}
+    with closing(connect(spark.endpoint)) as session:
+        # A day behind or ahead of that of UTC, in one of the two at any time.
+        for zone in ("-18:00", "+18:00"):
+            run(session, f"SET TIME ZONE '{zone}'")
+            for clock in ("now()", "current_timestamp()"):
+                equal = [f"{call.format(clock)} <=> {call.format('current_date()')}" for call in sorted(calls)]
+                assert run(session, f"SELECT {', '.join(equal)}") == [(True,) * len(calls)]
 
 
 def test_every_function_is_spark_s_own_and_deterministic(described: dict[str, str]) -> None:

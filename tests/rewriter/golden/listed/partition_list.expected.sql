@@ -36,6 +36,12 @@ SELECT f.id FROM (SELECT * FROM by_month WHERE (array_contains(array(TRUE), ((`m
 SELECT f.id FROM (SELECT * FROM by_month WHERE (array_contains(array(TRUE), (((`month` <= 0 OR `month` >= 2 OR `month` IS NULL) AND `year` IN (2026)) OR (`year` <= 2025 OR `year` >= 2027 OR `year` IS NULL))) OR typeof(`year`) <> 'int' OR typeof(`month`) <> 'int')) f JOIN calendar c ON to_date(concat_ws('-', f.year, f.month, '1')) = c.d
 WHERE c.month = 2 AND f.year = 2026 AND f.month BETWEEN 1 AND 12
 
+-- case: rolling windows by LATERAL VIEW
+-- key query: SELECT s.`ds` AS key, typeof(s.`ds`) AS type FROM (partitions) AS s(`ds`), (SELECT explode(array(1, 7, 30)) AS `n`) AS `t` WHERE 'starpruner' IS NOT NULL AND (n < 30) AND (ds >= date_add('2026-02-02', -n + 1)) LIMIT 10
+-- answer: [["2026-01-31", "string"], ["2026-02-01", "string"]]
+SELECT n, sum(s.amount) FROM (SELECT * FROM sales WHERE (array_contains(array(TRUE), (((coalesce(CAST(try_cast(`ds` AS DATE) AS STRING) <> `ds`, TRUE) OR (try_cast(`ds` AS DATE) <= DATE'2025-12-31' OR try_cast(`ds` AS DATE) >= DATE'2026-01-04')) AND `ds` NOT IN (' 2026-01-03', '2026-01-02T12:00:00', '2026-1-2')) AND `ds` IS NOT NULL)) OR typeof(`ds`) <> 'string')) s LATERAL VIEW explode(array(1, 7, 30)) t AS n
+WHERE ds >= date_add('2026-02-02', -n + 1) AND n < 30 GROUP BY n
+
 -- case: between two columns of the small side
 -- key query: SELECT s.`ds` AS key, typeof(s.`ds`) AS type FROM (partitions) AS s(`ds`), promotions p WHERE 'starpruner' IS NOT NULL AND (p.g = 1) AND (s.ds BETWEEN p.first AND p.last) LIMIT 10
 -- answer: [["2026-01-01", "string"], ["2026-01-02", "string"]]
