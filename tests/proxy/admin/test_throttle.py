@@ -20,7 +20,7 @@ from proxy.config.config import Config
 from proxy.upstream.errors import BackendError, LoginError
 
 Port = TestClient[Any, Any]
-# More than any step takes on a busy machine. Each wrong password took a second, two at a time: half a minute for all.
+# More than any step takes on a busy machine. Each wrong password took a second, two at a time.
 SOON_S = 25.0
 GUESSES = 60
 
