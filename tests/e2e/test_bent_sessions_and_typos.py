@@ -1,14 +1,15 @@
 """Clients that bend their session, mistype, or write directories: on a real server answers are those of Spark."""
 
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 from pyhive import exc, hive
+from support.clock import eventually
 from support.metrics_of_proxy import ended_count, rewritten_count
 from support.proxies import patient
 from TCLIService.ttypes import TOperationState
@@ -26,9 +27,10 @@ CREATE TABLE {DATABASE}.days USING parquet AS
 CREATE TABLE {DATABASE}.visits USING parquet PARTITIONED BY (day) AS
   SELECT id, date_add(DATE'2026-01-01', CAST(id % 8 AS INT)) AS day FROM range(0, 64, 1, 1)"""
 JOIN = "SELECT v.id FROM visits v JOIN days d ON v.day = d.day WHERE d.g = 1"
-SLEEP = "reflect('java.lang.Thread', 'sleep', 400L)"
-SLOW = JOIN.replace("v.id", f"v.id, {SLEEP}")
-WAIT_S = 120.0
+# A statement sleeps so long at each row, the longer the busier the machine: another one is to run beside it.
+SLEEPS_MS = (400, 4_000, 20_000)
+WAIT_S = 300.0
+ENDS = ("finished", "overtaken")
 UNENDED = (TOperationState.INITIALIZED_STATE, TOperationState.RUNNING_STATE, TOperationState.PENDING_STATE)
 
 
@@ -108,25 +110,30 @@ def polled(connection: hive.Connection, sql: str) -> None:
 
 def runs_beside(proxy: ProxyProcess, sql: str, run_it: Callable[[hive.Connection, str], object] = run) -> str:
     """How a slow statement that was rewritten ends, beside which another user's statement runs."""
-    ends = ("finished", "overtaken")
-    before, rewritten = [ended_count(proxy, end) for end in ends], rewritten_count(proxy)
+    ends = (slept_beside(proxy, sleep_ms, sql, run_it) for sleep_ms in SLEEPS_MS)
+    return next(end for end in ends if end is not None)
+
+
+def slept_beside(
+    proxy: ProxyProcess, sleep_ms: int, sql: str, run_it: Callable[[hive.Connection, str], object]
+) -> str | None:
+    """How it ends, None if it may have ended before the other statement had run."""
+    before, rewritten = {end: ended_count(proxy, end) for end in ENDS}, rewritten_count(proxy)
     with (
         closing(connect(proxy.endpoint, database=DATABASE)) as one,
         closing(connect(proxy.endpoint, user="b")) as other,
+        ThreadPoolExecutor(1) as pool,
     ):
-        rows: list[list[Row]] = []
-        running = threading.Thread(target=lambda: rows.append(run(one, SLOW)))
-        running.start()
-        deadline = time.monotonic() + WAIT_S
-        while rewritten_count(proxy) == rewritten and time.monotonic() < deadline:
-            time.sleep(0.05)
+        slow = JOIN.replace("v.id", f"v.id, reflect('java.lang.Thread', 'sleep', {sleep_ms}L)")
+        running = pool.submit(run, one, slow)
+        eventually(lambda: rewritten_count(proxy) > rewritten)
         with suppress(exc.OperationalError):
             run_it(other, sql)
-        assert running.is_alive(), "it was to run beside"
-        running.join(WAIT_S)
-        assert len(rows[0]) == 16
-    (end,) = [end for end, count in zip(ends, before, strict=True) if ended_count(proxy, end) > count]
-    return end
+        ran_beside = not running.done()
+        assert len(running.result(WAIT_S)) == 16
+    eventually(lambda: any(ended_count(proxy, end) > count for end, count in before.items()))
+    (end,) = [end for end, count in before.items() if ended_count(proxy, end) > count]
+    return end if ran_beside else None
 
 
 @pytest.mark.parametrize("run_it", [run, polled])

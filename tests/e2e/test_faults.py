@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 from support.beeline_clients import Forwarder, breakable_session, nobody_listening, run_beeline
+from support.clock import eventually
+from support.metrics_of_proxy import own_session_count
+from support.proxies import options
 from support.server_statements import StatementPage
 from thrift.transport.TTransport import TTransportException
 
@@ -20,8 +23,8 @@ from demo.java import Java
 from demo.proxy_process import ProxyProcess, proxy_process
 from demo.thrift_server import ThriftServer
 
-# Far more than any of this takes, far less than a user would wait.
-PROMPTLY_S = 30
+# Far more than any of this takes, on a busy machine too.
+PROMPTLY_S = 120
 
 SASL_START = 1
 SASL_OK = 2
@@ -54,6 +57,18 @@ def _sockets(child: Child) -> int:
         with suppress(FileNotFoundError):
             count += str(descriptor.readlink()).startswith("socket:")
     return count
+
+
+def _sockets_at_rest(child: Child) -> int:
+    """How many it holds open once that of the last request to its admin port is closed."""
+    counts = [0]
+
+    def is_at_rest() -> bool:
+        counts.append(_sockets(child))
+        return counts[-20:] == [counts[-1]] * 20
+
+    eventually(is_at_rest)
+    return counts[-1]
 
 
 def _until(condition: Callable[[], bool]) -> bool:
@@ -99,13 +114,14 @@ def test_a_backend_that_is_down_is_a_clear_error_in_pyhive_and_beeline(java: Jav
 
 @pytest.fixture
 def own_proxy(spark: ThriftServer, tmp_path: Path) -> Iterator[ProxyProcess]:
-    """A proxy that nobody else is connected to."""
-    with proxy_process(spark.endpoint, tmp_path) as process:
+    """A proxy that nobody else is connected to, and that probes its backend no more once it has started."""
+    with proxy_process(spark.endpoint, tmp_path, options=options("health.interval_s=3600")) as process:
+        eventually(lambda: own_session_count(process) == 0)
         yield process
 
 
 def test_half_a_frame_and_goodbye_closes_both_sides(own_proxy: ProxyProcess) -> None:
-    proxy, before = own_proxy, _sockets(own_proxy.child)
+    proxy, before = own_proxy, _sockets_at_rest(own_proxy.child)
     with socket.create_connection((proxy.endpoint.host, proxy.endpoint.port), PROMPTLY_S) as client:
         client.sendall(_sasl(SASL_START, b"PLAIN") + _sasl(SASL_OK, b"\0tester\0x"))
         status, length = struct.unpack(">BI", client.recv(5))
@@ -131,7 +147,7 @@ def test_garbage_instead_of_sasl_ends_that_connection_only(proxy: ProxyProcess, 
 
 
 def test_each_client_has_one_backend_connection_that_ends_with_it(own_proxy: ProxyProcess) -> None:
-    before = _sockets(own_proxy.child)
+    before = _sockets_at_rest(own_proxy.child)
     connections = [connect(own_proxy.endpoint) for _ in range(5)]
     assert _sockets(own_proxy.child) == before + 2 * len(connections)
     for connection in connections:
@@ -143,7 +159,7 @@ def test_sigterm_lets_a_running_statement_finish_and_exits_with_0(spark: ThriftS
     page = StatementPage(spark.ui_url)
     # Its first answer takes a busy machine longer than the statement.
     before = page.states(THREE_SECONDS)
-    with proxy_process(spark.endpoint, tmp_path) as proxy:
+    with proxy_process(spark.endpoint, tmp_path, options=options(f"proxy.drain_s={PROMPTLY_S}")) as proxy:
         rows: list[Row] = []
         with breakable_session(proxy.endpoint) as connection:
             client = threading.Thread(target=lambda: rows.extend(run(connection, THREE_SECONDS)))

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from html import unescape
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.request import urlopen
 
 SETTLE_SECONDS_MAX: Final = 60
@@ -36,6 +36,14 @@ class Held:
         """The operations that were not there before."""
         known = {operation[0] for operation in before.operations}
         return [operation for operation in self.operations if operation[0] not in known]
+
+
+class ListedStatement(NamedTuple):
+    """A statement on the server's page: its group of jobs, how it stands and what it executes."""
+
+    group: str
+    state: str
+    text: str
 
 
 class KnownState:
@@ -83,8 +91,13 @@ def read_page(page: str) -> Held:
         frozenset(cells[2] for cells in _rows(sessions, _SESSION_CELLS) if not cells[4]),
         # A job that begins after its statement was closed makes Spark write the row anew: as one that has just
         # begun, without a group (updateJobDetails in HiveThriftServer2Listener.scala).
-        frozenset((c[2], c[9], c[8]) for c in _rows(operations, _STATEMENT_CELLS) if c[2] and c[9] != _CLOSED),
+        frozenset(each for each in statements(operations) if each.group and each.state != _CLOSED),
     )
+
+
+def statements(page: str) -> list[ListedStatement]:
+    """The rows of the table of statements, the newest one first."""
+    return [ListedStatement(cells[2], cells[9], cells[8]) for cells in _rows(page, _STATEMENT_CELLS)]
 
 
 def _rows(table: str, width: int) -> list[list[str]]:

@@ -23,7 +23,7 @@ from demo.hive import run
 from demo.thrift_server import ThriftServer
 
 # Far more than any of this takes, far less than a user would wait.
-PROMPTLY_S = 30
+PROMPTLY_S = 100
 # INITIALIZED, RUNNING and PENDING.
 RUNNING_STATES = (0, 1, 7)
 # In the quick run, a kind of fault meets one call of the conversation, so many after the one of the last kind.

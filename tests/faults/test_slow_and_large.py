@@ -17,7 +17,7 @@ from demo.thrift_server import ThriftServer
 DEADLINE_S = 1
 LATE_S = 4.0 if DEEP else 2.0
 # A reply that is late once is waited for; what would follow it is not asked any more.
-PROMPTLY_S = 30
+PROMPTLY_S = 50
 
 MANY_KEYS = [b"x" * 1_000] * 100_000
 # Less than a third of what the answers hold.

@@ -20,7 +20,7 @@ PASSWORD: Final = "secret-of-the-directory"  # noqa: S105
 _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 _PROGRAMS = ("slapd", "ldapadd", "ldapmodify", "kdb5_ldap_util")
 _CORE_SCHEMA = Path("/etc/ldap/schema/core.schema")
-_START_S = 20.0
+_START_S = 60.0
 
 # The part of MIT's schema that its KDC asks for: an attribute, its number and its kind. Debian keeps the schema
 # among its documentation, which small images leave out.
@@ -149,7 +149,7 @@ def running_directory(path: Path) -> Iterator[LdapDirectory]:
         yield directory
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(_START_S)
 
 
 def _slapd_conf(path: Path) -> str:

@@ -1,23 +1,19 @@
 """What Spark Thrift Server itself says became of the statements it was sent, from the page of its UI."""
 
-import html
 import json
-import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.request import urlopen
 
-# The page follows the server's events a moment later.
-SETTLE_SECONDS_MAX = 60
+from server_state import statements
+
+# The page follows the server's events a moment later. Longer than the statements that tests end early would run.
+SETTLE_SECONDS_MAX = 150
 SETTLE_POLL_SECONDS = 0.2
 # The first question to its REST API takes a busy machine a while.
 ANSWER_SECONDS_MAX = 60
 HANG_UPS_MAX = 3
-
-_ROW = re.compile(
-    r'<span class="description-input">(?P<sql>.*?)</span>\s*</td>\s*<td>\s*(?P<state>\w+)', re.DOTALL
-)
 
 
 @dataclass(frozen=True)
@@ -27,29 +23,34 @@ class StatementPage:
     ui_url: str
 
     def states(self, words: str) -> list[str]:
-        """The states of the statements that hold the words, the newest one first."""
+        """The states of the statements that hold the words, the newest one first.
+
+        Of one whose job begins after it was closed, Spark writes the row anew, as started and without a group.
+        """
         page = _answer(f"{self.ui_url}/sqlserver/?sqlstat.pageSize=100000").decode()
-        return [row["state"] for row in _ROW.finditer(page) if words in html.unescape(row["sql"])]
+        return [each.state if each.group else "CLOSED" for each in statements(page) if words in each.text]
 
     def become(self, words: str, states: list[str]) -> bool:
         """Whether those statements come to these states before long."""
         return _before_long(lambda: self.states(words) == states)
 
     def runs(self, words: str) -> bool:
-        """Whether the one statement that holds the words is at work before long; its steps are not all shown.
+        """Whether the newest statement that holds the words is at work before long; its steps are not all shown.
 
-        With a job: of one that is cancelled before its job begins, the page goes on saying that it has started.
+        With a job of its own: one that is cancelled before may run to its end.
         """
-        return _before_long(lambda: self.states(words) in (["STARTED"], ["COMPILED"]) and self._running_jobs() > 0)
+        return _before_long(lambda: self.states(words)[:1] in (["STARTED"], ["COMPILED"]) and self._has_job(words))
 
     def becomes_idle(self) -> bool:
         """Whether Spark has no job under way before long."""
-        return _before_long(lambda: self._running_jobs() == 0)
+        return _before_long(lambda: not self._has_job(""))
 
-    def _running_jobs(self) -> int:
+    def _has_job(self, words: str) -> bool:
+        """Whether a job is under way of a statement that holds the words."""
         applications = f"{self.ui_url}/api/v1/applications"
         (application,) = json.loads(_answer(applications))
-        return len(json.loads(_answer(f"{applications}/{application['id']}/jobs?status=running")))
+        jobs = json.loads(_answer(f"{applications}/{application['id']}/jobs?status=running"))
+        return any(words in job.get("description", "") for job in jobs)
 
 
 def _answer(url: str) -> bytes:

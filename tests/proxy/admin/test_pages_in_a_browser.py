@@ -32,6 +32,8 @@ VIEWS = {
     "explain": "/explain",
 }
 SHOWS = {"light": ("light", 1280), "dark": ("dark", 1280), "phone": ("light", 390), "dark-phone": ("dark", 390)}
+# Half a minute, which Playwright waits by itself, is not enough on a busy machine.
+PATIENCE_S = 120.0
 SHOTS = os.environ.get("STARPRUNER_SCREENSHOTS")
 
 # The rules of axe-core that show a reader is shut out: WCAG 2.2, level AA, and good practice.
@@ -55,8 +57,11 @@ async def browser(
     async with admin_port(monkeypatch, history) as port, playwright.async_playwright() as driver:
         # Root in a container has no sandbox of Chromium's.
         base = f"http://{port.host}:{port.port}"
-        chromium = await driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        chromium = await driver.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox"], timeout=1000 * PATIENCE_S
+        )
         context = await chromium.new_context(color_scheme=scheme, viewport={"width": width, "height": 900})
+        context.set_default_timeout(1000 * PATIENCE_S)
         page = await context.new_page()
         page.on("console", lambda message: complaints.append(message.text))
         page.on("request", requested)
@@ -71,6 +76,11 @@ async def signed_in(page: Any, base: str, user: str = "root") -> None:
     await page.get_by_label("Password").fill(PASSWORD)
     await page.get_by_role("button", name="Sign in").click()
     await page.get_by_role("heading", name="Now", exact=True).wait_for()
+
+
+async def painted(page: Any) -> None:
+    """Chromium drops the keys that are pressed before a page is painted for the first time."""
+    await page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length > 0")
 
 
 async def is_well(page: Any, name: str) -> None:
@@ -132,15 +142,19 @@ async def test_a_wrong_password_and_a_missing_page_are_told(
 async def test_the_pages_work_by_keyboard_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with browser(busy_history(tmp_path), monkeypatch) as (page, base):
         await signed_in(page, base, "ann")
+        await page.wait_for_load_state()
+        await painted(page)
         await page.keyboard.press("Tab")
         assert await page.evaluate("document.activeElement.textContent") == "Skip to the content"
         await page.keyboard.press("Enter")
-        assert page.url.endswith("#main")
+        await page.wait_for_url("**/#main")
         await page.goto(f"{base}/history")
+        await painted(page)
         await page.get_by_role("searchbox", name="Text").focus()
         await page.keyboard.type("m53")
         await page.keyboard.press("Enter")
         await page.wait_for_url("**/history?text=m53*")
+        await painted(page)
         rows = page.locator("tbody tr")
         assert await rows.count() == 1
         await rows.locator("a").first.focus()

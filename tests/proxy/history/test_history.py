@@ -304,7 +304,7 @@ def test_a_disk_that_is_away_is_tried_again(
     history = history_in(place)
     history.start()
     session(history).forward_unchanged("SELECT 'private'").on_outcome(FINISHED)
-    until(lambda: history.error is not None)
+    until(lambda: history.error is not None and "not added to the history" in caplog.text)
     time.sleep(0.3)
     assert caplog.text.count("not added to the history") == 1
     assert "private" not in caplog.text

@@ -52,7 +52,7 @@ async def _send(port: int, request: str) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(request.encode("latin-1"))
     await writer.drain()
-    _ = await asyncio.wait_for(reader.read(), 20)
+    _ = await asyncio.wait_for(reader.read(), 60)
     writer.close()
 
 
