@@ -131,6 +131,9 @@ class JoinTreeBuilder:
     def _add_leaf(self, source: exp.Expr) -> None:
         reference = reference_of(source, self._statement) if is_named(source) else None
         alias = source.alias_or_name if reference else source.alias
+        if isinstance(source, exp.Lateral) and source.args.get("view"):
+            # As Spark takes it (withGenerate in AstBuilder.scala), also in a session with spark.sql.caseSensitive.
+            alias = alias.lower()
         self._leaves.append(Leaf(len(self._leaves), source, alias, reference))
 
 

@@ -23,6 +23,7 @@ from rewriter.sql.repeatable import (
     uncertain_part_of_view,
     uncertain_word_of_query,
 )
+from rewriter.sql.statement import Statement
 from rewriter.vocabulary.cited import cited, listed
 from rewriter.vocabulary.identifiers import TableName, quoted
 from rewriter.vocabulary.rule import Rule
@@ -116,18 +117,21 @@ def _small_side_of_item(scopes: Scopes, leaf: Leaf, *, of_partitions: bool) -> S
         refusal = _table_refusal(leaf.reference.name, facts, of_partitions=of_partitions)
         return refusal or SmallSide(text, _is_filtered_view(facts), tables, rules)
     if isinstance(leaf.node, exp.Values) or generated_column(leaf.node) is not None:
-        is_inline = isinstance(leaf.node, exp.Values)
-        rows = (repeatable_values if is_inline else repeatable_generator)(scopes.statement, leaf.node)
-        nothing = frozenset[TableName]()
-        return (
-            _uncertain("not all of its values are known to be the same each time")
-            if rows is None
-            else SmallSide(rows, is_filtered=True, tables=nothing)
-        )
+        return _of_no_table(scopes.statement, leaf)
     query = scopes.query_of(leaf)
     if query is None:
         return _uncertain(_UNCERTAIN_QUERY)
     return _small_side_of_query(scopes, leaf, query)
+
+
+def _of_no_table(statement: Statement, leaf: Leaf) -> SmallSide | Refusal:
+    if isinstance(leaf.node, exp.Values):
+        rows = repeatable_values(statement, leaf.node)
+    elif (rows := repeatable_generator(statement, leaf.node)) is not None:
+        rows += f" AS {leaf.alias_text(statement)}"
+    if rows is None:
+        return _uncertain("not all of its values are known to be the same each time")
+    return SmallSide(rows, is_filtered=True, tables=frozenset[TableName]())
 
 
 def small_side_of_query(scopes: Scopes, query: exp.Expr, width: int) -> SmallSide | Refusal:

@@ -358,15 +358,14 @@ def repeatable_values(statement: Statement, values: exp.Expr) -> str | None:
 
 
 def repeatable_generator(statement: Statement, node: exp.Expr) -> str | None:
-    """The rows of a generator as a derived table; None if its place or its rows are not certain."""
+    """The rows of a generator as a query in parentheses; None if its place or its rows are not certain."""
     place = located_generator(statement, node)
     if place is None:
         return None
     arguments = statement.tokens[place.arguments]
     if _first_uncertain(statement, arguments, frozenset(), FILTER_WORDS, FILTER_FUNCTIONS) is not None:
         return None
-    column = quoted(generated_column(node) or "")
-    return f"(SELECT {place.text(statement)} AS {column}) AS {quoted(node.alias)}"
+    return f"(SELECT {place.text(statement)} AS {quoted(generated_column(node) or '')})"
 
 
 def uncertain_rows(query: exp.Expr, is_certain: Callable[[exp.Expr], bool] = lambda _: False) -> str | None:
