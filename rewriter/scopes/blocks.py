@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -189,7 +188,7 @@ class Scope:
             return None
         is_exact = node.name == found[0].name and node.table in {"", found[0].leaf.alias}
         is_exact = is_exact and database in {"", found[0].leaf.node.text("db")}
-        return found[0] if is_exact or not self._may_be_meant_outside(node) else None
+        return found[0] if is_exact or not self._may_be_another(node) else None
 
     def _named_between(self, name: str, start: int, stop: int) -> Iterator[Operand]:
         """The columns of a name, in any case, of the items at some positions."""
@@ -197,12 +196,13 @@ class Scope:
         places = range(*(bisect_left(alike, position, key=_position) for position in (start, stop)))
         return (alike[place] for place in places)
 
-    def _may_be_meant_outside(self, node: exp.Column) -> bool:
-        """True if an outer query, or the session, may have a name that this block has in another case.
+    def _may_be_another(self, node: exp.Column) -> bool:
+        """True if this block, an outer query or the session may have a name that was found in another case.
 
-        The name denotes the outer one in a session with spark.sql.caseSensitive.
+        The name denotes that one in a session with spark.sql.caseSensitive. `F.ds` may be a field of a column F.
         """
-        if self.known.has_variables:
+        first = node.text("db") or node.table
+        if self.known.has_variables or (first and (self._by_column is None or first in self._spelled_columns)):
             return True
         scopes = (self.known.scope_of(select) for select in outer_selects(self.block.select))
         return any(scope is None or scope.may_have_name(node.table or node.name) for scope in scopes)
@@ -214,8 +214,16 @@ class Scope:
     @cached_property
     def _spelled(self) -> frozenset[str]:
         """The names of columns and items as they are spelled."""
-        columns = (column.name for alike in (self._by_column or {}).values() for column in alike)
-        return frozenset(columns).union((leaf.alias for leaf in self.block.tree.leaves), self._generated or ())
+        return self._spelled_columns.union(leaf.alias for leaf in self.block.tree.leaves)
+
+    @cached_property
+    def _spelled_columns(self) -> frozenset[str]:
+        """The names of columns, and those of LATERAL VIEWs, as they are spelled."""
+        found = self._by_column or {}
+        columns = frozenset(column.name for alike in found.values() for column in alike)
+        # Spark takes the name of a LATERAL VIEW in lower case.
+        generated = self._generated or frozenset()
+        return columns | generated | {name.lower() for name in generated}
 
     def columns_of_star(self, star: exp.Expr, nesting: int) -> list[Operand] | None:
         """The columns of `*` or `a.*`, in the order of the FROM; None if they are not certain."""
@@ -227,6 +235,8 @@ class Scope:
         leaves = [leaf for leaf in self.block.tree.leaves if leaf.is_visible_at(joins[-1])]
         if isinstance(star, exp.Column):
             leaves = [leaf for leaf in leaves if leaf.alias.lower() == star.table.lower()]
+            if any(leaf.alias != star.table for leaf in leaves) and self._may_be_another(star):
+                return None
         columns = [self.known.columns_of(leaf, nesting) for leaf in leaves]
         known = [found for found in columns if found is not None]
         is_one = node is star or len(leaves) == 1
@@ -260,6 +270,12 @@ class Scope:
 
     def merged(self, join: Join) -> Iterator[tuple[Operand, Operand]]:
         """The pairs of columns that USING or NATURAL compares, where each is certain."""
+        for lefts, right in self._merges(join):
+            for left in lefts if len(lefts) == 1 else self._equal_to_first(lefts):
+                yield left, right
+
+    def _merges(self, join: Join) -> Iterator[tuple[list[Operand], Operand]]:
+        """The columns on the left that USING or NATURAL finds by a name, and the one on the right."""
         by_column = self._by_column
         if by_column is None or not (join.using or join.natural):
             return
@@ -268,10 +284,28 @@ class Scope:
             lefts = self._visible(name, join, join.start, join.middle)
             rights = self._visible(name, join, join.middle, join.stop)
             self.known.steps.take(1 + len(lefts))
-            # In a case-sensitive session NATURAL takes `DS` and `ds` for two columns.
-            if len(rights) == 1 and (join.using or {operand.name for operand in lefts} <= {rights[0].name}):
-                for left in lefts if len(lefts) == 1 else _equal_to_merged(lefts, self._kinds_of_merges):
-                    yield left, rights[0]
+            # In a case-sensitive session `DS` and `ds` are two columns, and for NATURAL they are in every session.
+            is_any_case = join.using and len(lefts) == 1
+            if lefts and len(rights) == 1 and (is_any_case or {one.name for one in lefts} == {rights[0].name}):
+                yield lefts, rights[0]
+
+    def _equal_to_first(self, alike: list[Operand]) -> list[Operand]:
+        """Those of several columns of one name that equal the one which Spark takes: the first that it shows.
+
+        Of an inner join and of a left join by USING, Spark shows the left one. After inner joins alone the right
+        one equals it, if no cast of different types stands between them.
+        """
+        if not self._kinds_of_merges <= {JoinKind.INNER, JoinKind.LEFT}:
+            return []
+        first, types = alike[0], {operand.type_name for operand in alike}
+        if self._kinds_of_merges != {JoinKind.INNER} or len(types) > 1 or None in types:
+            return [first]
+        return [first, *(one for one in alike[1:] if self._merged_into.get(one) is first)]
+
+    @cached_property
+    def _merged_into(self) -> dict[Operand, Operand]:
+        """The columns on the right of joins by USING or NATURAL, with those on the left that they equal."""
+        return {right: lefts[0] for join in self.block.tree.joins for lefts, right in self._merges(join)}
 
     @cached_property
     def _kinds_of_merges(self) -> frozenset[JoinKind]:
@@ -290,18 +324,6 @@ class Scope:
 
 def _position(operand: Operand) -> int:
     return operand.leaf.position
-
-
-def _equal_to_merged(alike: list[Operand], kinds: AbstractSet[JoinKind]) -> list[Operand]:
-    """Those of several columns of one name that equal the one into which joins of some kinds have merged them.
-
-    An earlier USING merged them, or Spark refuses the statement. Of an inner join and of a left join, Spark shows
-    the left one. After inner joins alone the others equal it, if no cast of different types stands between them.
-    """
-    if not kinds <= {JoinKind.INNER, JoinKind.LEFT}:
-        return []
-    types = {operand.type_name for operand in alike}
-    return alike if kinds == {JoinKind.INNER} and len(types) == 1 and None not in types else alike[:1]
 
 
 def _by_name(columns: Sequence[Column]) -> dict[str, Column | None]:

@@ -76,6 +76,11 @@ SELECT * FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`)
 -- answer: [["2026-01-01", "string"], ["2026-01-02", "string"], ["2026-01-03", "string"], ["2026-02-01", "string"], [null, "string"]]
 SELECT ds, s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01', '2026-01-02', '2026-01-03', '2026-02-01') OR typeof(`ds`) <> 'string')) s JOIN (SELECT * FROM sales_2025 WHERE (`ds` IN ('2026-01-01', '2026-01-02', '2026-01-03', '2026-02-01') OR typeof(`ds`) <> 'string')) o USING (ds) JOIN dates d USING (ds) WHERE d.year = 2026
 
+-- case: the first of two columns that no USING has merged, which Spark takes
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE 'starpruner' IS NOT NULL AND (d.dow = 5) LIMIT 5001
+-- answer: [["2026-01-02", "string"]]
+SELECT s.id, o.g FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s JOIN offers o ON s.id = o.g JOIN dates d USING (ds) WHERE d.dow = 5
+
 -- case: a column that USING has merged with that of a padded item
 -- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE 'starpruner' IS NOT NULL AND (d.dow = 5) LIMIT 5001
 -- answer: [["2026-01-02", "string"]]
