@@ -135,6 +135,16 @@ _JOINS = (
         hidden_sides_are_seen,
         _golden("subqueries: a name that a semi-join hides in EXISTS, which is the outer table's by then"),
     ),
+    Mutation(
+        "of several columns USING compares the first, and others if a USING has merged them into it",
+        becomes("rewriter.scopes.blocks.Scope._equal_to_first", lambda _, alike: alike),
+        _golden("joins: the second of two columns that no USING has merged"),
+    ),
+    Mutation(
+        "a name that is found in another case may be that of another column",
+        answers("rewriter.scopes.blocks.Scope._may_be_another", answer=False),
+        _golden("joins: the field of a column that has the name of a fact in another case"),
+    ),
 )
 _PROBED = (
     Mutation("rows left of ANTI are not probed", probed_on_both_sides),
