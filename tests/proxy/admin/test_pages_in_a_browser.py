@@ -80,7 +80,11 @@ async def signed_in(page: Any, base: str, user: str = "root") -> None:
 
 async def painted(page: Any) -> None:
     """Chromium drops the keys that are pressed before a page is painted for the first time."""
-    await page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length > 0")
+    # Playwright's own waiting evaluates a text, which the pages' policy forbids.
+    await page.evaluate(
+        "new Promise(done => new PerformanceObserver(done).observe({type: 'paint', buffered: true}))"
+        ".then(() => true)"
+    )
 
 
 async def is_well(page: Any, name: str) -> None:
