@@ -12,6 +12,7 @@ _KERNEL = ("api", "defaults", "unitycatalog")
 # Delta by the Spark that it is made for, with what it needs.
 _ARTIFACTS = {
     "3.5": ("io.delta:delta-spark_2.12:3.3.2", "io.delta:delta-storage:3.3.2"),
+    "4.0": ("io.delta:delta-spark_2.13:4.0.1", "io.delta:delta-storage:4.0.1"),
     "4.1": (
         "io.delta:delta-spark_4.1_2.13:4.2.0",
         "io.delta:delta-storage:4.2.0",
