@@ -39,6 +39,7 @@ from rewriter.domains.keys import Keys
 from rewriter.domains.keyset import KeyRanges, KeySet
 from rewriter.domains.literals import UnreadableKeyError
 from rewriter.domains.partition_matches import PartitionMatches
+from rewriter.partitions.index import PartitionIndexes
 from rewriter.plan import Plan, plan
 from rewriter.planning.snapshot_pins import catalog_at_snapshots, pin_snapshots
 from rewriter.planning.views import VIEW_NESTING_MAX
@@ -46,7 +47,6 @@ from rewriter.rewrite import Rewrite, ScanOutcome, apply
 from rewriter.semijoins.key_query import KeySetQuery
 from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.partition_query import PartitionsQuery
-from rewriter.semijoins.partition_reducers import PartitionIndexes
 from rewriter.semijoins.planned_scan import PlannedScan
 from rewriter.semijoins.range_query import KeyRangesQuery
 from rewriter.semijoins.reducer import KeyQuery, Reducer

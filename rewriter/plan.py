@@ -12,6 +12,7 @@ from rewriter.domains.keys import Keys
 from rewriter.domains.keyset import KeyRanges, KeySet
 from rewriter.domains.literals import Key, UnreadableKeyError, literal
 from rewriter.domains.partition_matches import PartitionMatches
+from rewriter.partitions.index import PartitionIndexes
 from rewriter.planning.scans import beside_foreign, by_fixed_keys, refused, scans
 from rewriter.planning.snapshot_pins import pins
 from rewriter.planning.switched_off import beside, without_switched_off
@@ -19,7 +20,6 @@ from rewriter.planning.views import FollowedViews, follow_views
 from rewriter.scopes.scopes import Scopes
 from rewriter.scopes.steps import Steps, StepsSpentError
 from rewriter.semijoins.limits import RewriteLimits
-from rewriter.semijoins.partition_reducers import PartitionIndexes
 from rewriter.semijoins.planned_scan import PlannedScan
 from rewriter.semijoins.reducer import KeyQuery, Reducer
 from rewriter.semijoins.small_sides import PartOfTable, TinySides
@@ -61,6 +61,8 @@ class Plan:
     unsized: frozenset[TableName] = frozenset()
     # The parts of partitioned tables without a size, where that decides: some of what may be asked for.
     unsized_parts: frozenset[PartOfTable] = frozenset()
+    # Partitioned tables whose lists would tell which part `(SELECT max(dt) FROM users)` chooses.
+    unlisted: frozenset[TableName] = frozenset()
     # The lists of partitions and the facts of tables that the plan was made with.
     partitions: PartitionIndexes = field(default_factory=dict)
     catalog: Catalog = field(default_factory=dict, repr=False)
@@ -120,6 +122,7 @@ class Plan:
     def wants_lists(self, answers: Mapping[KeyQuery, KeyAnswer]) -> tuple[TableName, ...]:
         """The tables whose partitions could be asked about, if the plan were made again with a list of them."""
         wanted = dict.fromkeys(scan.reference.name for scan in self.scans if _wants_list(scan, answers))
+        wanted.update(dict.fromkeys(sorted(self.unlisted, key=str)))
         return tuple(name for name in wanted if name not in self.partitions)
 
     def wants_partitions(self, answers: Mapping[KeyQuery, KeyAnswer]) -> tuple[TableName, ...]:
@@ -291,6 +294,7 @@ def _planned(
         reads_unknown=bool(followed.unknown),
         unsized=frozenset(tiny.unsized) | _unsized_by_files(found, scopes.catalog),
         unsized_parts=frozenset(tiny.unsized_parts),
+        unlisted=frozenset() if limits.strict else frozenset(tiny.unlisted),
         partitions=partitions,
         catalog=given,
     )

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from rewriter.domains.literals import Key
 from rewriter.partitions.filter_tree import PartitionFilter, PartitionTest
 from rewriter.partitions.key_encoding import END, PartitionKeys
 from rewriter.partitions.scan_plan import ScanPlan, plan_scans
 from rewriter.partitions.value_encoding import NotIndexableError
+from rewriter.vocabulary.identifiers import TableName
 
 
 class OrderedEntries(Protocol):
@@ -141,3 +142,7 @@ class PartitionIndex:
         fields = self.keys.fields(self.entries.scan(b"", END), position)
         for field, same in groupby(sorted(fields) if position else fields):
             yield self.keys.decode_field(position, field), len(list(same))
+
+
+# The partitions of tables. None: they could not be listed.
+PartitionIndexes: TypeAlias = Mapping[TableName, PartitionIndex | None]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from rewriter.catalog.prunable import fact_refusal
 from rewriter.catalog.table_facts import TableFacts
 from rewriter.domains.cover import Cover
+from rewriter.partitions.index import PartitionIndexes
 from rewriter.planning.switched_off import folded, is_among
 from rewriter.planning.unused_conditions import UnusedConditions
 from rewriter.planning.view_joins import view_findings
@@ -24,7 +25,6 @@ from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.literal_filters import own_cover
 from rewriter.semijoins.merge_check import MergeCheck, merge_check
 from rewriter.semijoins.outer_filters import OuterFilterFinder
-from rewriter.semijoins.partition_reducers import PartitionIndexes
 from rewriter.semijoins.planned_scan import PlannedScan
 from rewriter.semijoins.reducer import Reducer
 from rewriter.semijoins.reducers import BlockPlanner
@@ -117,7 +117,7 @@ def _findings(scopes: Scopes, limits: RewriteLimits, partitions: PartitionIndexe
     asks_lists = Rule.PARTITION_LIST not in limits.rules_off
     found = replace(found, unused=UnusedConditions(scopes, filter_finder, asks_lists=asks_lists))
     found.grouped.update(grouped_scans(scopes, filter_finder, limits))
-    follower = FactFollower(scopes, FilteredSides(scopes, filter_finder, tiny, limits.rules_off))
+    follower = FactFollower(scopes, FilteredSides(scopes, filter_finder, tiny, partitions, limits.rules_off))
     if scopes.blocks[0].is_merge:
         found = _with_merge_check(found, scopes, scopes.blocks[0], filter_finder, limits)
     for block in scopes.blocks:
@@ -129,7 +129,7 @@ def _findings(scopes: Scopes, limits: RewriteLimits, partitions: PartitionIndexe
                 found.results[finding.reference].extend(results)
             if Rule.FILE_HINTS not in limits.rules_off:
                 found.own.update(_own_covers(scopes, filter_finder, scope))
-    for finding in view_findings(scopes, limits, tiny):
+    for finding in view_findings(scopes, limits, partitions, tiny):
         found.results[finding.reference].append(finding.result)
     return found
 

@@ -28,6 +28,7 @@ from sqlglot import exp
 
 from rewriter.catalog.prunable import fact_refusal
 from rewriter.catalog.table_facts import TableFacts, TableKind
+from rewriter.partitions.index import PartitionIndexes
 from rewriter.scopes.blocks import Operand, Scope
 from rewriter.scopes.join_rules import JoinKind
 from rewriter.scopes.join_tree import Join, Leaf, TableReference
@@ -86,7 +87,9 @@ class _ViewReference:
         return f"({self.query}){alias}"
 
 
-def view_findings(scopes: Scopes, limits: RewriteLimits, tiny: TinySides) -> Iterator[Finding]:
+def view_findings(
+    scopes: Scopes, limits: RewriteLimits, partitions: PartitionIndexes, tiny: TinySides
+) -> Iterator[Finding]:
     """The reducers of the statement's views by joins in their texts, and the reasons why there are none."""
     if {Rule.VIEWS, Rule.VIEW_JOINS} & limits.rules_off or limits.strict:
         # With strict consistency nothing may have changed, and the view's text may.
@@ -100,7 +103,7 @@ def view_findings(scopes: Scopes, limits: RewriteLimits, tiny: TinySides) -> Ite
         make_outer_joins_inner(expanded)
     # A list of partitions is a table's, and the reference is the view's.
     by_keys = replace(limits, rules_off=limits.rules_off | {Rule.PARTITION_LIST})
-    sides = FilteredSides(expanded, OuterFilterFinder(expanded), tiny, by_keys.rules_off)
+    sides = FilteredSides(expanded, OuterFilterFinder(expanded), tiny, partitions, by_keys.rules_off)
     follower = FactFollower(expanded, sides)
     for view in views:
         text = _derived_table(planned.tree, view.alias)

@@ -308,7 +308,8 @@ class _ViewQuery:
         if asked not in self._found:
             try:
                 position = self._position(column)
-                found = output_origins(self._scopes, position) if position is not None else ()
+                tree = self._scopes.statement.tree
+                found = output_origins(self._scopes, tree, position) if position is not None else ()
                 self._found[asked] = bool(found) and all(_is_narrowable(o, column) and test(o) for o in found)
             except StepsSpentError:
                 # As if it held nothing: the plan's next step raises again, and behind the plan that is safe.

@@ -10,19 +10,14 @@ from dataclasses import dataclass, replace
 from rewriter.catalog.table_facts import TableFacts
 from rewriter.domains.consumers import PARQUET, PARQUET_LIST_MAX
 from rewriter.domains.cover import Cover
+from rewriter.domains.cover_sql import cover_sql
 from rewriter.domains.keyset import KeySet
 from rewriter.domains.literals import literals
 from rewriter.domains.widen import widen
 from rewriter.files.bounds import FileCosts
 from rewriter.files.file_index import FileIndex, spares_enough
 from rewriter.files.row_groups import RowGroupCount
-from rewriter.predicates.predicate import (
-    Restriction,
-    changed_assumptions,
-    cover_sql,
-    reader_guards,
-    without_ranges,
-)
+from rewriter.predicates.predicate import Restriction, changed_assumptions, reader_guards, without_ranges
 from rewriter.vocabulary.identifiers import quoted
 
 

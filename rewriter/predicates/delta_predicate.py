@@ -14,16 +14,10 @@ from dataclasses import replace
 
 from rewriter.domains.consumers import DELTA, DELTA_PARTITION_POINTS_MAX
 from rewriter.domains.cover import Box, Cover
+from rewriter.domains.cover_sql import cover_sql
 from rewriter.domains.domain import Domain
 from rewriter.domains.widen import Consumer, column_by_column, widen
-from rewriter.predicates.predicate import (
-    Predicate,
-    Restriction,
-    columns_of,
-    cover_sql,
-    first_written,
-    without_ranges,
-)
+from rewriter.predicates.predicate import Predicate, Restriction, columns_of, first_written, without_ranges
 
 # Values of a data column in one list: Spark reads `k IN (1) OR k IN (5)` as two comparisons.
 _LIST_MAX = 1

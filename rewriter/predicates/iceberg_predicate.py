@@ -21,19 +21,13 @@ from rewriter.domains.consumers import (
     ICEBERG_SWITCHED_POINTS_MAX,
 )
 from rewriter.domains.cover import Box, Cover
+from rewriter.domains.cover_sql import cover_sql
 from rewriter.domains.domain import Domain
 from rewriter.domains.widen import Consumer, column_by_column, widen
 from rewriter.files.bounds import FileCosts
 from rewriter.files.file_index import FileIndex, FileSelection, spares_enough
 from rewriter.files.row_groups import RowGroupCount
-from rewriter.predicates.predicate import (
-    Predicate,
-    Restriction,
-    columns_of,
-    cover_sql,
-    first_written,
-    without_ranges,
-)
+from rewriter.predicates.predicate import Predicate, Restriction, columns_of, first_written, without_ranges
 
 _BUCKET = re.compile(r"bucket\(\d+, (.+)\)", re.ASCII)
 

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from rewriter.domains.cover import Cover
+from rewriter.domains.cover_sql import cover_sql
 from rewriter.domains.literals import integers_of, literal
 from rewriter.predicates.named_columns import of_expressions
-from rewriter.predicates.predicate import cover_sql
 from rewriter.semijoins.key_query import KeyColumn
 from rewriter.semijoins.merge_check import MergeCheck
 from rewriter.semijoins.reducer import Reducer

@@ -12,11 +12,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import date
 
+from rewriter.domains.cover_sql import cover_sql, domain_sql
 from rewriter.domains.domain import Domain
 from rewriter.domains.literals import Key, UnreadableKeyError, literals
 from rewriter.domains.partition_matches import PartitionMatches
 from rewriter.predicates.metastore_filter import hidden_from_metastore
-from rewriter.predicates.predicate import Restriction, changed_assumptions, cover_sql, domain_sql
+from rewriter.predicates.predicate import Restriction, changed_assumptions
 from rewriter.vocabulary.identifiers import quoted
 
 # A condition that is short enough, if another form is shorter or not.

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from rewriter.domains.consumers import ACCEPTS_NOTHING
 from rewriter.domains.cover import Cover
+from rewriter.domains.cover_sql import all_of, cover_sql
 from rewriter.domains.gap_costs import Costs, adds_to
 from rewriter.domains.keys import Keys
 from rewriter.domains.keyset import KeySet
@@ -21,9 +22,7 @@ from rewriter.predicates.metastore_filter import hidden_from_metastore
 from rewriter.predicates.predicate import (
     Predicate,
     Restriction,
-    all_of,
     changed_assumptions,
-    cover_sql,
     intersected,
     keys_or_range_ends,
     no_rows,

@@ -42,7 +42,7 @@ def origins(scopes: Scopes, leaf: Leaf, name: str, nesting: int = 0) -> tuple[Co
     position = scopes.position_of(leaf, name)
     if query is None or position is None:
         return ()
-    found = _through_query(scopes, query, position, nesting + 1)
+    found = output_origins(scopes, query, position, nesting + 1)
     serves_others = scopes.query_of(leaf, only_once=True) is None
     columns = scopes.columns_of(leaf) or ()
     return _at_reference(leaf, columns[position].name, found) if serves_others else found
@@ -64,13 +64,11 @@ def _at_reference(leaf: Leaf, name: str, found: tuple[ColumnOrigin, ...]) -> tup
     return (ColumnOrigin(leaf, leaf.reference, facts, column),)
 
 
-def output_origins(scopes: Scopes, position: int) -> tuple[ColumnOrigin, ...]:
-    """The origins of an output column of the statement itself, as `origins` has them."""
-    return _through_query(scopes, scopes.statement.tree, position, nesting=0)
+def output_origins(scopes: Scopes, query: exp.Expr, position: int, nesting: int = 0) -> tuple[ColumnOrigin, ...]:
+    """The origins of a query's output column, as `origins` has them.
 
-
-def _through_query(scopes: Scopes, query: exp.Expr, position: int, nesting: int) -> tuple[ColumnOrigin, ...]:
-    """The origins of a query's output, found once: a CTE may read another one twice, and so on, level by level."""
+    They are found once: a CTE may read another one twice, and so on, level by level.
+    """
     asked = id(query), position
     if asked not in scopes.origins:
         scopes.origins[asked] = _found_through_query(scopes, query, position, nesting)

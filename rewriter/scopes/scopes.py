@@ -84,8 +84,8 @@ class Scopes:
         self.kept_keys: dict[int, KeptKeys] = {}
         self.shows_rows_apart: dict[int, bool] = {}
         # For `rewriter.semijoins.small_sides`: the texts of queries for key queries, or why they have none.
-        self.repeatable_texts: dict[int, str | Refusal] = {}
-        self.repeatable_parts: dict[int, str | Refusal] = {}
+        self.repeatable_texts: dict[tuple[int, bool], str | Refusal] = {}
+        self.repeatable_parts: dict[tuple[int, bool], str | Refusal] = {}
         self._tables_of: dict[int, tuple[exp.Table, ...]] = {}
         self._positions: dict[Leaf, dict[str, int | None]] = {}
         self._own_parts: dict[int, tuple[list[exp.Column], list[exp.Select]]] = {}

@@ -9,6 +9,7 @@ from functools import cached_property
 from sqlglot import exp
 
 from rewriter.catalog.table_facts import TableFacts
+from rewriter.partitions.index import PartitionIndexes
 from rewriter.scopes.join_rules import JoinKind
 from rewriter.scopes.join_tree import Join, Leaf
 from rewriter.scopes.scopes import Scopes
@@ -16,7 +17,7 @@ from rewriter.semijoins.causes import BlockCauses
 from rewriter.semijoins.equalities import ItemPartner
 from rewriter.semijoins.outer_filters import OuterFilterFinder, OuterFilters
 from rewriter.semijoins.partition_query import AskedLists
-from rewriter.semijoins.partitioned_sides import PartitionedSide, partitioned_side
+from rewriter.semijoins.partitioned_sides import PartitionedSides
 from rewriter.semijoins.small_sides import SmallSide, TinySides, reads_foreign
 from rewriter.semijoins.snowflake import Snowflakes
 from rewriter.sql.conditions import conjuncts
@@ -66,6 +67,7 @@ class FilteredSides:
         scopes: Scopes,
         filter_finder: OuterFilterFinder,
         tiny: TinySides,
+        lists: PartitionIndexes,
         rules_off: AbstractSet[Rule],
     ) -> None:
         self.scopes = scopes
@@ -75,7 +77,7 @@ class FilteredSides:
         # For `rewriter.semijoins.partition_reducers`, which all blocks of the statement share.
         self.asked_lists = AskedLists()
         self._snowflakes = Snowflakes(scopes)
-        self._partitioned: dict[ItemPartner, PartitionedSide | None] = {}
+        self.partitioned = PartitionedSides(scopes, filter_finder, lists, tiny)
         # With the facts themselves, so that they are kept and none comes to have the identity of others.
         self._found: dict[tuple[ItemPartner, int], tuple[TableFacts, FilteredSide | Refusal]] = {}
 
@@ -85,13 +87,6 @@ class FilteredSides:
         if asked not in self._found:
             self._found[asked] = fact, self._look_up(partner, fact)
         return self._found[asked][1]
-
-    def partitioned_side_of(self, partner: ItemPartner) -> PartitionedSide | None:
-        """The partitioned table that an item is, if literals choose partitions of it; None if it is none."""
-        if partner not in self._partitioned:
-            filters = self.filter_finder.filters_of(partner.scope).holding_for(partner.join, partner.leaf)
-            self._partitioned[partner] = partitioned_side(self.scopes, partner.scope, partner.leaf, filters)
-        return self._partitioned[partner]
 
     def _look_up(self, partner: ItemPartner, fact: TableFacts) -> FilteredSide | Refusal:
         small_side = self._snowflakes.small_side_of(partner.leaf)

@@ -17,7 +17,7 @@ give the same answer: `x = '30'` is `x = cast('30' as bigint)`, or `as int` with
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -86,12 +86,12 @@ def partition_cover(
 
 
 def filtered_partitions(
-    statement: Statement, scope: Scope, leaf: Leaf, facts: TableFacts, filters: Sequence[SideFilter]
-) -> list[Cover]:
-    """The partitions of a table that each of some filters lets through, or more, by columns in lower case."""
+    statement: Statement, scope: Scope, leaf: Leaf, facts: TableFacts, filters: Iterable[SideFilter]
+) -> Cover:
+    """The partitions of a table that some filters let through, or more, by columns in lower case."""
     columns = frozenset(map(str.lower, facts.partition_columns))
     reading = _ConditionReader(statement, scope, leaf, facts, columns)
-    return [Cover.all() if one.tree is None else reading.cover_of(one.tree, one.at) for one in filters]
+    return _intersection([reading.cover_of(one.tree, one.at) for one in filters if one.tree is not None])
 
 
 def _cover(reading: _ConditionReader, filters: BlockFilters) -> Cover:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 from sqlglot import exp
 
 from rewriter.domains.cover import Cover
 from rewriter.domains.literals import UnreadableKeyError
-from rewriter.partitions.index import PartitionIndex
+from rewriter.partitions.index import PartitionIndex, PartitionIndexes
 from rewriter.partitions.pruning import as_filter
 from rewriter.partitions.value_encoding import NotIndexableError
 from rewriter.scopes.blocks import Scope
@@ -35,9 +34,6 @@ from rewriter.semijoins.small_sides import (
 from rewriter.vocabulary.identifiers import Column, TableName
 from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import Refusal, SkipReason
-
-# The partitions of tables. None: they could not be listed.
-PartitionIndexes: TypeAlias = Mapping[TableName, PartitionIndex | None]
 
 
 @dataclass(frozen=True, eq=False)

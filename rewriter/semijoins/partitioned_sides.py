@@ -1,60 +1,282 @@
-"""Small sides that are partitioned tables, of which the statement's own literals choose partitions.
+"""Small sides that read partitioned tables, of which the statement itself chooses partitions.
 
-The dimension of a Hadoop warehouse is often a daily snapshot: `users` by `dt`, read with `d.dt = '2026-11-05'`.
-Its key query reads those partitions alone, as the statement does. Their size decides whether it is worth asking.
+The dimension of a Hadoop warehouse is often a daily snapshot: `users` by `dt`, read with `d.dt = '2026-11-05'` or
+`d.dt = (SELECT max(dt) FROM users)`. Its key query reads those partitions alone, as the statement does, by the
+same words. Their size decides whether it is worth asking.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from rewriter.domains.cover import Cover
-from rewriter.scopes.blocks import Scope
-from rewriter.scopes.join_tree import Leaf
+from sqlglot import exp
+
+from rewriter.catalog.table_facts import TableFacts, TableKind
+from rewriter.domains.cover import Box, Cover
+from rewriter.domains.cover_sql import cover_sql
+from rewriter.domains.literals import UnreadableKeyError
+from rewriter.partitions.index import PartitionIndexes
+from rewriter.partitions.value_encoding import NotIndexableError
+from rewriter.scopes.blocks import ColumnOrigin, Scope
+from rewriter.scopes.join_tree import Leaf, table_name
+from rewriter.scopes.lineage import output_origins
 from rewriter.scopes.scopes import Scopes
+from rewriter.semijoins.equalities import ItemPartner
 from rewriter.semijoins.literal_filters import filtered_partitions
+from rewriter.semijoins.outer_filters import OuterFilterFinder
 from rewriter.semijoins.side_filters import SideFilter
-from rewriter.semijoins.small_sides import PartOfTable, SmallSide, small_side_of_item
+from rewriter.semijoins.small_sides import (
+    PartOfTable,
+    SmallSide,
+    TinySides,
+    reads_partition_columns_alone,
+    small_side_of_item,
+    small_side_of_query,
+)
+from rewriter.vocabulary.identifiers import Column
 from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import Refusal
 
 # Values of one partition column that count as a choice: the days of a year.
 _VALUES_MAX = 366
 
+# CTEs that one small side reads. Filters are looked for in each of them.
+_CTES_MAX = 10
+
 
 @dataclass(frozen=True, eq=False)
 class PartitionedSide:
-    """A partitioned table as a small side."""
+    """A small side that reads some partitions of tables."""
 
     small_side: SmallSide
-    part: PartOfTable
-    # The size of that part; None until Spark was asked.
+    parts: tuple[PartOfTable, ...]
+    # The size of those parts; None until Spark was asked.
     size_bytes: int | None
-    # The columns, in lower case, that have values of literals alone.
-    fixed: frozenset[str]
+    # The columns, in lower case, whose values the choice fixes.
+    fixed: frozenset[str] = frozenset()
 
 
-def partitioned_side(
-    scopes: Scopes, scope: Scope, leaf: Leaf, filters: Sequence[SideFilter]
-) -> PartitionedSide | None:
-    """A partitioned table as a small side; None if no filter names values of a partition column."""
-    reference = leaf.reference
-    facts = scopes.catalog.get(reference.name) if reference is not None else None
-    small_side = small_side_of_item(scopes, leaf, of_partitions=True)
-    if reference is None or facts is None or isinstance(small_side, Refusal):
-        return None
-    if facts.is_foreign:
-        return None  # Hudi may keep a row in a partition of another value
-    covers = filtered_partitions(scopes.statement, scope, leaf, facts, filters)
-    fixed = frozenset(column for cover in covers for column in _fixed_columns(cover))
-    if not fixed:
-        return None
-    choosing = [one.text for one, cover in zip(filters, covers, strict=True) if not cover.is_all]
-    part = PartOfTable(reference.name, f"{small_side.sql} WHERE {' AND '.join(f'({one})' for one in choosing)}")
-    rules = (small_side.rules - {Rule.LATEST_PARTITION}) | {Rule.PARTITIONED_SIDES}
-    small_side = replace(small_side, is_filtered=True, rules=rules)
-    return PartitionedSide(small_side, part, facts.part_size(part.text), fixed)
+class PartitionedSides:
+    """Finds the small sides of one statement that read some partitions of tables."""
+
+    def __init__(
+        self, scopes: Scopes, filter_finder: OuterFilterFinder, lists: PartitionIndexes, tiny: TinySides
+    ) -> None:
+        self._scopes = scopes
+        self._filter_finder = filter_finder
+        self._lists = lists
+        self._tiny = tiny
+        self._of_items: dict[ItemPartner, PartitionedSide | None] = {}
+
+    def of_item(self, partner: ItemPartner) -> PartitionedSide | None:
+        """A FROM item as such a small side; None if the statement does not choose partitions of all its tables."""
+        if partner not in self._of_items:
+            self._of_items[partner] = self._look_up_item(partner)
+        return self._of_items[partner]
+
+    def of_query(self, query: exp.Expr, width: int) -> PartitionedSide | None:
+        """A subquery as such a small side, its columns named by `query_key`; None as of an item."""
+        covers = self._covers_in(query, {})
+        if covers is None:
+            return None
+        return self._side(small_side_of_query(self._scopes, query, width, of_partitions=True), covers)
+
+    def _look_up_item(self, partner: ItemPartner) -> PartitionedSide | None:
+        leaf = partner.leaf
+        filters = self._filter_finder.filters_of(partner.scope).holding_for(partner.join, leaf)
+        query = self._scopes.query_of(leaf)
+        if query is not None:
+            return self._of_derived(partner.scope, leaf, query, filters)
+        facts = self._facts_of(leaf)
+        if facts is None:
+            return None
+        cover = self._cover(partner.scope, leaf, facts, filters)
+        fixed = _fixed_columns(cover)
+        if not fixed:
+            return None
+        return self._side(small_side_of_item(self._scopes, leaf, of_partitions=True), {leaf: cover}, fixed)
+
+    def _of_derived(
+        self, scope: Scope, leaf: Leaf, query: exp.Expr, filters: Iterable[SideFilter]
+    ) -> PartitionedSide | None:
+        """A derived table or CTE, whose filters stand in it or around it."""
+        covers = self._covers_in(query, self._covers_through(scope, leaf, query, filters))
+        if covers is None:
+            return None
+        shown = self._partition_columns(leaf, query)
+        fixed = {name.lower() for name, origins in shown.items() if _are_fixed(origins, covers)}
+        small_side = small_side_of_item(self._scopes, leaf, of_partitions=True)
+        return self._side(small_side, covers, frozenset(fixed))
+
+    def _side(
+        self, small_side: SmallSide | Refusal, covers: Mapping[Leaf, Cover], fixed: frozenset[str] = frozenset()
+    ) -> PartitionedSide | None:
+        """The side with the size of its parts, if that is known; None if it reads no partitioned table."""
+        if isinstance(small_side, Refusal):
+            return None
+        parts: dict[PartOfTable, int | None] = {}
+        for leaf, cover in covers.items():
+            facts = self._facts_of(leaf)
+            if leaf.reference is not None and facts is not None:
+                name = leaf.reference.name
+                part = PartOfTable(name, f"{name.sql} WHERE {cover_sql(cover)}")
+                parts[part] = facts.part_size(part.text)
+        rules = (small_side.rules - {Rule.LATEST_PARTITION}) | {Rule.PARTITIONED_SIDES}
+        small_side = replace(small_side, is_filtered=True, rules=rules)
+        sizes = [size for size in parts.values() if size is not None]
+        size_bytes = sum(sizes) if len(sizes) == len(parts) else None
+        return PartitionedSide(small_side, tuple(sorted(parts)), size_bytes, fixed) if parts else None
+
+    def _covers_in(self, query: exp.Expr, around: Mapping[Leaf, Cover]) -> dict[Leaf, Cover] | None:
+        """The partitions that a query reads of each partitioned table in it; None if it does not choose them.
+
+        `around` has what filters on the query's own columns leave.
+        """
+        if len(self._scopes.ctes_read(query) or {}) > _CTES_MAX:
+            return None
+        around = _all_of(around, *self._covers_between(query))
+        found: dict[Leaf, Cover] = {}
+        for table in self._scopes.tables_of(query):
+            facts = self._scopes.catalog.get(table_name(table))
+            select = table.find_ancestor(exp.Select)
+            if facts is None or select is None or not facts.partition_columns:
+                continue
+            if reads_partition_columns_alone(self._scopes, select):
+                continue
+            scope = self._scopes.scope_of(select)
+            leaf = next((leaf for leaf in scope.block.tree.leaves if leaf.node is table), None) if scope else None
+            if leaf is None:
+                return None
+            found[leaf] = self._own_cover(leaf).intersection(around.get(leaf, Cover.all()))
+            if not _fixed_columns(found[leaf]):
+                return None
+        return found
+
+    def chooses(self, leaf: Leaf) -> bool:
+        """True if the SELECT that reads a table chooses partitions of it."""
+        return bool(_fixed_columns(self._own_cover(leaf)))
+
+    def _own_cover(self, leaf: Leaf) -> Cover:
+        """The partitions that the SELECT that reads a table leaves of it."""
+        facts, select = self._facts_of(leaf), leaf.node.find_ancestor(exp.Select)
+        scope = self._scopes.scope_of(select) if select is not None else None
+        if facts is None or scope is None or leaf not in scope.block.tree.leaves:
+            return Cover.all()
+        return self._cover(scope, leaf, facts, self._filter_finder.filters_of(scope).holding_for_rows(leaf))
+
+    def _covers_between(self, query: exp.Expr) -> Iterator[dict[Leaf, Cover]]:
+        """The partitions that filters on derived tables and CTEs within a query leave of the tables in those."""
+        for part in (query, *(self._scopes.ctes_read(query) or {}).values()):
+            for select in part.find_all(exp.Select):
+                scope = self._scopes.scope_of(select)
+                for leaf in scope.block.tree.leaves if scope is not None else ():
+                    inner = self._scopes.query_of(leaf, only_once=True)
+                    if scope is not None and inner is not None:
+                        filters = self._filter_finder.filters_of(scope).holding_for_rows(leaf)
+                        yield self._covers_through(scope, leaf, inner, filters)
+
+    def _covers_through(
+        self, scope: Scope, leaf: Leaf, query: exp.Expr, filters: Iterable[SideFilter]
+    ) -> dict[Leaf, Cover]:
+        """The partitions that filters on a derived table or CTE leave of the tables in it."""
+        shown = self._partition_columns(leaf, query)
+        columns = tuple(Column(name, origins[0].column.type_name) for name, origins in shown.items())
+        cover = self._cover(scope, leaf, TableFacts(columns, tuple(shown)), filters)
+        return _within(cover, shown)
+
+    def _facts_of(self, leaf: Leaf) -> TableFacts | None:
+        """The facts of a partitioned table, unless it may keep a row in a partition of another value (Hudi)."""
+        facts = self._scopes.catalog.get(leaf.reference.name) if leaf.reference is not None else None
+        return facts if facts is not None and facts.partition_columns and not facts.is_foreign else None
+
+    def _partition_columns(self, leaf: Leaf, query: exp.Expr) -> dict[str, tuple[ColumnOrigin, ...]]:
+        """The columns of a derived table or CTE that are partition columns in each of its branches."""
+        columns = self._scopes.columns_of(leaf) or ()
+        self._scopes.steps.look_at(len(columns))
+        found = {c.name: output_origins(self._scopes, query, position) for position, c in enumerate(columns)}
+        return {name: origins for name, origins in found.items() if origins and all(map(_is_partition, origins))}
+
+    def _cover(self, scope: Scope, leaf: Leaf, facts: TableFacts, filters: Iterable[SideFilter]) -> Cover:
+        """The partitions that filters leave of a FROM item, by its columns in lower case."""
+        filters = tuple(filters)
+        cover = filtered_partitions(self._scopes.statement, scope, leaf, facts, filters)
+        for latest in self._latest(scope, leaf, facts, filters):
+            cover = cover.intersection(latest)
+        return cover
+
+    def _latest(
+        self, scope: Scope, leaf: Leaf, facts: TableFacts, filters: Iterable[SideFilter]
+    ) -> Iterator[Cover]:
+        """What filters such as `dt = (SELECT max(dt) FROM users)` leave, by the list of partitions.
+
+        It is good for the size alone: that partition may be empty, or the subquery may have a filter.
+        """
+        for one in filters:
+            if not isinstance(one.tree, exp.EQ):
+                continue
+            for side, other in ((one.tree.this, one.tree.expression), (one.tree.expression, one.tree.this)):
+                operand = scope.resolve(side.unnest(), one.at)
+                column = facts.column(operand.name) if operand is not None and operand.leaf is leaf else None
+                query = other.this if isinstance(other, exp.Subquery) else None
+                if column is not None and facts.is_partition_column(column) and isinstance(query, exp.Select):
+                    cover = self._extreme(query, Column(column.name.lower(), column.type_name))
+                    if cover is not None:
+                        yield cover
+
+    def _extreme(self, query: exp.Select, column: Column) -> Cover | None:
+        """A column's values that equal the extreme of a partition column that a query asks for."""
+        scope, shown = self._scopes.scope_of(query), query.expressions[0].unalias()
+        if scope is None or not isinstance(shown, exp.Max | exp.Min) or query.args.get("group"):
+            return None
+        operand = scope.resolve(shown.this.unnest(), scope.block.tree.joins[-1])
+        facts = self._facts_of(operand.leaf) if operand is not None else None
+        asked = facts.column(operand.name) if operand is not None and facts is not None else None
+        reference = operand.leaf.reference if operand is not None else None
+        if facts is None or asked is None or reference is None or asked.type_name != column.type_name:
+            return None
+        if not facts.is_partition_column(asked):
+            return None
+        index = self._lists.get(reference.name)
+        if index is None:
+            self._tiny.unlisted.add(reference.name)
+            return None
+        try:
+            known = [value for value, _ in index.counts(asked.name) if value is not None]
+            last = known[-1:] if isinstance(shown, exp.Max) else known[:1]
+            return Cover.of_rows([column], [last]) if last else None
+        except (NotIndexableError, UnreadableKeyError):
+            return None
+
+
+def _is_partition(origin: ColumnOrigin) -> bool:
+    return origin.facts.kind is TableKind.TABLE and origin.facts.is_partition_column(origin.column)
+
+
+def _are_fixed(origins: Iterable[ColumnOrigin], covers: Mapping[Leaf, Cover]) -> bool:
+    covered = ((origin.column.name.lower(), covers.get(origin.leaf, Cover.all())) for origin in origins)
+    return all(name in _fixed_columns(cover) for name, cover in covered)
+
+
+def _within(cover: Cover, shown: Mapping[str, tuple[ColumnOrigin, ...]]) -> dict[Leaf, Cover]:
+    """What a cover over the columns of a query leaves of the tables that they come from."""
+    found: dict[Leaf, dict[str, str]] = {}
+    for name, origins in shown.items():
+        for origin in origins:
+            found.setdefault(origin.leaf, {})[name.lower()] = origin.column.name.lower()
+    return {leaf: _renamed(cover, names) for leaf, names in found.items()}
+
+
+def _all_of(*covers: Mapping[Leaf, Cover]) -> dict[Leaf, Cover]:
+    found: dict[Leaf, Cover] = {}
+    for leaf, cover in (item for one in covers for item in one.items()):
+        found[leaf] = cover.intersection(found.get(leaf, Cover.all()))
+    return found
+
+
+def _renamed(cover: Cover, names: Mapping[str, str]) -> Cover:
+    boxes = (Box.of({names[c]: domain for c, domain in box.domains if c in names}) for box in cover.boxes)
+    return Cover.of(box for box in boxes if box is not None)
 
 
 def _fixed_columns(cover: Cover) -> frozenset[str]:

@@ -9,7 +9,8 @@ from math import inf
 
 from sqlglot import exp
 
-from rewriter.scopes.blocks import ColumnOrigin, Scope
+from rewriter.partitions.index import PartitionIndexes
+from rewriter.scopes.blocks import Scope
 from rewriter.scopes.join_tree import Join, TableReference
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.causes import rule_off, size_beside, too_large, unfiltered_subquery
@@ -24,13 +25,13 @@ from rewriter.semijoins.equalities import (
     RefusedEquality,
     by_partner,
 )
-from rewriter.semijoins.filtered_sides import FilteredSide
 from rewriter.semijoins.followed_facts import FactFollower
 from rewriter.semijoins.key_query import key_set_query
 from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.outer_filters import REDUCED_KEY
 from rewriter.semijoins.partition_conditions import PartitionCondition, PartitionConditionFinder
-from rewriter.semijoins.partition_reducers import PartitionIndexes, PartitionReducerPlanner
+from rewriter.semijoins.partition_reducers import PartitionReducerPlanner
+from rewriter.semijoins.partitioned_sides import PartitionedSide
 from rewriter.semijoins.range_query import key_ranges_query
 from rewriter.semijoins.reducer import Finding, KeyQuery, Reducer
 from rewriter.semijoins.small_sides import (
@@ -41,7 +42,7 @@ from rewriter.semijoins.small_sides import (
     reads_foreign,
     small_side_of_query,
 )
-from rewriter.vocabulary.cited import cited
+from rewriter.vocabulary.cited import cited, listed
 from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import CausedRefusal, Refusal, SkipReason
 
@@ -133,7 +134,11 @@ class BlockPlanner:
     def _by_query(self, partner: QueryPartner, matches: Sequence[KeyEquality]) -> Reducer | Refusal:
         small_side = small_side_of_query(self._scopes, partner.query, partner.width)
         if isinstance(small_side, Refusal):
-            return small_side.about("the subquery") if isinstance(small_side, CausedRefusal) else small_side
+            side = self._sides.partitioned.of_query(partner.query, partner.width)
+            if side is None or small_side.reason is not SkipReason.REDUCER_PARTITIONED:
+                return small_side.about("the subquery") if isinstance(small_side, CausedRefusal) else small_side
+            chosen = self._of_partitions(side, matches, small_side)
+            return chosen if isinstance(chosen, Refusal) else self._found(chosen, (), matches)
         # A scalar subquery has one row at most: its key query ends at the second.
         is_worth_it = small_side.is_filtered or partner.is_scalar or self._sides.tiny.are_tiny(small_side.tables)
         if is_worth_it:
@@ -149,7 +154,9 @@ class BlockPlanner:
             yield from (Finding(reference, result) for result in found)
             if found:
                 return
-            side = self._of_partitions(partner, matches, side)
+            chosen = self._of_partitions(self._sides.partitioned.of_item(partner), matches, side)
+            fact = matches[0].origin.facts
+            side = chosen if isinstance(chosen, Refusal) else self._sides.filtered(chosen, partner, fact)
         if isinstance(side, Refusal):
             yield Finding(reference, side)
             return
@@ -163,31 +170,25 @@ class BlockPlanner:
             yield Finding(reference, self._found(whole, filters, [replace(match, key=REDUCED_KEY)]))
 
     def _of_partitions(
-        self, partner: ItemPartner, matches: Sequence[KeyEquality], refusal: Refusal
-    ) -> FilteredSide | Refusal:
-        """The small side that some partitions of a table are, once their size is known; or a refusal."""
-        side, fact = self._sides.partitioned_side_of(partner), matches[0].origin
-        if side is None or self._is_fixed(fact):
-            return refusal
-        if any(match.reads <= side.fixed and not match.is_expression for match in matches):
+        self, side: PartitionedSide | None, matches: Sequence[KeyEquality], refusal: Refusal
+    ) -> SmallSide | Refusal:
+        """The small side that some partitions of tables are, once their size is known; or a refusal."""
+        fact = matches[0].origin
+        if side is None or self._sides.partitioned.chooses(fact.leaf):
+            return refusal  # two facts of one day, of which neither is small
+        if side.fixed and any(match.reads <= side.fixed and not match.is_expression for match in matches):
             return refusal  # Spark infers those literals for the fact
         if not self._is_on(Rule.PARTITIONED_SIDES):
             return rule_off([Rule.PARTITIONED_SIDES])
         if side.size_bytes is None:
-            self._sides.tiny.unsized_parts.add(side.part)
+            self._sides.tiny.unsized_parts.update(side.parts)
             return refusal
         is_large = side.size_bytes > self._limits.small_side_bytes_max
         of_files = all(match.is_on_data for match in matches)
         if is_large or (of_files and side.size_bytes >= (fact.facts.size_bytes or inf)):
             reason = SkipReason.SMALL_SIDE_TOO_LARGE if is_large else SkipReason.SMALL_SIDE_LARGER
-            return reason.because(f"{cited(side.part.text)}: {side.size_bytes:,} bytes")
-        return self._sides.filtered(side.small_side, partner, fact.facts)
-
-    def _is_fixed(self, fact: ColumnOrigin) -> bool:
-        """True if literals choose partitions of the fact too: two facts of one day, of which neither is small."""
-        tree = self._scope.block.tree
-        own = ItemPartner(self._scope, tree.joins[-1], fact.leaf)
-        return fact.leaf in tree.leaves and self._sides.partitioned_side_of(own) is not None
+            return reason.because(f"{cited(listed(part.text for part in side.parts))}: {side.size_bytes:,} bytes")
+        return side.small_side
 
     def _followed(self, partner: ItemPartner, matches: Sequence[KeyEquality]) -> Iterator[Reducer | Refusal]:
         """The reducers by the small sides of a partner that is a fact itself."""

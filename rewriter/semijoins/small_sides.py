@@ -57,10 +57,10 @@ class SmallSide:
 
 @dataclass(frozen=True, order=True)
 class PartOfTable:
-    """Partitions of a table, chosen by filters with literals."""
+    """Partitions of a table."""
 
     table: TableName
-    # The table with those filters, as a FROM and a WHERE that Spark can be asked about.
+    # The table and the values of its partition columns, as a FROM and a WHERE that Spark can be asked about.
     text: str
 
 
@@ -75,8 +75,9 @@ class TinySides:
     _bytes_max: int
     # The unpartitioned tables that were asked about and whose size is not known.
     unsized: set[TableName] = field(default_factory=set)
-    # The parts of partitioned tables whose size is not known.
+    # The parts of partitioned tables whose size is not known, and tables of which the last partition is not.
     unsized_parts: set[PartOfTable] = field(default_factory=set)
+    unlisted: set[TableName] = field(default_factory=set)
 
     def are_tiny(self, tables: Iterable[TableName]) -> bool:
         """True if all tables together are known to have few bytes.
@@ -121,7 +122,7 @@ def _small_side_of_item(scopes: Scopes, leaf: Leaf, *, of_partitions: bool) -> S
     query = scopes.query_of(leaf)
     if query is None:
         return _uncertain(_UNCERTAIN_QUERY)
-    return _small_side_of_query(scopes, leaf, query)
+    return _small_side_of_query(scopes, leaf, query, of_partitions=of_partitions)
 
 
 def _of_no_table(statement: Statement, leaf: Leaf) -> SmallSide | Refusal:
@@ -134,14 +135,19 @@ def _of_no_table(statement: Statement, leaf: Leaf) -> SmallSide | Refusal:
     return SmallSide(rows, is_filtered=True, tables=frozenset[TableName]())
 
 
-def small_side_of_query(scopes: Scopes, query: exp.Expr, width: int) -> SmallSide | Refusal:
-    """The small side that a subquery is, its columns named by `query_key`, or the reason why it is none."""
+def small_side_of_query(
+    scopes: Scopes, query: exp.Expr, width: int, *, of_partitions: bool = False
+) -> SmallSide | Refusal:
+    """The small side that a subquery is, its columns named by `query_key`, or the reason why it is none.
+
+    It reads partitioned tables only if it reads some of their partitions.
+    """
     if scopes.is_in_view(query):
         return _uncertain(_OF_MAKER)
     outside = _refusal_of_columns_from_outside(scopes, query)
     if outside is not None:
         return outside
-    text = _repeatable_text(scopes, query)
+    text = _repeatable_text(scopes, query, of_partitions=of_partitions)
     if isinstance(text, Refusal):
         return text
     names = ", ".join(f"key{number}" for number in range(1, width + 1))
@@ -341,8 +347,10 @@ def _not_own(scope: Scope, columns: Iterable[exp.Column]) -> list[exp.Column]:
     return [column for column, join in named if scope.resolve(column, join) is None]
 
 
-def _small_side_of_query(scopes: Scopes, leaf: Leaf, query: exp.Expr) -> SmallSide | Refusal:
-    text = _repeatable_text(scopes, query)
+def _small_side_of_query(
+    scopes: Scopes, leaf: Leaf, query: exp.Expr, *, of_partitions: bool
+) -> SmallSide | Refusal:
+    text = _repeatable_text(scopes, query, of_partitions=of_partitions)
     if isinstance(text, Refusal):
         return text
     tables, rules = tables_read(scopes, query), rules_of_tables(scopes, query) | {Rule.DERIVED_TABLES}
@@ -358,20 +366,22 @@ def rules_of_tables(scopes: Scopes, query: exp.Expr) -> frozenset[Rule]:
     return frozenset(rule for rule, is_taken in found if is_taken)
 
 
-def _repeatable_text(scopes: Scopes, query: exp.Expr) -> str | Refusal:
+def _repeatable_text(scopes: Scopes, query: exp.Expr, *, of_partitions: bool) -> str | Refusal:
     """The query as the client wrote it, behind the CTEs that it reads; found once for all that read it."""
-    if id(query) not in scopes.repeatable_texts:
-        scopes.repeatable_texts[id(query)] = _look_up_repeatable_text(scopes, query)
-    return scopes.repeatable_texts[id(query)]
+    asked = id(query), of_partitions
+    if asked not in scopes.repeatable_texts:
+        scopes.repeatable_texts[asked] = _look_up_repeatable_text(scopes, query, of_partitions=of_partitions)
+    return scopes.repeatable_texts[asked]
 
 
-def _look_up_repeatable_text(scopes: Scopes, query: exp.Expr) -> str | Refusal:
+def _look_up_repeatable_text(scopes: Scopes, query: exp.Expr, *, of_partitions: bool) -> str | Refusal:
     ctes = scopes.ctes_read(query)
     if ctes is None:
         return _uncertain(_UNCERTAIN_QUERY)
     parts = {id(part) for part in (query, *ctes.values())}
     outside = {name: body for name, body in ctes.items() if not _is_within_any(body.parent, parts)}
-    texts = [_repeatable_part(scopes, part) for part in (*outside.values(), query)]
+    read = (*outside.values(), query)
+    texts = [_repeatable_part(scopes, part, of_partitions=of_partitions) for part in read]
     refusals = [text for text in texts if isinstance(text, Refusal)]
     if refusals or not outside:
         return refusals[0] if refusals else texts[0]
@@ -379,21 +389,22 @@ def _look_up_repeatable_text(scopes: Scopes, query: exp.Expr) -> str | Refusal:
     return f"WITH {named} {f'({texts[-1]})' if query.args.get('with_') else texts[-1]}"
 
 
-def _repeatable_part(scopes: Scopes, query: exp.Expr) -> str | Refusal:
+def _repeatable_part(scopes: Scopes, query: exp.Expr, *, of_partitions: bool) -> str | Refusal:
     """The text of a query or of a CTE, found once for all that read it."""
-    if id(query) not in scopes.repeatable_parts:
-        scopes.repeatable_parts[id(query)] = _look_up_repeatable_part(scopes, query)
+    asked = id(query), of_partitions
+    if asked not in scopes.repeatable_parts:
+        scopes.repeatable_parts[asked] = _look_up_repeatable_part(scopes, query, of_partitions=of_partitions)
     scopes.steps.take()
-    return scopes.repeatable_parts[id(query)]
+    return scopes.repeatable_parts[asked]
 
 
-def _look_up_repeatable_part(scopes: Scopes, query: exp.Expr) -> str | Refusal:
+def _look_up_repeatable_part(scopes: Scopes, query: exp.Expr, *, of_partitions: bool) -> str | Refusal:
     # In a key query, a column of an outer query may be a session variable of that name.
     if next(outer_selects(query), None) is not None:
         outside = _refusal_of_columns_from_outside(scopes, query)
         if outside is not None:
             return outside
-    refusal = _tables_refusal(scopes, query, scopes.ctes_read(query) or {})
+    refusal = _tables_refusal(scopes, query, scopes.ctes_read(query) or {}, of_partitions=of_partitions)
     if refusal is not None:
         return refusal
     located = located_query(scopes.statement, query)
@@ -414,18 +425,20 @@ _UNCERTAIN_QUERY = "it is not certain which query it is: a table function, or th
 _UNCERTAIN_COLUMN = "it is not certain which table each of its columns is of"
 
 
-def _tables_refusal(scopes: Scopes, query: exp.Expr, ctes: Collection[str] = ()) -> Refusal | None:
+def _tables_refusal(
+    scopes: Scopes, query: exp.Expr, ctes: Collection[str] = (), *, of_partitions: bool = False
+) -> Refusal | None:
     """The reason why a table of the query must not be in a key query, which has the CTEs; None if all may be."""
     tables = (table for table in query.find_all(exp.Table) if table.db or table.name not in ctes)
-    found = (_inner_table_refusal(scopes, table) for table in tables)
+    found = (_inner_table_refusal(scopes, table, of_partitions=of_partitions) for table in tables)
     refusals = [refusal for refusal in found if refusal is not None]
     reasons = {refusal.reason for refusal in refusals}
-    if reasons == {SkipReason.REDUCER_PARTITIONED} and _reads_partition_columns_alone(scopes, query):
+    if reasons == {SkipReason.REDUCER_PARTITIONED} and reads_partition_columns_alone(scopes, query):
         return None
     return refusals[0] if refusals else None
 
 
-def _reads_partition_columns_alone(scopes: Scopes, query: exp.Expr) -> bool:
+def reads_partition_columns_alone(scopes: Scopes, query: exp.Expr) -> bool:
     """True if the query asks for extremes, groups or distinct values, and reads partition columns alone.
 
     Such as `SELECT region, max(ds) FROM t WHERE .. GROUP BY region` and `SELECT DISTINCT ds FROM t WHERE ..`. It
@@ -454,13 +467,13 @@ def _is_partition_column(scopes: Scopes, operand: Operand) -> bool:
     return facts is not None and column is not None and facts.is_partition_column(column)
 
 
-def _inner_table_refusal(scopes: Scopes, table: exp.Table) -> Refusal | None:
+def _inner_table_refusal(scopes: Scopes, table: exp.Table, *, of_partitions: bool) -> Refusal | None:
     if not all(isinstance(part, exp.Identifier) for part in name_parts(table)):
         return _uncertain("it reads a table function")
     name = table_name(table)
     if not table.db and scopes.is_cte(table.name):
         return _uncertain(f"{name} may be a CTE or a table")
-    return _table_refusal(name, scopes.catalog.get(name))
+    return _table_refusal(name, scopes.catalog.get(name), of_partitions=of_partitions)
 
 
 def _table_refusal(name: TableName, facts: TableFacts | None, *, of_partitions: bool = False) -> Refusal | None:

@@ -81,7 +81,8 @@ REMEDIES: Final[dict[SkipReason, str]] = {
     SkipReason.SMALL_SIDE_TOO_LARGE: "raise it, if the table is read fast",
     SkipReason.SMALL_SIDE_LARGER: "`ANALYZE TABLE .. COMPUTE STATISTICS`, so that sizes are known",
     SkipReason.REDUCER_PARTITIONED: (
-        "a literal for its partition column (`s.dt = '2026-11-05'`); in dbt's MERGE `incremental_predicates`"
+        "a literal or `(SELECT max(dt) ..)` for its partition column (`s.dt = '2026-11-05'`); "
+        "in dbt's MERGE `incremental_predicates`"
     ),
     SkipReason.VIEW_HIDES_KEY: "show it in the view",
     SkipReason.VIEW_UNDER_EXTENSION: "nothing: it may filter rows by the user",

@@ -58,7 +58,7 @@ class Rule(Enum):
     )
     PARTITIONED_SIDES = (
         "partitioned_sides",
-        "The small side is a partitioned table, of which the statement's own literals choose partitions.",
+        "The small side reads a partitioned table, of which the statement itself chooses partitions.",
     )
     FOLLOWED_FACTS = (
         "followed_facts",

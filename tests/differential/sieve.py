@@ -285,11 +285,7 @@ def planned_on(sql: str, schema: Schema) -> Plan | SkipReason:
     known: dict[TableName, TableFacts | None] = {}
     while (planned := plan(statement, known, LIMITS)).missing:
         known |= catalog(schema, planned.missing)
-    for part in planned.unsized_parts:
-        facts = known[part.table]
-        assert facts is not None
-        known[part.table] = replace(facts, part_sizes=(*facts.part_sizes, (part.text, 1)))
-    return plan(statement, known, LIMITS) if planned.unsized_parts else planned
+    return _with_sizes(planned)
 
 
 def with_lists(planned: Plan, answers: Answers, star: Star, rng: Random) -> Plan:
@@ -298,7 +294,17 @@ def with_lists(planned: Plan, answers: Answers, star: Star, rng: Random) -> Plan
     if not wanted:
         return planned
     lists = {name: partition_index(star.table(name.parts[-1].lower()), rng) for name in wanted}
-    return plan(planned.statement, planned.catalog, LIMITS, {**planned.partitions, **lists})
+    return _with_sizes(plan(planned.statement, planned.catalog, LIMITS, {**planned.partitions, **lists}))
+
+
+def _with_sizes(planned: Plan) -> Plan:
+    """The plan once each part of a partitioned table that it wants the size of has a small one."""
+    known = dict(planned.catalog)
+    for part in planned.unsized_parts:
+        facts = known[part.table]
+        assert facts is not None
+        known[part.table] = replace(facts, part_sizes=(*facts.part_sizes, (part.text, 1)))
+    return plan(planned.statement, known, LIMITS, planned.partitions) if planned.unsized_parts else planned
 
 
 def partition_index(table: Table, rng: Random) -> PartitionIndex | None:

@@ -15,6 +15,7 @@ from rewriter import KeySet, SkipReason, rewrite
 from rewriter.catalog.prunable import key_refusal
 from rewriter.domains.consumers import ACCEPTS_NOTHING
 from rewriter.domains.cover import Box, Cover
+from rewriter.domains.cover_sql import cover_sql
 from rewriter.domains.literals import _WRITERS
 from rewriter.domains.partition_matches import PartitionMatches
 from rewriter.files import bounds, file_facts
@@ -22,7 +23,7 @@ from rewriter.files.bounds import ColumnBounds
 from rewriter.files.file_index import Bounds, FileIndex, Lack
 from rewriter.predicates import scan_predicate
 from rewriter.predicates.partition_predicate import Budget
-from rewriter.predicates.predicate import Restriction, cover_sql
+from rewriter.predicates.predicate import Restriction
 from rewriter.scopes.blocks import Scope
 from rewriter.scopes.join_rules import CONDITION_HOLDS, NEVER_PADS, PROBED, JoinKind, Side
 from rewriter.scopes.join_tree import Join, Leaf
@@ -298,10 +299,12 @@ def main_query_alone_is_repeatable(patch: pytest.MonkeyPatch) -> None:
     """The CTEs that a small side reads count as giving the same rows each time."""
     sound = small_sides._repeatable_part  # noqa: SLF001 - the rule that is switched off
 
-    def unsound(scopes: Scopes, query: exp.Expr) -> str | Refusal:
+    def unsound(scopes: Scopes, query: exp.Expr, *, of_partitions: bool) -> str | Refusal:
         located = repeatable.located_query(scopes.statement, query)
         is_cte = isinstance(query.parent, exp.CTE)
-        return located.text if is_cte and located is not None else sound(scopes, query)
+        return (
+            located.text if is_cte and located is not None else sound(scopes, query, of_partitions=of_partitions)
+        )
 
     patch.setattr(small_sides, "_repeatable_part", unsound)
 

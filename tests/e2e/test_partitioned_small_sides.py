@@ -1,4 +1,4 @@
-"""Daily snapshots of a dimension as small sides: the partitions that literals choose tell those of the fact."""
+"""Daily snapshots of a dimension as small sides: the partitions that are chosen of it tell those of the fact."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -59,6 +59,36 @@ def test_the_chosen_day_of_a_snapshot_tells_the_partitions_of_the_fact(
     assert len(rows) == partitions == SHOPS
 
 
+LAST = "dt = (SELECT max(dt) FROM shops)"
+OF_SHOPS = "SELECT v.shop, count(*) FROM visits v"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"{OF_SHOPS} JOIN shops s ON v.shop = s.shop WHERE s.{LAST} AND s.city = 'Oslo'",
+        (
+            f"WITH x AS (SELECT * FROM shops), s AS (SELECT * FROM x WHERE {LAST} AND city = 'Oslo')"
+            f"{OF_SHOPS} JOIN s ON v.shop = s.shop"
+        ),
+        (
+            "WITH s AS (SELECT shop, city, dt AS day FROM shops)"
+            f"{OF_SHOPS} JOIN s ON v.shop = s.shop WHERE s.city = 'Oslo' AND s.day = '2026-11-05'"
+        ),
+        f"{OF_SHOPS} WHERE shop IN (SELECT shop FROM shops WHERE {LAST} AND city = 'Oslo')",
+    ],
+)
+def test_the_last_day_of_a_snapshot_tells_the_partitions_of_the_fact(
+    direct: hive.Connection, proxied: hive.Connection, spark_ui: SparkUi, sql: str
+) -> None:
+    for session in (direct, proxied):
+        run(session, f"USE {DATABASE}")
+    sql += " GROUP BY v.shop"
+    rows, partitions = scanned(proxied, spark_ui, sql)
+    assert same_answer(rows, run(direct, sql))
+    assert len(rows) == partitions == IN_OSLO
+
+
 ON_A_DAY = "s.shop = v.shop AND s.dt = '2026-11-05'"
 
 
@@ -95,3 +125,8 @@ def test_a_day_that_the_session_writes_anew_gives_its_new_keys(
     assert partitions == len(rows)
     run(direct, "REFRESH TABLE shops")
     assert same_answer(rows, run(direct, today))
+    # A day later still, which only the other session knows of.
+    latest = JOINED.replace("= '2026-11-05'", "= (SELECT max(dt) FROM shops)")
+    assert same_answer(run(proxied, latest), run(direct, latest))
+    run(direct, "INSERT OVERWRITE shops PARTITION (dt = '2026-11-07') SELECT 's9', 'Oslo'")
+    assert run(direct, latest) == run(proxied, latest) == [("s9", 10)]

@@ -5,8 +5,8 @@ import pytest
 from rewriter import Column, Statement, parse
 from rewriter.domains.consumers import ACCEPTS_NOTHING, ICEBERG, METASTORES, PARQUET, halved, left_beside
 from rewriter.domains.cover import Cover
+from rewriter.domains.cover_sql import cover_sql
 from rewriter.domains.widen import Consumer, widen
-from rewriter.predicates.predicate import cover_sql
 
 CONSUMERS = {**METASTORES, "parquet": PARQUET, "iceberg": ICEBERG}
 

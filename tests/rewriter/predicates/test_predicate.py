@@ -6,12 +6,13 @@ import pytest
 
 from rewriter import Column, KeyRanges, Keys, KeySet
 from rewriter.domains.cover import Box, Cover
+from rewriter.domains.cover_sql import cover_sql
 from rewriter.domains.domain import Domain
 from rewriter.domains.gap_costs import PartitionCosts
 from rewriter.domains.literals import Key
 from rewriter.domains.widen import Consumer
 from rewriter.predicates.partition_predicate import Budget, partition_predicate
-from rewriter.predicates.predicate import Predicate, Restriction, cover_sql
+from rewriter.predicates.predicate import Predicate, Restriction
 
 DAYS = [f"2026-{month:02}-{day:02}" for month in range(1, 8) for day in range(1, 29)]
 BUDGET = Budget(Consumer(100, 20), 100_000)

@@ -17,6 +17,7 @@ from rewriter import (
     parse,
     plan,
 )
+from rewriter.partitions.index import PartitionIndex
 
 FACT = TableFacts((Column("id", "int"), Column("shop", "string"), Column("ds", "string")), ("shop", "ds"))
 SHOPS = TableFacts(
@@ -27,8 +28,12 @@ CATALOG: Catalog = {F: FACT, S: SHOPS, C: TableFacts((Column("shop", "string"), 
 ASKED = "SELECT DISTINCT s.`shop` AS key, typeof(s.`shop`) AS type FROM shops s WHERE 'starpruner' IS NOT NULL AND"
 CHOSEN = "s.dt = '2026-11-05'"
 JOINED = f"SELECT f.id FROM f JOIN shops s ON f.shop = s.shop WHERE {CHOSEN} AND s.city = 'Oslo'"
-PART = PartOfTable(S, f"shops s WHERE ({CHOSEN})")
+PART = PartOfTable(S, "`shops` WHERE `dt` IN ('2026-11-05')")
 SIZE = 1_000
+LATEST = "s.dt = (SELECT max(dt) FROM shops)"
+LATEST_PART = "`shops` WHERE `dt` IN ('2026-11-06')"
+SPECS = [f"dt=2026-11-0{day}/h={hour}" for day in range(1, 7) for hour in range(10)]
+LISTS = {S: PartitionIndex.of(["dt", "h"], ["string", "int"], SPECS)}
 
 
 def planned(sql: str, size_bytes: int | None = SIZE, limits: RewriteLimits | None = None) -> Plan:
@@ -36,16 +41,23 @@ def planned(sql: str, size_bytes: int | None = SIZE, limits: RewriteLimits | Non
     statement = parse(sql, chars_max=10_000)
     assert not isinstance(statement, SkipReason)
     limits = limits or RewriteLimits()
-    found = plan(statement, CATALOG, limits)
+    found = plan(statement, CATALOG, limits, LISTS)
     if size_bytes is None or not found.unsized_parts:
         return found
     sizes = tuple((part.text, size_bytes) for part in found.unsized_parts)
-    return plan(statement, {**CATALOG, S: replace(SHOPS, part_sizes=sizes)}, limits)
+    return plan(statement, {**CATALOG, S: replace(SHOPS, part_sizes=sizes)}, limits, LISTS)
 
 
 def reason(found: Plan) -> SkipReason | None:
     (scan,) = (scan for scan in found.scans if scan.reference.name == F)
     return scan.skip
+
+
+def asked_of_shops(found: Plan) -> list[str]:
+    """The key queries for shops of the fact. The partitions of shops are told by subqueries of their own."""
+    scans = (scan for scan in found.scans if scan.reference.name == F)
+    reducers = (reducer for scan in scans for reducer in scan.reducers)
+    return [reducer.key_query.sql for reducer in reducers if reducer.columns == ("shop",)]
 
 
 def test_a_part_whose_size_is_not_known_is_asked_about_first() -> None:
@@ -67,22 +79,60 @@ def test_a_part_of_known_size_is_asked_for_its_keys() -> None:
 
 
 @pytest.mark.parametrize(
-    "chosen",
+    ("chosen", "part"),
     [
-        "s.dt IN ('2026-11-05', '2026-11-06')",
-        "'2026-11-05' = s.dt",
-        "s.h = 3",
-        "s.h BETWEEN 3 AND 7",
-        "s.dt IN ('2026-11-05', '2026-11-06') AND s.h > 3",
+        ("s.dt IN ('2026-11-05', '2026-11-06')", "`dt` IN ('2026-11-05', '2026-11-06')"),
+        ("'2026-11-05' = s.dt", "`dt` IN ('2026-11-05')"),
+        ("s.h = 3", "`h` IN (3)"),
+        ("s.h BETWEEN 3 AND 7", "`h` BETWEEN 3 AND 7"),
+        ("s.h >= 3 AND s.h < 8", "`h` BETWEEN 3 AND 7"),
+        (
+            "s.dt IN ('2026-11-05', '2026-11-06') AND s.h > 3",
+            "(`dt` IN ('2026-11-05', '2026-11-06') AND `h` >= 4)",
+        ),
+        (LATEST, "`dt` IN ('2026-11-06')"),
+        ("(SELECT min(t.dt) FROM shops t WHERE t.h > 3) = s.dt", "`dt` IN ('2026-11-01')"),
     ],
 )
-def test_values_of_a_partition_column_choose_partitions(chosen: str) -> None:
+def test_values_of_a_partition_column_choose_partitions(chosen: str, part: str) -> None:
     sql = f"SELECT f.id FROM f JOIN shops s ON f.shop = s.shop WHERE {chosen} AND s.city = 'Oslo'"
-    text = (
-        " AND ".join(f"({term})" for term in chosen.split(" AND ")) if "BETWEEN" not in chosen else f"({chosen})"
-    )
-    assert planned(sql, size_bytes=None).unsized_parts == {PartOfTable(S, f"shops s WHERE {text}")}
-    assert planned(sql).key_queries
+    assert planned(sql, size_bytes=None).unsized_parts == {PartOfTable(S, f"`shops` WHERE {part}")}
+    (asked,) = asked_of_shops(planned(sql))
+    assert all(word in asked for word in (*chosen.split(" AND "), "s.city = 'Oslo'"))
+
+
+CURRENT = f"SELECT * FROM shops s WHERE {LATEST}"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT f.id FROM f JOIN ({CURRENT}) c ON f.shop = c.shop WHERE c.city = 'Oslo'",
+        f"WITH c AS ({CURRENT}) SELECT f.id FROM f JOIN c ON f.shop = c.shop WHERE c.city = 'Oslo'",
+        (
+            f"WITH s AS (SELECT * FROM shops), c AS (SELECT * FROM s WHERE {LATEST}) "
+            "SELECT f.id FROM f JOIN c ON f.shop = c.shop WHERE c.city = 'Oslo'"
+        ),
+        (
+            "WITH c AS (SELECT shop, city, dt AS day FROM shops) SELECT f.id FROM f JOIN c ON f.shop = c.shop "
+            "WHERE c.city = 'Oslo' AND c.day = (SELECT max(dt) FROM shops)"
+        ),
+        f"SELECT f.id FROM f WHERE f.shop IN (SELECT s.shop FROM shops s WHERE {LATEST} AND s.city = 'Oslo')",
+    ],
+)
+def test_partitions_are_chosen_inside_and_around_a_query(sql: str) -> None:
+    assert planned(sql, size_bytes=None).unsized_parts == {PartOfTable(S, LATEST_PART)}
+    (asked,) = asked_of_shops(planned(sql))
+    assert "SELECT max(dt) FROM shops" in asked
+
+
+def test_the_list_of_partitions_is_asked_for_where_a_subquery_chooses() -> None:
+    sql = f"SELECT f.id FROM f JOIN shops s ON f.shop = s.shop WHERE {LATEST} AND s.city = 'Oslo'"
+    statement = parse(sql, chars_max=10_000)
+    assert not isinstance(statement, SkipReason)
+    assert plan(statement, CATALOG, RewriteLimits()).wants_lists({}) == (S,)
+    assert not plan(statement, CATALOG, RewriteLimits(), {S: None}).wants_lists({})
+    assert not plan(statement, CATALOG, RewriteLimits(strict=True)).wants_lists({})
 
 
 @pytest.mark.parametrize(
@@ -101,13 +151,31 @@ def test_values_of_a_partition_column_choose_partitions(chosen: str) -> None:
         f"SELECT f.id FROM f JOIN shops s ON f.ds = s.dt WHERE {CHOSEN} AND s.city = 'Oslo'",
         JOINED.replace("f.shop = s.shop", "f.shop = s.shop AND f.ds = s.dt"),
         f"{JOINED} AND f.ds = '2026-11-05'",
+        JOINED.replace("f.shop = s.shop", "f.ds = s.dt").replace(CHOSEN, LATEST),
+        f"{JOINED.replace(CHOSEN, LATEST)} AND f.ds = (SELECT max(dt) FROM shops)",
+        # One of the tables is read whole.
+        (
+            f"SELECT f.id FROM f JOIN (SELECT t.shop FROM shops s JOIN shops t USING (shop) WHERE {CHOSEN}) c "
+            "ON f.shop = c.shop"
+        ),
+        (
+            f"SELECT f.id FROM f JOIN (SELECT s.shop FROM shops s LEFT JOIN c ON s.shop = c.shop AND {CHOSEN}) c "
+            "ON f.shop = c.shop"
+        ),
+        # Two facts of one day.
+        f"WITH a AS (SELECT shop FROM f WHERE ds = '1') SELECT 1 FROM a JOIN shops s USING (shop) WHERE {CHOSEN}",
+        # It is not the extreme of a partition column, or not of partitions that are listed.
+        JOINED.replace(CHOSEN, "s.dt = (SELECT max(city) FROM shops)"),
+        JOINED.replace(CHOSEN, "s.dt = (SELECT max(shop) FROM c)"),
+        JOINED.replace(CHOSEN, "s.h = (SELECT max(dt) FROM shops)"),
+        JOINED.replace(CHOSEN, "s.dt >= (SELECT max(dt) FROM shops)"),
         f"SELECT f.id FROM f WHERE ds = '1' AND EXISTS (SELECT 1 FROM shops s WHERE f.shop = s.shop AND {CHOSEN})",
     ],
 )
 def test_other_partitioned_tables_are_not_asked_about(sql: str) -> None:
     found = planned(sql, size_bytes=None)
     assert not found.unsized_parts
-    assert not found.key_queries
+    assert not asked_of_shops(found)
 
 
 def test_an_expression_over_what_literals_fix_is_asked_for() -> None:
