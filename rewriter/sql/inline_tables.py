@@ -20,15 +20,16 @@ _CELLS = (exp.Literal, exp.Null, exp.Boolean, exp.CurrentDate)
 
 
 @dataclass(frozen=True)
-class InlineTable:
-    """The place of an inline table with its alias, and of its rows, in tokens of a statement."""
+class LocatedRows:
+    """The place of an inline table with its alias, or of a generator's call, in tokens of a statement."""
 
     start: int
     stop: int
-    rows: slice
+    # The rows of the inline table, or the call's arguments.
+    values: slice
 
     def text(self, statement: Statement) -> str:
-        """The inline table with its alias, as the client wrote it."""
+        """The rows as the client wrote them."""
         return statement.text[statement.tokens[self.start].start : statement.tokens[self.stop - 1].end + 1]
 
 
@@ -49,7 +50,7 @@ def inline_columns(values: exp.Expr) -> tuple[str, ...] | None:
     return tuple(names) if len(names) == width else None
 
 
-def located_inline_table(statement: Statement, values: exp.Expr) -> InlineTable | None:
+def located_inline_table(statement: Statement, values: exp.Expr) -> LocatedRows | None:
     """The place of an inline table in the statement; None if that is not certain."""
     if inline_columns(values) is None:
         return None
@@ -65,7 +66,7 @@ def located_inline_table(statement: Statement, values: exp.Expr) -> InlineTable 
     end = closing(tokens, alias + 1) if named.args.get("columns") else alias
     if end is None:
         return None
-    place = InlineTable(start, end + 1, rows)
+    place = LocatedRows(start, end + 1, rows)
     found = parse_any(f"SELECT * FROM {place.text(statement)}")
     is_proven = (
         found is not None and isinstance(found.tree, exp.Select) and found.tree.args["from_"].this == values
@@ -95,20 +96,7 @@ def _stands_alone(generator: exp.Expr) -> bool:
     return is_plain and generator.find(exp.Column, exp.Query) is None
 
 
-@dataclass(frozen=True)
-class Generator:
-    """The call of a generator that a FROM reads, and its arguments, in tokens of a statement."""
-
-    start: int
-    stop: int
-    arguments: slice
-
-    def text(self, statement: Statement) -> str:
-        """The call as the client wrote it."""
-        return statement.text[statement.tokens[self.start].start : statement.tokens[self.stop - 1].end + 1]
-
-
-def located_generator(statement: Statement, node: exp.Expr) -> Generator | None:
+def located_generator(statement: Statement, node: exp.Expr) -> LocatedRows | None:
     """The place of a generator that has a `generated_column`; None if that is not certain."""
     tokens = statement.tokens
     end = (statement.token_at(node.args["alias"].this.meta.get("start", -1)) or 0) - 1
@@ -118,7 +106,7 @@ def located_generator(statement: Statement, node: exp.Expr) -> Generator | None:
         kind = tokens[first].token_type
         depth += (kind is TokenType.R_PAREN) - (kind is TokenType.L_PAREN)
         if depth <= 0:
-            place = Generator(first - 1, end + 1, slice(first + 1, end))
+            place = LocatedRows(first - 1, end + 1, slice(first + 1, end))
             found = parse_any(f"SELECT {place.text(statement)}")
             is_proven = found is not None and found.tree.args.get("expressions") == [node.this]
             is_bare = first > 1 and tokens[first - 2].token_type is not TokenType.DOT

@@ -29,7 +29,7 @@ from rewriter.sql.deterministic_functions import (
     WITH_ARGUMENTS,
     WITH_UNIT,
 )
-from rewriter.sql.inline_tables import generated_column, located_generator, located_inline_table
+from rewriter.sql.inline_tables import LocatedRows, generated_column, located_generator, located_inline_table
 from rewriter.sql.statement import Statement, parse_any
 from rewriter.sql.time_travel import version_starts
 from rewriter.vocabulary.cited import cited
@@ -111,11 +111,13 @@ def _first_uncertain(
 
 
 def _is_the_day(tokens: Sequence[Token], called: int) -> bool:
-    """True for a call of the clock of which a function takes the day alone, such as that in `to_date(now())`."""
+    """True for a call of the clock of which the day alone is taken: `to_date(now())`, `CAST(now() AS DATE)`."""
     before = [token.text.lower() for token in tokens[max(called - 2, 0) : called]]
-    behind = "".join(token.text for token in tokens[called + 1 : called + 4])
-    is_first = before[1:] == ["("] and before[0] in TAKE_DAYS and behind in {"())", "(),"}
-    return is_first and tokens[called].text.lower() in CLOCKS
+    behind = [token.text.lower() for token in tokens[called + 1 : called + 6]]
+    is_first = behind[:2] == ["(", ")"] and before[1:] == ["("] and tokens[called].text.lower() in CLOCKS
+    if is_first and before[0] == "cast":
+        return behind[2:] == ["as", "date", ")"]
+    return is_first and before[0] in TAKE_DAYS and behind[2:3] in ([")"], [","])
 
 
 def _uncertain_call(tokens: Sequence[Token], called: int) -> str:
@@ -340,7 +342,7 @@ def _uncertain_word(query: Statement, words: AbstractSet[str], functions: Abstra
     tokens = list(query.tokens)
     inline = [located_inline_table(query, values) for values in query.find_all(exp.Values)]
     for place in sorted((place for place in inline if place is not None), key=lambda place: -place.start):
-        found = _first_uncertain(query, query.tokens[place.rows], names, words, functions)
+        found = _first_uncertain(query, query.tokens[place.values], names, words, functions)
         if found is not None:
             return found
         del tokens[place.start : place.stop]
@@ -349,23 +351,21 @@ def _uncertain_word(query: Statement, words: AbstractSet[str], functions: Abstra
 
 def repeatable_values(statement: Statement, values: exp.Expr) -> str | None:
     """An inline table with its alias as the client wrote it; None if its place or its rows are not certain."""
-    place = located_inline_table(statement, values)
-    if place is None:
-        return None
-    rows = statement.tokens[place.rows]
-    found = _first_uncertain(statement, rows, frozenset(), FILTER_WORDS, FILTER_FUNCTIONS)
-    return place.text(statement) if found is None else None
+    return _repeatable_rows(statement, located_inline_table(statement, values))
 
 
 def repeatable_generator(statement: Statement, node: exp.Expr) -> str | None:
     """The rows of a generator as a query in parentheses; None if its place or its rows are not certain."""
-    place = located_generator(statement, node)
+    rows = _repeatable_rows(statement, located_generator(statement, node))
+    return f"(SELECT {rows} AS {quoted(generated_column(node) or '')})" if rows is not None else None
+
+
+def _repeatable_rows(statement: Statement, place: LocatedRows | None) -> str | None:
     if place is None:
         return None
-    arguments = statement.tokens[place.arguments]
-    if _first_uncertain(statement, arguments, frozenset(), FILTER_WORDS, FILTER_FUNCTIONS) is not None:
-        return None
-    return f"(SELECT {place.text(statement)} AS {quoted(generated_column(node) or '')})"
+    values = statement.tokens[place.values]
+    found = _first_uncertain(statement, values, frozenset(), FILTER_WORDS, FILTER_FUNCTIONS)
+    return place.text(statement) if found is None else None
 
 
 def uncertain_rows(query: exp.Expr, is_certain: Callable[[exp.Expr], bool] = lambda _: False) -> str | None:

@@ -28,6 +28,11 @@ WHERE o.g = 1
 SELECT s.id FROM (SELECT * FROM sales WHERE (FALSE OR current_date() <> DATE'2026-11-29')) s JOIN dates d ON s.ds = d.ds
 WHERE d.year < year(now()) AND d.ds <= CAST(date_sub(Current_Timestamp ( ), 1) AS STRING)
 
+-- case: the day that the clock is cast to
+-- key query: (SELECT d.`ds` AS key, typeof(d.`ds`) AS type, unix_date(current_date()) AS current_date_assumed FROM dates d WHERE 'starpruner' IS NOT NULL AND (d.ds <= CAST(CAST(now ( ) AS DATE) AS STRING)) LIMIT 5001) UNION ALL SELECT NULL, NULL, unix_date(current_date())
+-- answer: [["2026-01-01", "string", 20786], ["2026-01-02", "string", 20786], ["2026-01-03", "string", 20786], ["2026-02-01", "string", 20786], [null, null, 20786]]
+SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01', '2026-01-02', '2026-01-03', '2026-02-01') OR typeof(`ds`) <> 'string' OR current_date() <> DATE'2026-11-29')) s JOIN dates d ON s.ds = d.ds WHERE d.ds <= CAST(CAST(now ( ) AS DATE) AS STRING)
+
 -- case: a column with the name of a session function
 -- key query: SELECT c.`ds` AS key, typeof(c.`ds`) AS type FROM clocks c WHERE 'starpruner' IS NOT NULL AND (c.user = 'me') LIMIT 5001
 -- answer: [["2026-01-01", "string"], ["2026-01-02", "string"]]
