@@ -68,6 +68,7 @@ class PartitionedSides:
         self._lists = lists
         self._tiny = tiny
         self._of_items: dict[ItemPartner, PartitionedSide | None] = {}
+        self._of_queries: dict[int, dict[Leaf, Cover] | None] = {}
 
     def of_item(self, partner: ItemPartner) -> PartitionedSide | None:
         """A FROM item as such a small side; None if the statement does not choose partitions of all its tables."""
@@ -77,8 +78,8 @@ class PartitionedSides:
 
     def of_query(self, query: exp.Expr, width: int) -> PartitionedSide | None:
         """A subquery as such a small side, its columns named by `query_key`; None as of an item."""
-        covers = self._covers_in(query, {})
-        if covers is None:
+        covers = self._covers_in(query)
+        if covers is None or not all(map(_fixed_columns, covers.values())):
             return None
         return self._side(small_side_of_query(self._scopes, query, width, of_partitions=True), covers)
 
@@ -101,8 +102,12 @@ class PartitionedSides:
         self, scope: Scope, leaf: Leaf, query: exp.Expr, filters: Iterable[SideFilter]
     ) -> PartitionedSide | None:
         """A derived table or CTE, whose filters stand in it or around it."""
-        covers = self._covers_in(query, self._covers_through(scope, leaf, query, filters))
-        if covers is None:
+        within = self._covers_in(query)
+        if within is None:
+            return None
+        around = self._covers_through(scope, leaf, query, filters)
+        covers = {table: cover.intersection(around.get(table, Cover.all())) for table, cover in within.items()}
+        if not all(map(_fixed_columns, covers.values())):
             return None
         shown = self._partition_columns(leaf, query)
         fixed = {name.lower() for name, origins in shown.items() if _are_fixed(origins, covers)}
@@ -128,14 +133,16 @@ class PartitionedSides:
         size_bytes = sum(sizes) if len(sizes) == len(parts) else None
         return PartitionedSide(small_side, tuple(sorted(parts)), size_bytes, fixed) if parts else None
 
-    def _covers_in(self, query: exp.Expr, around: Mapping[Leaf, Cover]) -> dict[Leaf, Cover] | None:
-        """The partitions that a query reads of each partitioned table in it; None if it does not choose them.
+    def _covers_in(self, query: exp.Expr) -> dict[Leaf, Cover] | None:
+        """The partitions that a query reads of each partitioned table in it; None if that is not certain."""
+        if id(query) not in self._of_queries:
+            self._of_queries[id(query)] = self._look_up_covers(query)
+        return self._of_queries[id(query)]
 
-        `around` has what filters on the query's own columns leave.
-        """
+    def _look_up_covers(self, query: exp.Expr) -> dict[Leaf, Cover] | None:
         if len(self._scopes.ctes_read(query) or {}) > _CTES_MAX:
             return None
-        around = _all_of(around, *self._covers_between(query))
+        around = _all_of(*self._covers_between(query))
         found: dict[Leaf, Cover] = {}
         for table in self._scopes.tables_of(query):
             facts = self._scopes.catalog.get(table_name(table))
@@ -149,8 +156,6 @@ class PartitionedSides:
             if leaf is None:
                 return None
             found[leaf] = self._own_cover(leaf).intersection(around.get(leaf, Cover.all()))
-            if not _fixed_columns(found[leaf]):
-                return None
         return found
 
     def chooses(self, leaf: Leaf) -> bool:
