@@ -25,7 +25,8 @@
 # make bench-lists what is saved where keys do not tell the partitions, on 1,000 and 10,000 of them; half an hour or so
 # make bench-shared-lists  a million partitions in HBase, beside the embedded store; some minutes
 # make bench-iceberg what narrowing saves on Iceberg tables of a hundred to ten thousand files; an hour or so
-# make bench-delta what narrowing saves on Delta tables of a thousand and ten thousand files; an hour or so
+# make bench-delta what narrowing saves on Delta tables of a thousand and ten thousand files, and in a dozen star joins
+#              of TPC-DS at scale 1 on Delta; an hour and a half or so
 # make check   format, lint, types, directions of imports
 # make wheel-demo  the wheel in an empty environment, and the demo run once from it
 
@@ -39,6 +40,8 @@ export PYTHONDONTWRITEBYTECODE :=
 
 # One fact and several, a week and years of it, and two that are left alone.
 QUICK_QUERIES := q3 q7 q19 q37 q42 q55 q60 q71 q82 q96 q98 q9
+# One fact each, joined to filtered days: all are narrowed, to one in five partitions or down to one in sixty.
+STAR_QUERIES := q3 q7 q15 q19 q27 q42 q43 q52 q55 q68 q79 q98
 
 .PHONY: setup demo test test-fast test-of test-all test-servers iceberg bench bench-tpcds bench-dashboard bench-short bench-wire bench-sizing bench-kerberos bench-layouts bench-lists bench-shared-lists bench-iceberg bench-delta bench-merge bench-small-files wheel-demo check clean
 
@@ -132,10 +135,12 @@ test-spark-%: setup $(SPARKS)%
 # The newest Spark that Iceberg has a runtime for. Maven brings the runtime when a test first asks for it.
 iceberg: setup $(SPARKS)4.1
 
+TPCDS := PYTHONPATH=tests:tests/benchmark_queries:tests/layouts:tests/iceberg:tests/delta $(BIN)/python benchmarks/tpcds_on_spark.py
+
 bench: setup
 	PYTHONPATH=tests:tests/benchmark_queries $(BIN)/python benchmarks/planning.py --json .starpruner/bench/planning.json
 	$(BIN)/python benchmarks/covers.py --json .starpruner/bench/covers.json
-	PYTHONPATH=tests:tests/benchmark_queries $(BIN)/python benchmarks/tpcds_on_spark.py --scale 0.1 --days 10 --minutes 15 \
+	$(TPCDS) --scale 0.1 --days 10 --minutes 15 \
 	  $(QUICK_QUERIES:%=--query %) --json .starpruner/bench/tpcds_quick.json
 	PYTHONPATH=tests:tests/soak $(BIN)/python benchmarks/wire.py --runs 3 --calls 50 --gigabytes 0.3 \
 	  --json .starpruner/bench/wire_quick.json
@@ -165,6 +170,7 @@ bench-iceberg: iceberg
 
 bench-delta: iceberg
 	$(TABLE_FORMATS) delta --json .starpruner/bench/delta.json
+	$(TPCDS) --format delta $(STAR_QUERIES:%=--query %) --json .starpruner/bench/tpcds_delta.json
 
 bench-merge: iceberg
 	PYTHONPATH=tests:tests/layouts:tests/iceberg:tests/delta $(BIN)/python benchmarks/merges.py delta --no-gate --json .starpruner/bench/merges_delta.json
@@ -174,8 +180,7 @@ bench-small-files: setup
 	PYTHONPATH=tests:tests/layouts $(BIN)/python benchmarks/small_files.py --json .starpruner/bench/small_files.json
 
 bench-tpcds: setup
-	PYTHONPATH=tests:tests/benchmark_queries $(BIN)/python benchmarks/tpcds_on_spark.py --resume \
-	  --json .starpruner/bench/tpcds.json
+	$(TPCDS) --resume --json .starpruner/bench/tpcds.json
 
 bench-dashboard: setup
 	$(BIN)/python benchmarks/dashboard.py --json .starpruner/bench/dashboard.json

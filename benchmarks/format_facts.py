@@ -1,10 +1,7 @@
 """Facts of some number of files, with and without partitions, and small sides of some number of keys."""
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from urllib.parse import urlsplit
 
 from kept_tables import COMPLETE_PROPERTY, Question, is_complete
 from known_formats import TableFormat
@@ -45,18 +42,6 @@ class FormatFacts:
             progress(f"Making {table}")
             run(session, f"DROP TABLE IF EXISTS {table}")
             run(session, self._creation(name, table))
-
-    def commit(self, session: hive.Connection, table: str) -> None:
-        """Commit to a Delta fact as another writer does that adds no file.
-
-        Spark would make a checkpoint of every tenth commit, which Delta 4.2 cannot read on Spark 4.1.4.
-        """
-        described = run(session, f"DESCRIBE TABLE EXTENDED {self.namespace}.{table}")
-        location = next(str(value) for name, value, *_ in described if name == "Location")
-        log = Path(urlsplit(location).path) / "_delta_log"
-        version = 1 + max(int(commit.stem) for commit in log.glob("*.json"))
-        action = {"txn": {"appId": "starpruner", "version": version}}
-        _ = (log / f"{version:020}.json").write_text(f"{json.dumps(action)}\n", encoding="utf-8")
 
     def _creation(self, name: str, table: str) -> str:
         """Make and fill a table at once. A fact's files each have keys of their own; a partition is a file."""

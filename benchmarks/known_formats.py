@@ -1,16 +1,21 @@
 """The table formats that are measured: Iceberg and Delta, which keep bounds of their files themselves."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeAlias
+from urllib.parse import urlsplit
 
 from delta_server import delta_server
 from iceberg_scans import IcebergScan, scans_of
 from iceberg_server import CATALOG, iceberg_server
 from pairs import COLD, WARM
 from pipeline_server import PipelineServer
+from pyhive import hive
 
+from demo.hive import run
 from demo.metrics import ScanMetrics, SparkUi
 
 Scan: TypeAlias = IcebergScan | ScanMetrics
@@ -61,3 +66,16 @@ DELTA = TableFormat(
     listings=(WARM, COLD),
 )
 FORMATS = {one.name: one for one in (ICEBERG, DELTA)}
+
+
+def commit_to_delta(session: hive.Connection, table: str) -> None:
+    """Commit to a Delta table as another writer does that adds no file.
+
+    Spark would make a checkpoint of every tenth commit, which Delta 4.2 cannot read on Spark 4.1.4.
+    """
+    described = run(session, f"DESCRIBE TABLE EXTENDED {table}")
+    location = next(str(value) for name, value, *_ in described if name == "Location")
+    log = Path(urlsplit(location).path) / "_delta_log"
+    version = 1 + max(int(commit.stem) for commit in log.glob("*.json"))
+    action = {"txn": {"appId": "starpruner", "version": version}}
+    _ = (log / f"{version:020}.json").write_text(f"{json.dumps(action)}\n", encoding="utf-8")

@@ -22,7 +22,7 @@ from command_line import (
 )
 from format_facts import KEYS, FormatFacts
 from kept_tables import Question
-from known_formats import FORMATS, Scan
+from known_formats import FORMATS, Scan, commit_to_delta
 from pairs import WARM, Pair, Sides
 from pyhive import hive
 from reports import json_option, write_json
@@ -84,7 +84,7 @@ class Bench:
         """Take the time, then compare answers and scans, when the cost gate has learnt all that it will."""
 
         def open_session(is_proxied: bool) -> hive.Connection:  # noqa: FBT001 - one of two sides
-            facts.commit(self.sides.direct, question.table)
+            commit_to_delta(self.sides.direct, f"{facts.namespace}.{question.table}")
             return self.sides.open_session(is_proxied)
 
         def scanned(*, is_proxied: bool) -> tuple[list[Row], Scanned]:

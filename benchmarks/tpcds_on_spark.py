@@ -2,14 +2,16 @@
 
 `make bench` runs some of the queries on little data. Without options all 99 run at scale 1, which takes hours on
 two cores. The proxied times have all in them that the proxy does: descriptions of tables, planning, key queries.
+`make bench-delta` runs star joins on Delta tables. Delta keeps the log of a table in memory for all sessions, so
+there a cold listing is that of facts to which another writer has just committed.
 """
 
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import click
@@ -17,6 +19,7 @@ import msgspec
 from answers import same_rows
 from command_line import directory_option, end_with_servers, runs_option, warm_ups_option
 from explaining import explained
+from known_formats import DELTA, commit_to_delta
 from pairs import COLD, WARM, Sides
 from proxy_counters import ProxyCounters
 from pyhive import exc, hive
@@ -24,7 +27,7 @@ from reports import json_option, write_json
 from rich.console import Console
 from star_benchmark import StarBenchmark
 from tpcds import tpcds
-from tpcds_tables import TpcdsTables
+from tpcds_tables import PARQUET, TpcdsTables
 from verdict_table import show
 from verdicts import Measured, Summary, summary, verdict
 
@@ -56,6 +59,8 @@ class Settings:
     cold_runs: int
     # Settings of the proxy that differ from its defaults.
     proxy: Sequence[str]
+    # Reports from before there was another lack it.
+    table_format: str = PARQUET
 
 
 @dataclass(frozen=True)
@@ -92,10 +97,12 @@ class Bench:
     def _measured(self, query: str, settings: Settings) -> Measured:
         sql, unlimited = self.benchmark.queries[query], self.benchmark.unlimited(query)
         direct, proxied = run(self.sides.direct, unlimited), run(self.sides.proxied, unlimited)
+        is_delta = settings.table_format == DELTA.name
+        sides = replace(self.sides, open_session=self._after_commits(sql)) if is_delta else self.sides
         pairs = {
-            listing: self.sides.measure(sql, listing, runs=settings.runs, warm_ups=settings.warm_ups)
+            listing: sides.measure(sql, listing, runs=settings.runs, warm_ups=settings.warm_ups)
             if listing == WARM
-            else self.sides.measure(sql, listing, runs=settings.cold_runs, warm_ups=0)
+            else sides.measure(sql, listing, runs=settings.cold_runs, warm_ups=0)
             for listing in settings.listings
         }
         # Explained last: that also lists partitions, which the proxied runs do by themselves if they need to.
@@ -110,6 +117,17 @@ class Bench:
             verdicts={listing: verdict(pair) for listing, pair in pairs.items()},
         )
 
+    def _after_commits(self, sql: str) -> Callable[[bool], hive.Connection]:
+        """Open sessions that find a new version of each fact of the query."""
+        facts = _named(sql, self.benchmark.partition_columns)
+
+        def open_session(is_proxied: bool) -> hive.Connection:  # noqa: FBT001 - one of two sides
+            for fact in facts:
+                commit_to_delta(self.sides.direct, fact)
+            return self.sides.open_session(is_proxied)
+
+        return open_session
+
 
 # Spark's messages go on with the plan.
 _ERROR_CHARS_MAX = 300
@@ -121,26 +139,37 @@ def _named(sql: str, tables: Iterable[str]) -> list[str]:
 
 
 @contextmanager
+def _server(directory: Path, table_format: str, progress: Progress) -> Iterator[tuple[Endpoint, int]]:
+    """A server that has the format: its address, and the number of its process."""
+    if table_format == DELTA.name:
+        # Of another Spark, which has a metastore of its own.
+        progress("Starting Spark with Delta")
+        with DELTA.server(directory / "delta_server", memory=_MEMORY) as delta:
+            yield delta.endpoint, delta.pid
+    else:
+        options = ServerOptions(directory / "server", memory=_MEMORY)
+        with thrift_server(options, find_java(), progress) as server:
+            yield server.endpoint, server.child.process.pid
+
+
+@contextmanager
 def running(
     queries: Sequence[str], directory: Path, backend: Endpoint | None, settings: Settings, progress: Progress
 ) -> Iterator[Bench]:
     """A server with the tables of the queries, started unless one is named, and the proxy in front of it."""
-    tables = TpcdsTables(directory / "tables", settings.scale, settings.days_per_partition)
+    tables = TpcdsTables(directory / "tables", settings.scale, settings.days_per_partition, settings.table_format)
     benchmark = tpcds(scale=0)
     texts = " ".join(benchmark.queries[query] for query in queries)
-    server = None
+    pid = None
     with ExitStack() as stack:
         if backend is None:
-            server = stack.enter_context(
-                thrift_server(ServerOptions(directory / "server", memory=_MEMORY), find_java(), progress)
-            )
-            backend = server.endpoint
+            backend, pid = stack.enter_context(_server(directory, settings.table_format, progress))
         direct = stack.enter_context(closing(connect(backend)))
         tables.ensure(direct, _named(texts, benchmark.tables), progress)
         options = tuple(word for setting in settings.proxy for word in ("--set", setting))
         proxy = stack.enter_context(proxy_process(backend, directory / "proxy", options=options))
         # The process of a server that was started elsewhere is not known.
-        processes = (server.child.process.pid, proxy.child.process.pid) if server is not None else None
+        processes = (pid, proxy.child.process.pid) if pid is not None else None
         proxied = stack.enter_context(closing(connect(proxy.endpoint, database=tables.database)))
 
         def open_session(is_proxied: bool) -> hive.Connection:  # noqa: FBT001 - one of two sides
@@ -189,6 +218,14 @@ def _begun(path: Path | None, settings: Settings) -> Report:
 @directory_option("tpcds", "Where the tables are kept, made once for each scale, and the logs.")
 @click.option("--scale", default=1.0, show_default=True, help="About as many gigabytes of text.")
 @click.option(
+    "--format",
+    "table_format",
+    type=click.Choice([PARQUET, DELTA.name]),
+    default=PARQUET,
+    show_default=True,
+    help="Delta needs `make iceberg`.",
+)
+@click.option(
     "--days",
     "days_per_partition",
     type=click.IntRange(min=1),
@@ -232,6 +269,7 @@ def main(  # noqa: PLR0913 - one parameter per option
     json_path: Path | None,
     directory: Path,
     scale: float,
+    table_format: str,
     days_per_partition: int,
     queries: tuple[str, ...],
     listings: tuple[str, ...],
@@ -248,7 +286,9 @@ def main(  # noqa: PLR0913 - one parameter per option
     until = time.monotonic() + 60 * minutes
     # In this order, since a query with a cold listing leaves a warm one.
     states = [state for state in (COLD, WARM) if state in listings]
-    settings = Settings(scale, days_per_partition, states, runs, warm_ups, cold_runs, list(proxy_settings))
+    settings = Settings(
+        scale, days_per_partition, states, runs, warm_ups, cold_runs, list(proxy_settings), table_format
+    )
     report = _begun(json_path, settings) if resume else Report(settings)
     endpoint = Endpoint.parse(backend) if backend is not None else None
     with (

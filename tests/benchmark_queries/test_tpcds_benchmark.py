@@ -7,11 +7,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+from delta_server import delta_jars
+from support.maven import ClientMissingError, is_required
 from support.profile import only_deep
 
 from demo.thrift_server import ThriftServer
 
 ROOT = Path(__file__).parents[2]
+# A busy machine makes a rewrite slow, not absent.
+PATIENT = ("--set", "rewrite.key_query_deadline_s=120", "--set", "catalog.query_deadline_s=120")
 
 
 @only_deep("runs a benchmark twice")
@@ -31,9 +36,7 @@ def test_the_tpcds_benchmark_compares_both_sides_and_goes_on_where_it_ended(
         "--backend",
         str(spark.endpoint),
     )
-    # A busy machine makes a rewrite slow, not absent.
-    patient = ("--set", "rewrite.key_query_deadline_s=120", "--set", "catalog.query_deadline_s=120")
-    places = (*patient, "--dir", str(tmp_path), "--json", str(path))
+    places = (*PATIENT, "--dir", str(tmp_path), "--json", str(path))
     first = measured(*small, *places, "--query", "q3")
     assert [one["query"] for one in json.loads(path.read_text(encoding="utf-8"))["queries"]] == ["q3"]
     second = measured(*small, *places, "--resume", "--query", "q3", "--query", "q96")
@@ -49,6 +52,30 @@ def test_the_tpcds_benchmark_compares_both_sides_and_goes_on_where_it_ended(
     assert 0 < q3["narrowed"][0]["kept"] < q3["narrowed"][0]["total"]
     assert not q96["narrowed"]
     assert (report["summaries"]["cold"]["queries"], report["summaries"]["cold"]["narrowed"]) == (2, 1)
+
+
+@only_deep("takes a server of its own")
+def test_a_star_join_is_measured_on_delta_tables_that_are_made_once(tmp_path: Path) -> None:
+    try:
+        delta_jars()
+    except ClientMissingError as error:
+        if is_required():
+            raise
+        pytest.skip(str(error))
+    path = tmp_path / "tpcds.json"
+    small = ("--format", "delta", "--scale", "0.01", "--days", "90", "--runs", "2", "--cold-runs", "2")
+    # So little data is not worth a question.
+    options = (*small, *PATIENT, "--set", "rewrite.cost_gate=false", "--dir", str(tmp_path), "--query", "q42")
+    assert "Loading store_sales into tpcds_sf0_01_days90_delta" in measured(*options, "--json", str(path))
+    (q42,) = json.loads(path.read_text(encoding="utf-8"))["queries"]
+    assert q42["error"] is None
+    assert q42["same_answer"]
+    assert "store_sales" in {scan["table"] for scan in q42["narrowed"]}
+    assert set(q42["verdicts"]) == {"cold", "warm"}
+    # Each cold run on either side found a commit of its own.
+    (log,) = tmp_path.glob("tables/*/store_sales/_delta_log")
+    assert len(list(log.glob("*.json"))) == 1 + 2 * 2
+    assert "Loading" not in measured(*options, "--listing", "warm")
 
 
 def assert_compared(query: dict[str, Any]) -> None:
@@ -70,7 +97,8 @@ def assert_compared(query: dict[str, Any]) -> None:
 
 def measured(*options: str) -> str:
     """Run the benchmark, and return how it went on."""
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join((str(ROOT), str(Path(__file__).parent)))}
+    folders = (ROOT, *(ROOT / "tests" / name for name in ("", "benchmark_queries", "layouts", "iceberg", "delta")))
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, folders))}
     command = [sys.executable, "benchmarks/tpcds_on_spark.py", *options]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

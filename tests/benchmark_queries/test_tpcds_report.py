@@ -44,5 +44,17 @@ def test_a_report_of_other_settings_or_of_an_older_benchmark_is_refused(tmp_path
         _ = _begun(path, SETTINGS)
 
 
+def test_a_report_from_before_there_were_formats_is_one_of_parquet(tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    report = Report(SETTINGS).with_queries([measured("q1")])
+    write_json(path, report)
+    written = json.loads(path.read_text(encoding="utf-8"))
+    del written["settings"]["table_format"]
+    path.write_text(json.dumps(written), encoding="utf-8")
+    assert _begun(path, SETTINGS) == report
+    with pytest.raises(UsageError, match="remove it or name another"):
+        _ = _begun(path, replace(SETTINGS, table_format="delta"))
+
+
 def test_without_a_report_one_is_begun(tmp_path: Path) -> None:
     assert _begun(tmp_path / "none.json", SETTINGS) == _begun(None, SETTINGS) == Report(SETTINGS)
