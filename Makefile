@@ -5,6 +5,7 @@
 # make test-fast  all that start no Spark, container, browser, cluster or KDC; some minutes
 # make test-of FILES=".."  those that a change of these files touches most closely; a minute
 # make test-all   every test with many more examples and Spark's own settings, and the fuzzer on the wire; hours
+# make test-older     what meets a server, with Spark 3.5 as the server, where something has changed
 # make test-servers   what meets a server, with each Spark from 3.3 on as the server, for docs/compatibility.md;
 #              SERVERS=3.5 with one of them
 # make iceberg   the Spark that the tests with Iceberg tables run on, for who runs them without make
@@ -43,7 +44,7 @@ QUICK_QUERIES := q3 q7 q19 q37 q42 q55 q60 q71 q82 q96 q98 q9
 # One fact each, joined to filtered days: all are narrowed, to one in five partitions or down to one in sixty.
 STAR_QUERIES := q3 q7 q15 q19 q27 q42 q43 q52 q55 q68 q79 q98
 
-.PHONY: setup demo test test-fast test-of test-all test-servers iceberg bench bench-tpcds bench-dashboard bench-short bench-wire bench-sizing bench-kerberos bench-layouts bench-lists bench-shared-lists bench-iceberg bench-delta bench-merge bench-small-files wheel-demo check clean
+.PHONY: setup demo test test-fast test-of test-all test-older test-servers iceberg bench bench-tpcds bench-dashboard bench-short bench-wire bench-sizing bench-kerberos bench-layouts bench-lists bench-shared-lists bench-iceberg bench-delta bench-merge bench-small-files wheel-demo check clean
 
 setup: $(READY)
 
@@ -98,6 +99,13 @@ SPARKS := $(CURDIR)/.starpruner/spark-
 .PRECIOUS: $(SPARKS)%
 $(SPARKS)%: | $(READY)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --target $@ 'pyspark==$*.*'
+
+# The Spark that most people have in service, where something has changed since these passed there. Tables of Iceberg
+# and Delta take test-servers.
+test-older: setup $(SPARKS)3.5
+	@STARPRUNER_SPARK_HOME=$(SPARKS)3.5/pyspark $(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder --timeout 900 \
+	  -m heavy --changed-only $(filter-out tests/iceberg tests/delta tests/rewriter/sql/%,$(SERVER_TESTS)); \
+	  code=$$?; test $$code = 0 || test $$code = 5  # 5: none is due
 
 # Servers that the proxy is tested in front of, and what is tested there. tools/compatibility.py names the features.
 SERVERS := 3.3 3.4 3.5 4.0 4.1 4.3

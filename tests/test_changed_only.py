@@ -189,6 +189,24 @@ def names_of_next_run(stamps: Stamps) -> list[str]:
     return Run(stamps, SMALL, passed.OPTION).names
 
 
+def test_another_spark_has_stamps_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tests").mkdir()
+    monkeypatch.setattr(passed, "ROOT", tmp_path)
+
+    def stamps_of(version: str) -> Stamps:
+        jars = tmp_path / version / "jars"
+        jars.mkdir(parents=True)
+        (jars / f"spark-core_2.12-{version}.jar").touch()
+        return StampsBeside(str(jars.parent))
+
+    older, later, own = stamps_of("3.5.8"), stamps_of("3.5.9"), StampsBeside()
+    Run(older, SMALL).ends(PASSES, PASSES)
+    assert [names_of_next_run(one) for one in (older, later, own)] == [SOME, ALL, ALL]
+    Run(own, SMALL).ends(PASSES, PASSES)
+    Run(later, SMALL).ends(PASSES, PASSES)
+    assert [names_of_next_run(one) for one in (older, later, own)] == [ALL, SOME, SOME]
+
+
 def test_what_passed_is_left_out_and_other_tests_of_its_module_are_not(stamps: Stamps) -> None:
     assert names_of_next_run(stamps) == ALL
     Run(stamps, SMALL, passed.OPTION).ends(PASSES, PASSES)

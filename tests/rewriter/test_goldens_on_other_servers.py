@@ -81,7 +81,7 @@ def test_the_proxy_answers_as_the_server_does(
         try:
             direct = answer(here.direct, case.sql)
         except hive.Error:
-            pytest.skip("the server refuses the statement itself")
+            pytest.skip("another Spark takes the statement: this one refuses it")
         before = recovered_count(here.proxy)
         assert answer(here.proxied, case.sql) == direct
         assert recovered_count(here.proxy) == before, "what was rewritten failed, and was run again as it came"

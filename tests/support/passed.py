@@ -3,7 +3,8 @@
 Beside a module like tests/e2e/test_rewrite.py, tests/e2e/test_rewrite.passed has the digest of all that its heavy
 tests depend on (`support.source_tree`) as they last passed, all of them. `--changed-only`, which `make test` says,
 leaves out those of modules whose digest is still that one. Any run writes the stamp of a module of which all heavy
-tests passed, but for runs on another Spark, whose answers are others.
+tests passed. A run on another Spark has stamps of its own (tests/e2e/test_rewrite.spark-3.5.passed), and looks at
+them and writes them with `--changed-only` alone.
 
 A deep run takes hours, so all its tests have stamps, heavy or not, in a record of its own: docs/test-all.json says
 when and on which commit each module last passed in depth. `make test-all GO_ON=1` leaves out
@@ -28,21 +29,21 @@ import pytest
 from support.heavy import files_used_by, functions_of
 from support.profile import DEEP, OF_A_DEEP_RUN
 from support.source_tree import DEEP_RECORD, ROOT, STAMP_SUFFIX, SourceTree, told_by_git
-from support.stamps import UNCHANGED
+from support.stamps import UNCHANGED, spark_version
 
 OPTION: Final = "--changed-only"
 # Of a heavy test, for whoever sees its report: the digest, and the number of heavy tests in its module.
 _PROPERTY: Final = "heavy_tests"
 _CONFTEST: Final = "tests/conftest.py"
 # Skipped for such a reason, a test would be skipped everywhere.
-_EVERYWHERE: Final = (OF_A_DEEP_RUN, UNCHANGED)
+_EVERYWHERE: Final = (OF_A_DEEP_RUN, UNCHANGED, "another Spark", "Spark has")
 # Read once in a process: the tests of mutations run pytest in their own, many times.
 _tree_of_checkout: Final = cache(SourceTree.read)
 
 
-def stamp_of(path: str) -> Path:
-    """The path of the stamp of a module, such as `tests/e2e/test_rewrite.py`."""
-    return (ROOT / path).with_suffix(STAMP_SUFFIX)
+def stamp_of(path: str, spark: str = "") -> Path:
+    """The path of the stamp of a module such as `tests/e2e/test_rewrite.py`, with another Spark such as 3.5."""
+    return (ROOT / path).with_suffix(f".spark-{spark}{STAMP_SUFFIX}" if spark else STAMP_SUFFIX)
 
 
 def digest_of(tree: SourceTree, path: str, items: Iterable[pytest.Item]) -> str:
@@ -70,16 +71,22 @@ class Stamps(Protocol):
 
 
 class StampsBeside:
-    """A file beside each module."""
+    """A file beside each module, with the version of Spark where that is not the environment's."""
+
+    def __init__(self, spark_home: str | None = None) -> None:
+        found = spark_version(Path(spark_home)) if spark_home else ""
+        self._version = found.rpartition("-")[2]
+        self._spark = ".".join(self._version.split(".")[:2])
 
     def known(self, path: str) -> Sequence[str]:
         """The digests in the module's file."""
-        stamp = stamp_of(path)
-        return stamp.read_text(encoding="utf-8").split() if stamp.exists() else ()
+        stamp = stamp_of(path, self._spark)
+        known, *versions = stamp.read_text(encoding="utf-8").split() if stamp.exists() else ("",)
+        return (known,) if versions == [self._version] * bool(self._version) else ()
 
     def keep(self, path: str, digest: str, seconds: float) -> None:  # noqa: ARG002 - costs.py has those
         """Write the module's file."""
-        stamp_of(path).write_text(f"{digest}\n", encoding="utf-8")
+        stamp_of(path, self._spark).write_text(f"{digest} {self._version}".rstrip() + "\n", encoding="utf-8")
 
 
 class DeepRecord:
@@ -136,12 +143,10 @@ class Passed:
     @classmethod
     def of(cls, config: pytest.Config) -> Passed:
         """The plugin of a run."""
-        is_another_spark = bool(os.environ.get("STARPRUNER_SPARK_HOME"))
-        return cls(
-            config,
-            None if is_another_spark else _tree_of_checkout(),
-            DeepRecord() if DEEP else StampsBeside(),
-        )
+        another_spark = os.environ.get("STARPRUNER_SPARK_HOME")
+        has_stamps = not another_spark or (config.getoption("changed_only") and not DEEP)
+        stamps = DeepRecord() if DEEP else StampsBeside(another_spark)
+        return cls(config, _tree_of_checkout() if has_stamps else None, stamps)
 
     def select(self, config: pytest.Config, items: list[pytest.Item], heavy: Sequence[pytest.Item]) -> None:
         """Leave out heavy tests that have passed, and note at the others what their stamp would be."""
