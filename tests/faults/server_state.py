@@ -86,7 +86,8 @@ class ServerState(KnownState):
 
 def read_page(page: str) -> Held:
     """The tables of sessions and of statements."""
-    sessions, operations = page.split('id="aggregated-sqlstat"')
+    # An id on Spark 4, a class before.
+    sessions, operations = re.split(r'(?:id|class)="aggregated-sqlstat', page, maxsplit=1)
     return Held(
         frozenset(cells[2] for cells in _rows(sessions, _SESSION_CELLS) if not cells[4]),
         # A job that begins after its statement was closed makes Spark write the row anew: as one that has just
