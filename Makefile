@@ -102,7 +102,7 @@ $(SPARKS)%: | $(READY)
 
 # The Spark that most people have in service, where something has changed since these passed there. Tables of Iceberg
 # and Delta take test-servers.
-test-older: setup $(SPARKS)3.5
+test-older: iceberg $(SPARKS)3.5
 	@STARPRUNER_SPARK_HOME=$(SPARKS)3.5/pyspark $(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder --timeout 900 \
 	  -m heavy --changed-only $(filter-out tests/iceberg tests/delta tests/rewriter/sql/%,$(SERVER_TESTS)); \
 	  code=$$?; test $$code = 0 || test $$code = 5  # 5: none is due
