@@ -49,7 +49,8 @@ def sessions(spark: ThriftServer, tmp_path_factory: pytest.TempPathFactory) -> I
             proxy_process(spark.endpoint, tmp_path_factory.mktemp("goldens"), options=patient())
         )
         made = {}
-        for kind, database in ((kind, cases.database) for kind, cases in SETS.items()):
+        for kind, cases in SETS.items():
+            database = cases.database
             direct, proxied = (stack.enter_context(closing(connect(one.endpoint))) for one in (spark, proxy))
             run(direct, f"CREATE DATABASE {database}")
             for session in (direct, proxied):

@@ -1,7 +1,5 @@
 """Statistics of the metastore in Derby behind a server of many tests."""
 
-from collections.abc import Sequence
-
 from pyhive import hive
 
 from demo.hive import run
@@ -14,8 +12,8 @@ _VIEW = """
       sessionInitStatement 'CALL SYSCS_UTIL.SYSCS_UPDATE_STATISTICS(''APP'', ''PARTITIONS'', NULL)')"""
 
 
-def let_derby_filter(session: hive.Connection, filtered: Sequence[str]) -> None:
-    """Updates Derby's statistics of partitions if it refuses one of the statements, which filter by them.
+def let_derby_filter(session: hive.Connection, filtered: str) -> None:
+    """Updates Derby's statistics of partitions if it refuses a statement that filters by them.
 
     Derby guesses how many partitions a table has from the number of all partitions, which is old where tables come
     and go. By some guesses it reads the values of all tables before it looks whose they are, and fails at a text:
@@ -23,16 +21,9 @@ def let_derby_filter(session: hive.Connection, filtered: Sequence[str]) -> None:
     tables' numbers. Without need nothing is updated: on a young database Derby then refuses each session's first
     filter ("ResultSet not open").
     """
-    if all(_runs(session, sql) for sql in filtered):
-        return
-    run(session, _VIEW)
-    run(session, "SELECT * FROM derby_statistics")
-    run(session, "DROP VIEW derby_statistics")
-
-
-def _runs(session: hive.Connection, sql: str) -> bool:
     try:
-        run(session, sql)
+        run(session, filtered)
     except hive.Error:
-        return False
-    return True
+        run(session, _VIEW)
+        run(session, "SELECT * FROM derby_statistics")
+        run(session, "DROP VIEW derby_statistics")

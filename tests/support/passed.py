@@ -35,7 +35,7 @@ OPTION: Final = "--changed-only"
 # Of a heavy test, for whoever sees its report: the digest, and the number of heavy tests in its module.
 _PROPERTY: Final = "heavy_tests"
 _CONFTEST: Final = "tests/conftest.py"
-# Skipped for such a reason, a test would be skipped everywhere.
+# Skipped for such a reason, a test would be skipped on every machine, with the same Spark.
 _EVERYWHERE: Final = (OF_A_DEEP_RUN, UNCHANGED, "another Spark", "Spark has")
 # Read once in a process: the tests of mutations run pytest in their own, many times.
 _tree_of_checkout: Final = cache(SourceTree.read)

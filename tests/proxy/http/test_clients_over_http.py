@@ -84,7 +84,7 @@ def before_sasl(spark: ThriftServer, tmp_path_factory: pytest.TempPathFactory) -
     with closing(connect(spark.endpoint)) as connection:
         for sql in STAR:
             run(connection, sql)
-        let_derby_filter(connection, ["SELECT count(*) FROM h_sales WHERE ds IN (2, 6)"])
+        let_derby_filter(connection, "SELECT count(*) FROM h_sales WHERE ds IN (2, 6)")
     with proxy_with_http(spark.endpoint, tmp_path_factory.mktemp("before_sasl"), "sasl") as (process, http):
         yield Way(process, http, spark, partial(connect, spark.endpoint))
 
