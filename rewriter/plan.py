@@ -15,7 +15,7 @@ from rewriter.domains.partition_matches import PartitionMatches
 from rewriter.partitions.index import PartitionIndexes
 from rewriter.planning.scans import beside_foreign, by_fixed_keys, refused, scans
 from rewriter.planning.snapshot_pins import pins
-from rewriter.planning.switched_off import beside, without_switched_off
+from rewriter.planning.switched_off import beside, with_written, without_switched_off
 from rewriter.planning.views import FollowedViews, follow_views
 from rewriter.scopes.scopes import Scopes
 from rewriter.scopes.steps import Steps, StepsSpentError
@@ -276,6 +276,7 @@ def _planned(
         return Plan(statement, (), followed.missing)
     known = catalog if Rule.VIEWS in limits.rules_off else followed.catalog
     known = beside(known, lost_times=followed.may_lose_times, delta=followed.reads_delta)
+    known = with_written(statement, known)
     if known is not catalog:
         scopes = _scopes(statement, known, limits, steps)
     refusal = _refusal_of_target(followed.target, given) or _refusal(statement, followed, limits)
@@ -348,6 +349,6 @@ def _refusal(statement: Statement, followed: FollowedViews, limits: RewriteLimit
         found = listed(sorted(map(str, names))) or "a table that is read by no certain name"
         return SkipReason.PROVIDER.because(f"partition columns of {found} may be generated, as Delta can")
     written = [name for name in followed.names if statement.may_write(name.parts)]
-    if written:
+    if written and not statement.inserts:
         return SkipReason.WRITES_WHAT_IT_READS.because(listed(sorted(map(str, written))))
     return None

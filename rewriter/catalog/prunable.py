@@ -23,8 +23,8 @@ def fact_refusal(facts: TableFacts | None) -> Refusal | None:
     """The reason why a table cannot be narrowed, whatever it is joined with; None if it can."""
     if facts is None:
         return SkipReason.UNKNOWN_TABLE
-    if facts.is_off:
-        return SkipReason.TABLE_OFF
+    if facts.is_off or facts.is_written:
+        return SkipReason.TABLE_OFF if facts.is_off else SkipReason.WRITES_WHAT_IT_READS
     # `key_refusal` looks at each column of a view by itself.
     refusal = _view_refusal(facts) if facts.kind is TableKind.VIEW else _table_refusal(facts)
     if refusal is not None:

@@ -149,6 +149,8 @@ class TableFacts:
     full_name: TableName | None = field(default=None, compare=False)
     # True if the table is not to be narrowed, whatever could be done.
     is_off: bool = False
+    # True if the statement inserts into it, or into a table behind it.
+    is_written: bool = False
     # The size of all files together, if the server keeps statistics.
     size_bytes: int | None = None
     # The sizes of parts of it, by the text that chooses them (`rewriter.semijoins.small_sides.PartOfTable`).

@@ -42,6 +42,26 @@ def beside(catalog: Catalog, *, lost_times: bool, delta: bool) -> Catalog:
     }
 
 
+def with_written(statement: Statement, catalog: Catalog) -> Catalog:
+    """The catalog in which the target of an INSERT is known as such, by any name that it may be read by.
+
+    It is no small side, nor is a view over it: soundness.md asks that a statement writes none.
+    """
+    if not statement.inserts:
+        return catalog
+    return {
+        name: replace(facts, is_written=True)
+        if facts is not None and any(map(statement.may_write, _names_behind(name, facts)))
+        else facts
+        for name, facts in catalog.items()
+    }
+
+
+def _names_behind(name: TableName, facts: TableFacts) -> list[tuple[str, ...]]:
+    behind = facts.behind.tables if facts.behind is not None else ()
+    return [table.parts for table in (name, *behind)]
+
+
 def _without_layout(catalog: Catalog, *, files: bool, buckets: bool, iceberg: bool, delta: bool) -> Catalog:
     """The catalog without the facts of file indexes, buckets, or the bounds that Iceberg and Delta keep."""
     if not (files or buckets or iceberg or delta):

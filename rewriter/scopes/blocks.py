@@ -17,6 +17,7 @@ from rewriter.scopes.from_clause import JoinTreeBuilder, UnsupportedFromError, n
 from rewriter.scopes.join_rules import JoinKind
 from rewriter.scopes.join_tree import Join, JoinTree, Leaf, TableReference, holds_only
 from rewriter.scopes.steps import Steps
+from rewriter.sql.conditions import conjuncts
 from rewriter.sql.statement import Statement
 from rewriter.vocabulary.cited import listed
 from rewriter.vocabulary.identifiers import Column
@@ -34,6 +35,8 @@ _SELECT_ARGS = frozenset(
 OUTPUTS_MAX = 5_000
 # Columns that USING merged into one: of each a join above is taken for an equality.
 _MERGED_MAX = 5
+# Columns that a FULL JOIN by USING shows as one.
+_PAIR = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,6 +304,48 @@ class Scope:
         if self._kinds_of_merges != {JoinKind.INNER} or len(types) > 1 or None in types:
             return [first]
         return [first, *(one for one in alike[1:] if self._merged_into.get(one) is first)]
+
+    def united(self, node: exp.Expr, at: Join) -> tuple[Operand, ...]:
+        """The two columns of `coalesce(a.k, b.k)` that a join below has compared, as a FULL JOIN does; else none.
+
+        USING shows such a pair by its bare name. In each row that the join gives both columns hold the value, or
+        one holds it and the other null. Their types may differ.
+        """
+        if isinstance(node, exp.Coalesce):
+            found = [self.resolve(side.unnest(), at) for side in (node.this, *node.expressions)]
+        elif isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier) and not node.table:
+            named = self._visible(node.name.lower(), at, at.start, at.stop)
+            found = [operand if operand.name == node.name else None for operand in named]
+        else:
+            return ()
+        return self._compared_below(found, at)
+
+    def united_by_using(self, join: Join) -> Iterator[tuple[tuple[Operand, ...], Operand]]:
+        """The pairs that joins below have united and USING or NATURAL compares with a column on the right."""
+        for lefts, right in self._merges(join):
+            yield self._compared_below(lefts, join), right
+
+    def _compared_below(self, operands: Sequence[Operand | None], at: Join) -> tuple[Operand, ...]:
+        pair = tuple(operand for operand in operands if operand is not None)
+        if len(pair) != len(operands) or len(pair) != _PAIR:
+            return ()
+        compared = self._compared.get(frozenset((one.leaf, one.name) for one in pair), ())
+        return pair if any(map(at.stands_above, compared)) else ()
+
+    @cached_property
+    def _compared(self) -> dict[frozenset[tuple[Leaf, str]], list[Join]]:
+        """The pairs of columns, one from each side, that a join's condition wants to be equal; and those joins."""
+        found = defaultdict(list)
+        for join in self.block.tree.joins:
+            pairs = [(lefts[0], right) for lefts, right in self._merges(join) if len(lefts) == 1]
+            for term in conjuncts(join.condition):
+                if isinstance(term, exp.EQ):
+                    sides = [self.resolve(side.unnest(), join) for side in (term.this, term.expression)]
+                    pairs += [(one, other) for one, other in [sides] if one is not None and other is not None]
+            for one, other in pairs:
+                if join.side_of(one.leaf) is not join.side_of(other.leaf):
+                    found[frozenset({(one.leaf, one.name), (other.leaf, other.name)})].append(join)
+        return found
 
     @cached_property
     def _merged_into(self) -> dict[Operand, Operand]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from rewriter.catalog.table_facts import TableKind
-from rewriter.scopes.blocks import ColumnOrigin, Operand, Scope
+from rewriter.scopes.blocks import ColumnOrigin, Operand
 from rewriter.scopes.join_tree import Leaf
 from rewriter.scopes.kept_keys import KeptKeys, aggregates, has_totals
 from rewriter.scopes.scopes import Scopes
@@ -87,6 +87,72 @@ def _found_through_query(scopes: Scopes, query: exp.Expr, position: int, nesting
     return every if len({origin.column.type_name for origin in every}) == 1 else ()
 
 
+def origins_by_branch(scopes: Scopes, leaf: Leaf, name: str, nesting: int = 0) -> tuple[ColumnOrigin, ...]:
+    """The origins of a FROM item's column, also of two that a FULL JOIN shows as one, or in branches of a UNION.
+
+    Each is good for narrowing what it stands for, and tells nothing of the column's other origins.
+    """
+    found = origins(scopes, leaf, name)
+    if found or nesting > _NESTING_MAX:
+        return found
+    asked = leaf, name.lower()
+    if asked not in scopes.origins_by_branch:
+        apart = branches_apart(scopes, leaf, name, nesting)
+        scopes.origins_by_branch[asked] = tuple(origin for _, of_branch in apart for origin in of_branch)
+    return scopes.origins_by_branch[asked]
+
+
+def branches_apart(
+    scopes: Scopes, leaf: Leaf, name: str, nesting: int = 0
+) -> list[tuple[exp.Select, tuple[ColumnOrigin, ...]]]:
+    """The SELECTs of a query that a FROM item alone reads, with the origins of a column in each of them.
+
+    Empty if a UNION or `coalesce` may cast it: each SELECT must show columns of tables or a CAST, all of one type.
+    """
+    query, position = scopes.query_of(leaf, only_once=True), scopes.position_of(leaf, name)
+    if query is None or position is None or scopes.is_in_view(query):
+        return []
+    found: list[tuple[exp.Select, tuple[ColumnOrigin, ...]]] = []
+    types: set[str | None] = set()
+    for select in branches(query):
+        shown = [
+            origins_by_branch(scopes, operand.leaf, operand.name, nesting + 1)
+            for operand in _columns_of_output(scopes, select, position)
+        ]
+        of_branch = tuple(origin for of_column in shown for origin in of_column) if all(shown) else ()
+        types |= {origin.column.type_name for origin in of_branch} or {_type_of_cast(scopes, select, position)}
+        found.append((select, of_branch))
+    scopes.steps.look_at(len(found))
+    return found if len(types) == 1 and None not in types else []
+
+
+def of_one_type(scopes: Scopes, pair: tuple[Operand, ...]) -> tuple[Operand, ...]:
+    """The columns that `Scope.united` finds, if it is certain that they have one type and none is cast."""
+    found = [origins_by_branch(scopes, one.leaf, one.name) for one in pair]
+    types = {origin.column.type_name for of_column in found for origin in of_column}
+    return pair if all(found) and len(types) == 1 else ()
+
+
+def _type_of_cast(scopes: Scopes, select: exp.Select, position: int) -> str | None:
+    """The type that an output of a SELECT is cast to, if it is one of those that keys have."""
+    outputs = scopes.outputs_of(select) or ()
+    shown = outputs[position].shows if position < len(outputs) else None
+    # sqlglot reads `date(x)`, which may be a function of the user's own, as exp.Cast.
+    if not isinstance(shown, exp.Cast) or type(shown) is not exp.TryCast or shown.to.expressions:
+        return None
+    return _CAST_TYPES.get(shown.to.this)
+
+
+_CAST_TYPES = {
+    exp.DType.TINYINT: "tinyint",
+    exp.DType.SMALLINT: "smallint",
+    exp.DType.INT: "int",
+    exp.DType.BIGINT: "bigint",
+    exp.DType.DATE: "date",
+    exp.DType.TEXT: "string",
+}
+
+
 class ColumnTypes:
     """The types of columns, followed down to the tables they come from; None if only Spark knows a type."""
 
@@ -146,17 +212,25 @@ def _through_select(scopes: Scopes, select: exp.Select, position: int, nesting: 
 
 def column_of_output(scopes: Scopes, select: exp.Select, position: int) -> Operand | None:
     """The column that an output of a SELECT shows, if its rows with one value do not change those with another."""
+    found = _columns_of_output(scopes, select, position)
+    return found[0] if len(found) == 1 else None
+
+
+def _columns_of_output(scopes: Scopes, select: exp.Select, position: int) -> tuple[Operand, ...]:
+    """The column that an output shows, as `column_of_output` has it; or the two that `Scope.united` finds."""
     scope = scopes.scope_of(select)
     if scope is None or any(select.args.get(clause) for clause in _CHOOSING_CLAUSES):
-        return None
+        return ()
     outputs = scopes.outputs_of(select) or ()
     if position >= len(outputs):
-        return None
-    shown = outputs[position].shows
-    operand = scope.column_of(shown.leaf, shown.name) if isinstance(shown, Operand) else _operand(scope, shown)
+        return ()
+    shown, top = outputs[position].shows, scope.block.tree.joins[-1]
+    own = scope.column_of(shown.leaf, shown.name) if isinstance(shown, Operand) else scope.resolve(shown, top)
+    united = scope.united(shown, top) if own is None and isinstance(shown, exp.Expr) else ()
+    operands = united if own is None else (own,)
     if id(select) not in scopes.kept_keys:
         scopes.kept_keys[id(select)] = KeptKeys(scope, select)
-    return operand if operand is not None and scopes.kept_keys[id(select)].has(operand) else None
+    return operands if all(map(scopes.kept_keys[id(select)].has, operands)) else ()
 
 
 def shows_rows_apart(scopes: Scopes, select: exp.Select) -> bool:
@@ -179,7 +253,3 @@ def _looks_at_no_other_rows(select: exp.Select) -> bool:
         return False
     is_total = group is None and any(map(aggregates, select.expressions))
     return not is_total and not any(expression.find(exp.Window) for expression in select.expressions)
-
-
-def _operand(scope: Scope, expression: exp.Expr) -> Operand | None:
-    return scope.resolve(expression, scope.block.tree.joins[-1])

@@ -81,6 +81,7 @@ class Scopes:
         # For `rewriter.scopes.lineage`: the origins of queries' outputs, and of SELECTs the keys that they keep
         # apart, and whether they show rows apart that differ in expressions.
         self.origins: dict[tuple[int, int], tuple[ColumnOrigin, ...]] = {}
+        self.origins_by_branch: dict[tuple[Leaf, str], tuple[ColumnOrigin, ...]] = {}
         self.kept_keys: dict[int, KeptKeys] = {}
         self.shows_rows_apart: dict[int, bool] = {}
         # For `rewriter.semijoins.small_sides`: the texts of queries for key queries, or why they have none.

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from rewriter.scopes.blocks import Scope
 from rewriter.scopes.join_tree import Leaf
-from rewriter.scopes.lineage import branches, column_of_output, shows_rows_apart
+from rewriter.scopes.lineage import branches, branches_apart, column_of_output, shows_rows_apart
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.side_filters import BlockFilters
 from rewriter.sql.conditions import located_output
@@ -22,6 +22,9 @@ from rewriter.sql.statement import is_plain_name
 
 # Derived tables inside one another that only rename the column.
 _NESTING_MAX = 30
+
+# SELECTs that make a UNION.
+_UNION = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,35 +41,45 @@ class ComputedColumn:
     is_padded: bool
 
 
-def computed_column(scopes: Scopes, leaf: Leaf, name: str) -> ComputedColumn | None:
-    """The expression behind a column of a FROM item; None where it is a plain column, or is not certain."""
-    shown_as, is_padded = name, False
-    for _ in range(_NESTING_MAX):
+def computed_columns(scopes: Scopes, leaf: Leaf, name: str) -> list[ComputedColumn]:
+    """The expressions behind a column of a FROM item: one, or one for each branch of a UNION that computes it.
+
+    Empty where it is a plain column, or is not certain.
+    """
+    found: list[ComputedColumn] = []
+    pending = [(leaf, name, False, 0)]
+    while pending:
+        item, column, is_padded, nesting = pending.pop()
         scopes.steps.take()
-        query, position = scopes.query_of(leaf, only_once=True), scopes.position_of(leaf, name)
-        selects = branches(query) if query is not None else []
-        if len(selects) != 1 or position is None:
-            return None
-        (select,) = selects
-        scope, outputs = scopes.scope_of(select), scopes.outputs_of(select)
-        if scope is None or outputs is None:
-            return None
-        operand = column_of_output(scopes, select, position)
-        if operand is None:
+        position = scopes.position_of(item, column)
+        for select in _selects(scopes, item, column) if position is not None and nesting < _NESTING_MAX else ():
+            scope, outputs = scopes.scope_of(select), scopes.outputs_of(select)
+            if scope is None or outputs is None or position is None:
+                continue
+            operand = column_of_output(scopes, select, position)
+            if operand is not None:
+                padded = is_padded or operand.leaf.is_padded_below(scope.block.tree.joins[-1])
+                pending.append((operand.leaf, operand.name, padded, nesting + 1))
+                continue
             shown = outputs[position].shows
-            if not isinstance(shown, exp.Expr) or not shows_rows_apart(scopes, select):
-                return None
-            return _computed(scopes, scope, shown, shown_as, is_padded=is_padded)
-        leaf, name = operand.leaf, operand.name
-        is_padded |= leaf.is_padded_below(scope.block.tree.joins[-1])
-    return None
+            if isinstance(shown, exp.Expr) and shows_rows_apart(scopes, select):
+                computed = _computed(scopes, scope, shown, name, is_padded=is_padded)
+                found += [computed] if computed is not None else []
+    return found
+
+
+def _selects(scopes: Scopes, leaf: Leaf, name: str) -> list[exp.Select]:
+    """The SELECTs whose rows a FROM item shows, of a UNION those that it casts nothing of."""
+    query = scopes.query_of(leaf, only_once=True)
+    selects = branches(query) if query is not None else []
+    return selects if len(selects) < _UNION else [select for select, _ in branches_apart(scopes, leaf, name)]
 
 
 def _computed(
     scopes: Scopes, scope: Scope, shown: exp.Expr, name: str, *, is_padded: bool
 ) -> ComputedColumn | None:
-    output = shown.parent
-    located = located_output(scopes.statement, output) if isinstance(output, exp.Alias) else None
+    named = shown.parent
+    located = located_output(scopes.statement, named if isinstance(named, exp.Alias) else shown)
     if located is not None:
         # It has been parsed once more.
         scopes.steps.take(located.last - located.first + 1)

@@ -15,7 +15,7 @@ from rewriter.domains.literals import TIMES
 from rewriter.scopes.blocks import ColumnOrigin, Operand, Scope
 from rewriter.scopes.join_rules import CONDITION_HOLDS, PROBED, JoinKind
 from rewriter.scopes.join_tree import Join, Leaf, TableReference
-from rewriter.scopes.lineage import origins
+from rewriter.scopes.lineage import of_one_type, origins_by_branch
 from rewriter.scopes.outer_row import outer_join
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.causes import BlockCauses
@@ -60,6 +60,8 @@ Partner: TypeAlias = ItemPartner | QueryPartner
 class KeyEquality:
     """A column of a fact that equals `key`, an expression over its partner, in every row that counts."""
 
+    # The column as the equality names it, which a derived table may show of a table's.
+    operand: Operand
     origin: ColumnOrigin
     partner: Partner
     key: str
@@ -152,6 +154,9 @@ class EqualityFinder:
         for left, right in self._scope.merged(join):
             yield from self._of_items(join, left, self._column_side(right))
             yield from self._of_items(join, right, self._column_side(left))
+        for pair, right in self._scope.united_by_using(join):
+            for left in of_one_type(self._scopes, pair):
+                yield from self._of_items(join, left, self._column_side(right))
         for term in conjuncts(join.condition):
             yield from self._of_term(join, term)
 
@@ -185,8 +190,15 @@ class EqualityFinder:
             yield from self._of_items(join, fact, small, null_safe=null_safe)
         elif fact is not None and not null_safe:
             yield from self._of_outer_row(join, fact, small_side)
+        elif small is not None and not null_safe and (pair := self._united(fact_side, join)):
+            for united in pair:
+                yield from self._of_items(join, united, small)
         elif small is not None and not null_safe:
             yield from self._of_days(join, fact_side, small)
+
+    def _united(self, side: exp.Expr, join: Join) -> tuple[Operand, ...]:
+        """The two columns of a `coalesce`, each of which has the value or is null, in rows of a FULL JOIN."""
+        return of_one_type(self._scopes, self._scope.united(side, join))
 
     def _of_days(self, join: Join, fact_side: exp.Expr, small: _KeySide) -> Iterator[DayEquality]:
         """`cast(t.at AS date) = d.day`, also as `t.at::date`. By any other type Spark casts the days."""
@@ -232,13 +244,13 @@ class EqualityFinder:
             fact = self._scope.resolve(side, join)
             if fact is None:
                 continue
-            for origin in origins(self._scopes, fact.leaf, fact.name):
+            for origin in origins_by_branch(self._scopes, fact.leaf, fact.name):
                 refusal = self._stays(join, fact) or key_refusal(origin.facts, origin.column, None)
                 if refusal is not None:
                     yield RefusedEquality(origin.reference, refusal)
                 else:
                     rules = self._rules(join, fact, origin, rule)
-                    yield KeyEquality(origin, partner, query_key(index), f"{fact} = (subquery)", rules=rules)
+                    yield KeyEquality(fact, origin, partner, query_key(index), f"{fact} = (subquery)", rules=rules)
 
     def _of_exists(self, join: Join, query: exp.Expr) -> Iterator[KeyEquality | RefusedEquality]:
         """`EXISTS (SELECT .. FROM r WHERE r.k = t.k AND ..)` is a semi-join."""
@@ -267,7 +279,7 @@ class EqualityFinder:
     def _matched(
         self, join: Join, fact: Operand, partner: ItemPartner, small: _KeySide, *, null_safe: bool
     ) -> Iterator[KeyEquality | RefusedEquality]:
-        for origin in origins(self._scopes, fact.leaf, fact.name):
+        for origin in origins_by_branch(self._scopes, fact.leaf, fact.name):
             refusal = self._stays(join, fact) or key_refusal(origin.facts, origin.column, small.type_name)
             if refusal is None and null_safe and _may_be_padding(join, fact, partner, origin):
                 refusal = SkipReason.NULL_SAFE_OVER_NULLS.because(cited(f"{fact} <=> {small.shown}"))
@@ -279,6 +291,7 @@ class EqualityFinder:
                 rules |= {Rule.NULL_SAFE} if null_safe else set()
                 rules |= {Rule.KEY_EXPRESSIONS} if small.is_expression else set()
                 yield KeyEquality(
+                    fact,
                     origin,
                     partner,
                     small.key,

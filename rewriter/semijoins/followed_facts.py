@@ -18,6 +18,7 @@ from rewriter.semijoins.equalities import (
     EqualityFinder,
     ItemPartner,
     KeyEquality,
+    Partner,
     QueryPartner,
     by_partner,
 )
@@ -35,12 +36,15 @@ _FACTS_MAX = 4
 
 @dataclass(frozen=True, eq=False)
 class FollowedSide:
-    """The small side of a fact, which tells the values that its rows may have in some columns."""
+    """The small side of a fact, which tells the values that its rows may have in some columns.
+
+    The fact may be a derived table or CTE that shows those columns of a fact.
+    """
 
     leaf: Leaf
     small_side: SmallSide
     filters: tuple[str, ...]
-    # The equalities of the fact with its small side, by the fact's columns in lower case.
+    # The equalities of the fact with its small side, by the columns of `leaf` in lower case.
     keys: Mapping[str, KeyEquality]
 
     def through(
@@ -55,10 +59,10 @@ class FollowedSide:
             return None
         if not any(match.is_expression for match in known):
             columns = [next(iter(match.reads)) for match in known]
-            named = zip(known, columns, strict=True)
-            plain = [replace(match, key=self.keys[c].key, key_type=self.keys[c].key_type) for match, c in named]
+            named = [(match, self.keys[column]) for match, column in zip(known, columns, strict=True)]
+            plain = [replace(m, key=k.key, key_type=k.key_type, partner=k.partner) for m, k in named]
             return self.small_side, self.filters, plain
-        shown = ", ".join(f"{match.key} AS {quoted(match.column)}" for match in self.keys.values())
+        shown = ", ".join(f"{match.key} AS {quoted(match.operand.name)}" for match in self.keys.values())
         where = where_clause(self.filters)
         alias = self.leaf.alias_text(scopes.statement)
         item = replace(self.small_side, sql=f"(SELECT {shown} FROM {self.small_side.sql}{where}) AS {alias}")
@@ -71,7 +75,7 @@ class FollowedSide:
         if not match.is_expression:
             return True
         reference = self.leaf.reference
-        if reference is None or reference.is_named_by_database:
+        if reference is not None and reference.is_named_by_database:
             return False
         return all(self.keys[name].key_type == self.keys[name].origin.column.type_name for name in match.reads)
 
@@ -105,9 +109,14 @@ class FactFollower:
         if scope not in self._found:
             found: dict[Leaf, list[KeyEquality]] = defaultdict(list)
             finder = EqualityFinder(self._scopes, scope, self.sides.filter_finder)
+            # Of an equality with a column of a UNION there is one for each branch.
+            said: set[tuple[Leaf, str, Partner, str, bool]] = set()
             for one in (one for join in scope.block.tree.joins for one in finder.matches(join)):
                 if isinstance(one, KeyEquality):
-                    found[one.origin.leaf].append(one)
+                    same = (one.operand.leaf, one.operand.name, one.partner, one.key, one.null_safe)
+                    if same not in said:
+                        found[one.operand.leaf].append(one)
+                    said.add(same)
             self._found[scope] = found
         return self._found[scope]
 
@@ -117,8 +126,7 @@ class FactFollower:
         partner = group[0].partner
         if isinstance(partner, QueryPartner):
             query = small_side_of_query(self._scopes, partner.query, partner.width)
-            # A scalar subquery of two rows is an error, which the fact's own key query finds.
-            if not isinstance(query, Refusal) and query.is_filtered and not partner.is_scalar:
+            if not isinstance(query, Refusal) and (query.is_filtered or partner.is_scalar):
                 yield _followed(fact, query, (), group)
         elif not self._reads_any(partner.leaf, followed):
             yield from self._sides_by_item(fact, partner, group, followed)
@@ -150,4 +158,4 @@ class FactFollower:
 def _followed(
     fact: Leaf, small_side: SmallSide, filters: tuple[str, ...], matches: Sequence[KeyEquality]
 ) -> FollowedSide:
-    return FollowedSide(fact, small_side, filters, {match.column.lower(): match for match in matches})
+    return FollowedSide(fact, small_side, filters, {match.operand.name.lower(): match for match in matches})

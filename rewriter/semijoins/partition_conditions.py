@@ -10,7 +10,7 @@ the join keeps only if its condition holds (`rewriter.scopes.join_rules`), as fo
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -21,9 +21,9 @@ from rewriter.domains.literals import is_key_type
 from rewriter.scopes.blocks import ColumnOrigin, Operand, Scope
 from rewriter.scopes.join_rules import CONDITION_HOLDS
 from rewriter.scopes.join_tree import Join, Leaf, TableReference
-from rewriter.scopes.lineage import origins
+from rewriter.scopes.lineage import origins_by_branch
 from rewriter.scopes.scopes import Scopes
-from rewriter.semijoins.computed_columns import ComputedColumn, computed_column
+from rewriter.semijoins.computed_columns import ComputedColumn, computed_columns
 from rewriter.semijoins.equalities import ItemPartner
 from rewriter.semijoins.side_filters import BlockFilters
 from rewriter.semijoins.small_sides import (
@@ -45,6 +45,8 @@ class PartitionCondition:
     """A conjunct over partition columns of one table and one partner, or none where it has subqueries instead."""
 
     fact: Leaf
+    # The item that reads the table, which may stand within the fact.
+    scan: Leaf
     reference: TableReference
     facts: TableFacts
     # The columns that it reads: the fact's names for them in the block, and the table's own columns. Of computed
@@ -64,8 +66,10 @@ class PartitionCondition:
 
 @dataclass(frozen=True)
 class _Asked:
-    """A conjunct in the words that Spark is asked in, and its subqueries."""
+    """A conjunct of a join's condition in the words that Spark is asked in, its partner, and its subqueries."""
 
+    join: Join
+    partner: ItemPartner | None
     text: str
     queries: tuple[exp.Expr, ...] = ()
     is_exists: bool = False
@@ -78,7 +82,7 @@ class PartitionConditionFinder:
         self._scopes = scopes
         self._scope = scope
         self._filters = filters
-        self._computed: dict[tuple[Leaf, str], ComputedColumn | None] = {}
+        self._computed: dict[tuple[Leaf, str], list[ComputedColumn]] = {}
 
     def conditions(self, join: Join) -> Iterator[PartitionCondition]:
         """The conditions in a join's condition, one for each table that a fact's columns come from."""
@@ -98,7 +102,7 @@ class PartitionConditionFinder:
             for fact, other in (pair, pair[::-1]):
                 if not other.leaf.is_padded_below(join):
                     partner = ItemPartner(self._scope, join, other.leaf)
-                    yield from self._conditions(join, [fact], partner, _Asked(text))
+                    yield from self._conditions([fact], _Asked(join, partner, text))
 
     def _of_conjunct(self, join: Join, conjunct: Conjunct) -> Iterator[PartitionCondition]:
         columns, queries = self._scopes.own_parts(conjunct.tree)
@@ -120,7 +124,7 @@ class PartitionConditionFinder:
                     continue  # a row of the partner that is no row of its table could satisfy the condition
                 read = [operand for operand in operands if operand.leaf is fact]
                 text, is_exists = conjunct.text(self._scopes.statement), isinstance(conjunct.tree, exp.Exists)
-                yield from self._conditions(join, read, partner, _Asked(text, tuple(queries), is_exists))
+                yield from self._conditions(read, _Asked(join, partner, text, tuple(queries), is_exists))
 
     def _of_exists(self, join: Join, query: exp.Expr) -> Iterator[PartitionCondition]:
         """The conjuncts of `EXISTS (SELECT .. WHERE ..)` that read partition columns and one item of the query."""
@@ -140,33 +144,39 @@ class PartitionConditionFinder:
                 continue
             (leaf,) = leaves
             if len({operand.leaf for operand in read}) == 1 and not leaf.is_padded_below(top):
-                asked = _Asked(conjunct.text(self._scopes.statement))
-                yield from self._conditions(join, read, ItemPartner(inner, top, leaf), asked)
+                partner = ItemPartner(inner, top, leaf)
+                yield from self._conditions(read, _Asked(join, partner, conjunct.text(self._scopes.statement)))
 
-    def _conditions(
-        self, join: Join, read: list[Operand], partner: ItemPartner | None, asked: _Asked
-    ) -> Iterator[PartitionCondition]:
-        fact = read[0].leaf
+    def _conditions(self, read: list[Operand], asked: _Asked) -> Iterator[PartitionCondition]:
+        fact, join = read[0].leaf, asked.join
         if join.side_of(fact) not in CONDITION_HOLDS[join.kind] or not fact.alias:
             return
         if not all(is_plain_name(operand.name) for operand in read):
             return  # the query selects them, and there such a name may be a pattern
-        computed = self._computed_together(fact, read)
-        item, names = fact, dict.fromkeys(operand.name for operand in read)
-        if computed:
-            item, names = computed[0].item, dict.fromkeys(name for column in computed for name in column.reads)
+        names = dict.fromkeys(operand.name for operand in read)
+        yield from self._conditions_on(fact, tuple(names), (), asked)
+        for computed in self._computed_together(fact, tuple(names)):
+            inner = dict.fromkeys(name for column in computed for name in column.reads)
+            yield from self._conditions_on(fact, tuple(inner), computed, asked)
+
+    def _conditions_on(
+        self, fact: Leaf, names: Sequence[str], computed: tuple[ComputedColumn, ...], asked: _Asked
+    ) -> Iterator[PartitionCondition]:
+        """The conditions on columns of the fact, or on those that its computed columns are computed of."""
+        item, join, partner = computed[0].item if computed else fact, asked.join, asked.partner
         by_reference: dict[TableReference, dict[str, ColumnOrigin]] = defaultdict(dict)
         for name in names:
-            for origin in origins(self._scopes, item, name):
+            for origin in origins_by_branch(self._scopes, item, name):
                 by_reference[origin.reference][name] = origin
         tables = frozenset[TableName]().union(*(tables_read(self._scopes, query) for query in asked.queries))
         for reference, found in by_reference.items():
-            facts = next(iter(found.values())).facts
+            first = next(iter(found.values()))
             if len(found) == len(names) and self._is_listed(reference, found):
                 yield PartitionCondition(
                     fact,
+                    first.leaf,
                     reference,
-                    facts,
+                    first.facts,
                     tuple((name, origin.column) for name, origin in found.items()),
                     computed,
                     partner,
@@ -180,16 +190,15 @@ class PartitionConditionFinder:
                     is_in_exists=asked.is_exists or (partner is not None and partner.join is not join),
                 )
 
-    def _computed_together(self, fact: Leaf, read: Iterable[Operand]) -> tuple[ComputedColumn, ...]:
-        """The columns, if all of them are computed in one place; none otherwise."""
-        names = dict.fromkeys(operand.name for operand in read)
+    def _computed_together(self, fact: Leaf, names: Sequence[str]) -> list[tuple[ComputedColumn, ...]]:
+        """The columns as they are computed in each place that computes all of them."""
+        places: dict[tuple[exp.Select, Leaf], dict[str, ComputedColumn]] = defaultdict(dict)
         for name in names:
             if (fact, name) not in self._computed:
-                self._computed[fact, name] = computed_column(self._scopes, fact, name)
-        found = [self._computed[fact, name] for name in names]
-        columns = tuple(column for column in found if column is not None)
-        is_one_place = len({(column.select, column.item) for column in columns}) == 1
-        return columns if is_one_place and len(columns) == len(found) else ()
+                self._computed[fact, name] = computed_columns(self._scopes, fact, name)
+            for column in self._computed[fact, name]:
+                places[column.select, column.item][name] = column
+        return [tuple(found.values()) for found in places.values() if len(found) == len(names)]
 
     def _is_listed(self, reference: TableReference, found: dict[str, ColumnOrigin]) -> bool:
         """True if the columns are partition columns of a table whose partitions can be listed."""

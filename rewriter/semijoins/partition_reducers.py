@@ -16,7 +16,7 @@ from rewriter.scopes.blocks import Scope
 from rewriter.scopes.join_tree import Join, Leaf
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.causes import rule_off, too_large, unfiltered_subquery
-from rewriter.semijoins.equalities import rules_of
+from rewriter.semijoins.equalities import ItemPartner, rules_of
 from rewriter.semijoins.filtered_sides import FilteredSide, FilteredSides
 from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.literal_filters import partition_cover
@@ -57,15 +57,20 @@ class PartitionReducerPlanner:
     _limits: RewriteLimits
     _partitions: PartitionIndexes
 
-    def reducer(self, join: Join, conditions: Sequence[PartitionCondition]) -> Reducer | Refusal:
-        """The reducer by all of some conditions on one table and with one partner, or the reason for none."""
+    def reducer(
+        self, join: Join, conditions: Sequence[PartitionCondition], *, chooses: bool = True
+    ) -> Reducer | Refusal:
+        """The reducer by all of some conditions on one table and with one partner, or the reason for none.
+
+        With `chooses`, the partner may be partitioned itself, if the statement chooses partitions of it.
+        """
         first = conditions[0]
         # Others are computed elsewhere: one list can be in the place of one derived table.
         conditions = [condition for condition in conditions if _place(condition) == _place(first)]
         named = dict(column for condition in conditions for column in condition.columns)
         if len({column.name for column in named.values()}) < len(named):
             return SkipReason.UNSUPPORTED_REFERENCE  # the block has two names for one column
-        side = self._side(join, conditions)
+        side = self._side(join, conditions, chooses=chooses)
         if isinstance(side, Refusal):
             return side
         listed = self._listed(first, named)
@@ -83,7 +88,9 @@ class PartitionReducerPlanner:
             return SkipReason.UNREADABLE_KEY
         return asking if isinstance(asking, Refusal) else self._reducer(join, conditions, named, listed, asking)
 
-    def _side(self, join: Join, conditions: Sequence[PartitionCondition]) -> FilteredSide | Refusal | None:
+    def _side(
+        self, join: Join, conditions: Sequence[PartitionCondition], *, chooses: bool
+    ) -> FilteredSide | Refusal | None:
         """The partner, or None for subqueries in its place; or the reason why they are not asked."""
         refusal = self._refusal_of_lists(join, conditions)
         if refusal is not None:
@@ -92,6 +99,8 @@ class PartitionReducerPlanner:
         side = None
         if first.partner is not None:
             side = self._sides.side_of(first.partner, first.facts)
+            if isinstance(side, Refusal) and chooses:
+                side = self._side_of_partitions(first, first.partner, side)
             if isinstance(side, Refusal):
                 return side
             tables |= side.small_side.tables
@@ -102,6 +111,16 @@ class PartitionReducerPlanner:
         if side is None and not is_worth_it and not self._sides.tiny.are_tiny(tables):
             return unfiltered_subquery(self._scopes.catalog, tables, first.text)
         return side
+
+    def _side_of_partitions(
+        self, condition: PartitionCondition, partner: ItemPartner, refusal: Refusal
+    ) -> FilteredSide | Refusal:
+        """The partitions that the statement chooses of a partner, which as a whole is refused."""
+        chosen = self._sides.partitioned.of_item(partner)
+        if chosen is None or refusal.reason is not SkipReason.REDUCER_PARTITIONED:
+            return refusal
+        side = self._sides.partitioned.small_side(chosen, condition.scan, refusal, self._limits)
+        return side if isinstance(side, Refusal) else self._sides.filtered(side, partner, condition.facts)
 
     def _refusal_of_lists(self, join: Join, conditions: Sequence[PartitionCondition]) -> Refusal | None:
         """The reason why Spark must not be asked about the conditions; None if it may."""

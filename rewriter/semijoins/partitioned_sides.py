@@ -22,7 +22,9 @@ from rewriter.scopes.blocks import ColumnOrigin, Scope
 from rewriter.scopes.join_tree import Leaf, table_name
 from rewriter.scopes.lineage import output_origins
 from rewriter.scopes.scopes import Scopes
+from rewriter.semijoins.causes import rule_off
 from rewriter.semijoins.equalities import ItemPartner
+from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.literal_filters import filtered_partitions
 from rewriter.semijoins.outer_filters import OuterFilterFinder
 from rewriter.semijoins.side_filters import SideFilter
@@ -34,9 +36,10 @@ from rewriter.semijoins.small_sides import (
     small_side_of_item,
     small_side_of_query,
 )
+from rewriter.vocabulary.cited import cited, listed
 from rewriter.vocabulary.identifiers import Column
 from rewriter.vocabulary.rule import Rule
-from rewriter.vocabulary.skip_reason import Refusal
+from rewriter.vocabulary.skip_reason import Refusal, SkipReason
 
 # Values of one partition column that count as a choice: the days of a year.
 _VALUES_MAX = 366
@@ -55,6 +58,11 @@ class PartitionedSide:
     size_bytes: int | None
     # The columns, in lower case, whose values the choice fixes.
     fixed: frozenset[str] = frozenset()
+
+    @property
+    def size_shown(self) -> str:
+        """The parts and their size, for a user."""
+        return f"{cited(listed(part.text for part in self.parts))}: {self.size_bytes or 0:,} bytes"
 
 
 class PartitionedSides:
@@ -82,6 +90,24 @@ class PartitionedSides:
         if covers is None or not all(map(_fixed_columns, covers.values())):
             return None
         return self._side(small_side_of_query(self._scopes, query, width, of_partitions=True), covers)
+
+    def small_side(
+        self, side: PartitionedSide, fact: Leaf, refusal: Refusal, limits: RewriteLimits
+    ) -> SmallSide | Refusal:
+        """The small side that some partitions of tables are, once their size is known; else a refusal.
+
+        `refusal` is that of the tables as a whole.
+        """
+        if self.chooses(fact):
+            return refusal  # two facts of one day, of which neither is small
+        if Rule.PARTITIONED_SIDES in limits.rules_off:
+            return rule_off([Rule.PARTITIONED_SIDES])
+        if side.size_bytes is None:
+            self._tiny.unsized_parts.update(side.parts)
+            return refusal
+        if side.size_bytes > limits.small_side_bytes_max:
+            return SkipReason.SMALL_SIDE_TOO_LARGE.because(side.size_shown)
+        return side.small_side
 
     def _look_up_item(self, partner: ItemPartner) -> PartitionedSide | None:
         leaf = partner.leaf

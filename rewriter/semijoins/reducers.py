@@ -42,7 +42,6 @@ from rewriter.semijoins.small_sides import (
     reads_foreign,
     small_side_of_query,
 )
-from rewriter.vocabulary.cited import cited, listed
 from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import CausedRefusal, Refusal, SkipReason
 
@@ -87,7 +86,7 @@ class BlockPlanner:
             by_list = _by_partner_and_table(conditions.conditions(join), matches) if self._asks_lists else {}
             for (reference, partner, _), together in by_partner(matches).items():
                 listed = by_list.pop((reference, partner), [])
-                for finding in self._with_list(join, list(self._reduced(reference, partner, together)), listed):
+                for finding in self._with_list(join, reference, together, listed):
                     yield from self._without_rules_off(finding)
             for day in days:
                 yield from self._without_rules_off(self._by_day(day.equality))
@@ -99,17 +98,24 @@ class BlockPlanner:
         return self._is_on(Rule.PARTITION_LIST)
 
     def _with_list(
-        self, join: Join, findings: list[Finding], listed: Sequence[PartitionCondition]
+        self,
+        join: Join,
+        reference: TableReference,
+        matches: Sequence[KeyEquality],
+        listed: Sequence[PartitionCondition],
     ) -> Iterator[Finding]:
         """The findings of equalities, with the list of partitions for keys of another type, or where are none."""
-        by_list = self._lists.reducer(join, listed) if listed else None
+        findings = list(self._reduced(reference, matches[0].partner, matches))
+        # Of a partitioned small side Spark infers by itself what columns that are compared alone must be.
+        chooses = any(match.is_expression for match in matches)
+        by_list = self._lists.reducer(join, listed, chooses=chooses) if listed else None
         for finding in findings:
             result = finding.result
             if isinstance(result, Reducer):
                 result = replace(result, if_types_differ=by_list)
             yield replace(finding, result=result)
         if by_list is not None and not any(isinstance(found.result, Reducer) for found in findings):
-            yield Finding(findings[0].reference, by_list)
+            yield Finding(reference, by_list)
 
     def _without_rules_off(self, found: Finding) -> Iterator[Finding]:
         if isinstance(found.result, Refusal):
@@ -172,23 +178,15 @@ class BlockPlanner:
     def _of_partitions(
         self, side: PartitionedSide | None, matches: Sequence[KeyEquality], refusal: Refusal
     ) -> SmallSide | Refusal:
-        """The small side that some partitions of tables are, once their size is known; or a refusal."""
-        fact = matches[0].origin
-        if side is None or self._sides.partitioned.chooses(fact.leaf):
-            return refusal  # two facts of one day, of which neither is small
-        if side.fixed and any(match.reads <= side.fixed and not match.is_expression for match in matches):
+        """The small side that some partitions of tables are for these equalities; or a refusal."""
+        fact, plain = matches[0].origin, [match for match in matches if not match.is_expression]
+        if side is None or (side.fixed and any(match.reads <= side.fixed for match in plain)):
             return refusal  # Spark infers those literals for the fact
-        if not self._is_on(Rule.PARTITIONED_SIDES):
-            return rule_off([Rule.PARTITIONED_SIDES])
-        if side.size_bytes is None:
-            self._sides.tiny.unsized_parts.update(side.parts)
-            return refusal
-        is_large = side.size_bytes > self._limits.small_side_bytes_max
+        chosen = self._sides.partitioned.small_side(side, fact.leaf, refusal, self._limits)
         of_files = all(match.is_on_data for match in matches)
-        if is_large or (of_files and side.size_bytes >= (fact.facts.size_bytes or inf)):
-            reason = SkipReason.SMALL_SIDE_TOO_LARGE if is_large else SkipReason.SMALL_SIDE_LARGER
-            return reason.because(f"{cited(listed(part.text for part in side.parts))}: {side.size_bytes:,} bytes")
-        return side.small_side
+        if isinstance(chosen, SmallSide) and of_files and (side.size_bytes or 0) >= (fact.facts.size_bytes or inf):
+            return SkipReason.SMALL_SIDE_LARGER.because(side.size_shown)
+        return chosen
 
     def _followed(self, partner: ItemPartner, matches: Sequence[KeyEquality]) -> Iterator[Reducer | Refusal]:
         """The reducers by the small sides of a partner that is a fact itself."""

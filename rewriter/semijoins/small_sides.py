@@ -477,8 +477,9 @@ def _inner_table_refusal(scopes: Scopes, table: exp.Table, *, of_partitions: boo
 
 
 def _table_refusal(name: TableName, facts: TableFacts | None, *, of_partitions: bool = False) -> Refusal | None:
-    if facts is None:
-        return SkipReason.REDUCER_NOT_A_TABLE.because(f"it is not known which table {name} is")
+    if facts is None or facts.is_written:
+        unknown = SkipReason.REDUCER_NOT_A_TABLE.because(f"it is not known which table {name} is")
+        return unknown if facts is None else SkipReason.WRITES_WHAT_IT_READS.because(str(name))
     if facts.kind is TableKind.VIEW and facts.behind is None:
         return SkipReason.REDUCER_NOT_A_TABLE.because(f"{name} is a view, and {unfollowed_because(facts)}")
     if facts.behind is not None and facts.behind.small_side_refusal is not None:

@@ -19,6 +19,7 @@ ALTERNATIVES_MAX = 100
 
 _EQUALS = frozenset({TokenType.EQ, TokenType.NULLSAFE_EQ})
 _BEFORE_OUTPUT = frozenset({TokenType.COMMA, TokenType.SELECT, TokenType.DISTINCT, TokenType.ALL})
+_BEHIND_OUTPUT = frozenset({TokenType.COMMA, TokenType.FROM})
 _STARTS = frozenset({TokenType.WHERE, TokenType.ON})
 # Tokens that can follow a condition at its own depth.
 _ENDS = frozenset(
@@ -103,27 +104,47 @@ def operands_of(statement: Statement, equality: Conjunct) -> tuple[Conjunct, ...
     return (left, right) if _proven(statement, left) and _proven(statement, right) else ()
 
 
-def located_output(statement: Statement, output: exp.Alias) -> Conjunct | None:
-    """The expression of `expression AS name` in a select list with its place; None if the place is not certain."""
-    name = output.args["alias"]
-    end = statement.token_at(name.meta["start"]) if "start" in name.meta else None
-    if end is None:
-        return None
-    last = end - 1 if statement.tokens[end - 1].token_type is not TokenType.ALIAS else end - 2
-    first = _start_of_output(statement.tokens, last)
-    found = Conjunct(output.this.unnest(), first, last)
+def located_output(statement: Statement, output: exp.Expr) -> Conjunct | None:
+    """The expression of a select list's output with its place; None if the place is not certain.
+
+    It may have a name, as in `expression AS name`.
+    """
+    first, last = _named(statement, output) if isinstance(output, exp.Alias) else _unnamed(statement, output)
+    found = Conjunct(output.unalias().unnest(), first, last)
     return found if first <= last and _proven(statement, found) else None
 
 
+def _named(statement: Statement, output: exp.Alias) -> tuple[int, int]:
+    """The tokens of an output with a name, or (1, 0) where its name is not found."""
+    start = output.args["alias"].meta.get("start")
+    end = statement.token_at(start) if start is not None else None
+    if end is None:
+        return 1, 0
+    last = end - 1 if statement.tokens[end - 1].token_type is not TokenType.ALIAS else end - 2
+    return _start_of_output(statement.tokens, last), last
+
+
+def _unnamed(statement: Statement, output: exp.Expr) -> tuple[int, int]:
+    """The tokens of an output that has no name, by the first name in it; or (1, 0) where it has none."""
+    inside = _first_identifier(statement, output)
+    if inside is None:
+        return 1, 0
+    first = _start_of_output(statement.tokens, inside)
+    behind = depths(statement.tokens, first, len(statement.tokens))
+    kinds = ((index, depth, statement.tokens[index].token_type) for index, depth in behind)
+    ends = (index for index, depth, kind in kinds if depth < 0 or (not depth and kind in _BEHIND_OUTPUT))
+    return first, next(ends, len(statement.tokens)) - 1
+
+
 def _start_of_output(tokens: tuple[Token, ...], last: int) -> int:
-    """The token behind the comma, or the word, before the expression that ends at a token."""
+    """The first token of the output that a token is in: the one behind a comma, or behind SELECT."""
     depth = 0
     for index in range(last, -1, -1):
         kind = tokens[index].token_type
         depth += kind in {TokenType.R_PAREN, TokenType.END}
         if depth == 0 and kind in _BEFORE_OUTPUT:
             return index + 1
-        depth -= kind in {TokenType.L_PAREN, TokenType.CASE}
+        depth = max(0, depth - (kind in {TokenType.L_PAREN, TokenType.CASE}))
     return last + 1
 
 

@@ -137,6 +137,11 @@ class Statement:
         return isinstance(target, exp.Table) and _may_be_one(_parts(target), parts)
 
     @property
+    def inserts(self) -> bool:
+        """True for INSERT, which may read the table that it writes: then other tables alone are small sides."""
+        return isinstance(self.tree, exp.Insert)
+
+    @property
     def merged_into(self) -> exp.Table | None:
         """The target of a MERGE, whose name may be a view's; None for any other statement."""
         return self.tree.this if isinstance(self.tree, exp.Merge) else None
@@ -380,6 +385,8 @@ def _refusal(statement: Statement) -> SkipReason | None:
     if isinstance(target, exp.Directory):
         # It may be that of a table that is read, or lie within. That loses files before the query reads it, and
         # gets others once it has run: it never has a row for it that it did not have when keys were read.
+        return None
+    if statement.inserts:
         return None
     written = _parts(target)
     reads_target = any(_may_be_one(written, _parts(table)) for table in statement.tables_read)

@@ -116,7 +116,11 @@ class _Grammar:
             return self._cte_twice()
         if form < 0.26:
             return self._nested()
-        return self._levels(form) if form < 0.5 else self._output(self._block())
+        if form < 0.5:
+            return self._levels(form)
+        if form < 0.55:
+            return self._output(Levels(self.sources).united())
+        return self._output(Levels(self.sources).lateral() if form < 0.58 else self._block())
 
     def _levels(self, form: float) -> _Select:
         """Blocks upon blocks."""

@@ -62,6 +62,61 @@ class Levels:
                 joined.where.append(make(self.sources.rng, replace(source, columns=padded)))
         return joined
 
+    def united(self) -> Joined:
+        """Two facts of which an outer join shows one column, here or in a derived table, and a small side."""
+        self.sources.shapes.add("columns united by an outer join")
+        rng, first = self.sources.rng, self.sources.fact()
+        second = self.sources.fact([first.alias])
+        small = self.sources.dimension([first.alias, second.alias])
+        keys = [replace(one, columns=tuple(c for c in one.columns if c.name[0] == "k")) for one in (first, second)]
+        pair, other = self._pair(keys[0], keys[1]), self._pair(first, second)
+        if pair is None or other is None:
+            return self.joined(first, small)
+        a, b = first.qualified(pair[0]), second.qualified(pair[1])
+        compared = (a, b) if self.sources.chance(0.8) else (first.qualified(other[0]), second.qualified(other[1]))
+        terms = [f"{compared[0]} = {compared[1]}"]
+        terms += [self._filter(rng.choice((first, second)))] if self.sources.chance(0.3) else []
+        kind = rng.choice(("FULL JOIN", "FULL JOIN", "LEFT JOIN", "RIGHT JOIN", "JOIN"))
+        text = f"{first.sql} {kind} {second.sql} ON {' AND '.join(terms)}"
+        shown = rng.choice((f"coalesce({a}, {b})", f"coalesce({b}, {a})"))
+        alike = [column for column in small.columns if column.type_name == pair[0].type_name]
+        key = small.qualified(rng.choice(alike or small.columns))
+        if self.sources.chance(0.5):
+            text = f"({text})" if self.sources.chance(0.3) else text
+            joined = Joined(f"{text} JOIN {small.sql} ON {key} = {shown}", [first, second, small])
+            joined.where += [self._filter(source) for source in joined.visible if self.sources.chance(0.3)]
+        else:
+            columns = (Column("k0", pair[0].type_name), Column("c1", first.columns[-1].type_name))
+            outputs = f"{shown} AS k0, {first.qualified(first.columns[-1])} AS c1"
+            distinct = "DISTINCT " if self.sources.chance(0.2) else ""
+            block = _Block(f"SELECT {distinct}{outputs} FROM {text}", columns)
+            if self.sources.chance(0.3):
+                columns = (columns[0], Column("n", "bigint"))
+                block = _Block(f"SELECT {shown} AS k0, count(*) AS n FROM {text} GROUP BY {shown}", columns)
+            source = self._derived(block)
+            joined = Joined(f"{source.sql} JOIN {small.sql} ON {key} = {source.alias}.k0", [source, small])
+        joined.where.append(self._filter(small))
+        return joined
+
+    def lateral(self) -> Joined:
+        """A small side with what a LATERAL subquery finds for each of its rows."""
+        self.sources.shapes.add("lateral subquery")
+        small = self.sources.dimension()
+        fact = self.sources.plain(self.sources.star.table("f1"), [small.alias])
+        alias, where = self.sources.name("v"), Joins(self.sources).equalities([small], [fact]) or ["TRUE"]
+        where += [self._filter(fact)] if self.sources.chance(0.3) else []
+        query = f"SELECT count(*) AS n, max({fact.qualified(fact.columns[0])}) AS x FROM {fact.sql}"
+        query += f" WHERE {' AND '.join(where)}"
+        source = Source("", alias, (Column("n", "bigint"), Column("x", fact.columns[0].type_name)))
+        terms = [self._filter(small)] if self.sources.chance(0.4) else [f"{alias}.n > 1"]
+        between = self.sources.rng.choice((", ", " CROSS JOIN ", " JOIN ", " LEFT JOIN "))
+        on = f" ON {terms[0]}" if between in {" JOIN ", " LEFT JOIN "} else ""
+        joined = Joined(f"{small.sql}{between}LATERAL ({query}) {alias}{on}", [small, source])
+        if self.sources.chance(0.3):
+            joined = self._padded(replace(joined, sql=joined.sql.replace(", LATERAL", " CROSS JOIN LATERAL")))
+        joined.where += [self._filter(small), *([self._filter(source)] if self.sources.chance(0.3) else [])]
+        return joined
+
     def _partly_computed(self, fact: Source, small: Source, rest: str) -> tuple[_Block, tuple[Column, ...]]:
         """A SELECT of columns of both sides, some computed, and the columns that come from the small side."""
         outputs = [f"{fact.qualified(fact.columns[0])} AS f0"]

@@ -139,7 +139,11 @@ class Sources:
         self.shapes.add("union branches below")
         other = self.star.table(self.rng.choice(_FACTS))
         union = self.rng.choice(("UNION ALL", "UNION"))
-        select = f"{self._select('k1, k2, m', table)} {union} {self._select('k1, k2, m', other)}"
+        key, type_name = "k1", table.column("k1").type_name
+        if type_name in {"string", other.column("k1").type_name} and self.chance(0.3):
+            self.shapes.add("union branch that casts")
+            key = f"CAST(k1 AS {type_name.upper()})"
+        select = f"{self._select('k1, k2, m', table)} {union} {self._select(f'{key}, k2, m', other)}"
         columns = table.column("k1"), table.column("k2"), table.column("m")
         return self._derive(select, columns, is_fact=True)
 

@@ -19,6 +19,7 @@ from switches import (
     any_reader_drops_padded_rows,
     any_reader_of_a_cte,
     any_text_of_digits_is_its_number,
+    any_two_columns_are_united,
     becomes,
     bounds_of_any_type,
     conditions_without_not,
@@ -64,6 +65,7 @@ from switches import (
     some_branches_of_a_disjunction,
     statements_of_any_kind,
     subqueries_see_rows_of_the_whole_from,
+    targets_as_small_sides,
     terms_taken_apart,
     unknown_bounds_are_those_of_another_file,
     unsent_counts_as_sent,
@@ -202,6 +204,21 @@ _LINEAGE = (
         answers("rewriter.scopes.kept_keys.KeptKeys.is_partitioned_by", answer=True),
     ),
     Mutation("a CTE with several readers is not followed", any_reader_of_a_cte),
+    Mutation(
+        "columns that an outer join shows as one are those that it compares",
+        any_two_columns_are_united,
+        _golden("outer_joins: coalesce of columns that the join does not compare"),
+    ),
+    Mutation(
+        "the two columns of a coalesce have one type",
+        becomes("rewriter.semijoins.equalities.of_one_type", lambda _, pair: pair),
+        _golden("outer_joins: coalesce of columns of two types"),
+    ),
+    Mutation(
+        "a branch of a UNION that others may cast is not followed",
+        answers("rewriter.scopes.lineage._type_of_cast", answer="string"),
+        _golden("derived: a UNION that casts what a branch shows"),
+    ),
     Mutation("a CTE hides a table of its name", a_cte_is_a_table),
     Mutation(
         "a CTE is not seen before it is defined",
@@ -631,6 +648,11 @@ _WRITES = (
     Mutation(
         "what writes what it reads is left alone",
         writers_of_what_they_read,
+        _golden("writes: MERGE into a table that it reads"),
+    ),
+    Mutation(
+        "the target of an INSERT is no small side",
+        targets_as_small_sides,
         _golden("writes: a statement that writes what it reads"),
     ),
     Mutation(

@@ -171,6 +171,11 @@ def any_fact_is_followed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(FactFollower, "_equalities_of", unsound)
 
 
+def any_two_columns_are_united(patch: pytest.MonkeyPatch) -> None:
+    """`coalesce(a.k, b.k)` counts as one column, whatever the join compares."""
+    patch.setattr(Scope, "_compared_below", lambda _, operands, __: tuple(filter(None, operands)))
+
+
 def every_name_is_defined_once(patch: pytest.MonkeyPatch) -> None:
     """Of several CTEs of one name the outermost counts as meant."""
 
@@ -412,6 +417,12 @@ def writers_of_what_they_read(patch: pytest.MonkeyPatch) -> None:
         return None if refusal is SkipReason.WRITES_WHAT_IT_READS else refusal
 
     patch.setattr(statement, "_refusal", unsound)
+
+
+def targets_as_small_sides(patch: pytest.MonkeyPatch) -> None:
+    """The table that an INSERT writes is read for keys as any other."""
+    # The package has a function of the module's name.
+    patch.setattr(import_module("rewriter.plan"), "with_written", lambda _, catalog: catalog)
 
 
 def first_branch_alone(patch: pytest.MonkeyPatch) -> None:

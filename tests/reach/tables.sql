@@ -121,3 +121,9 @@ CREATE VIEW v_order_margin AS
   SELECT o.order_id, o.total, c.year AS order_year, c.month AS order_month FROM orders o LEFT JOIN calendar c ON o.order_date = c.cal_date;
 
 CREATE TABLE daily_revenue (ds STRING, revenue DECIMAL(22,2)) USING parquet;
+
+CREATE TABLE store_days (store_id INT, city STRING, region STRING, country STRING, dt STRING) USING parquet PARTITIONED BY (dt);
+INSERT INTO store_days
+  SELECT /*+ COALESCE(1) */ store_id, city, region, country, ds FROM stores CROSS JOIN calendar
+  WHERE ds IN ('2024-12-01', '2024-12-11', '2024-12-21');
+CREATE VIEW v_store_days_current AS SELECT * FROM store_days WHERE dt = (SELECT max(dt) FROM store_days);

@@ -23,6 +23,7 @@ FACT = TableFacts((Column("id", "int"), Column("ds", "string"), Column("y", "int
 CATALOG: Catalog = {
     TableName(("f",)): FACT,
     TableName(("c",)): TableFacts((Column("d", "date"), Column("y", "int"), Column("g", "int"))),
+    TableName(("c2",)): TableFacts((Column("id", "int"), Column("d", "date"))),
     TableName(("e",)): TableFacts((Column("id", "int"), Column("ds", "string"))),
 }
 LISTS = {
@@ -116,6 +117,21 @@ def test_a_column_is_followed_to_where_it_is_computed(sql: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("staged", "asked"),
+    [
+        (f"{STAGED} UNION ALL {STAGED}", 2),
+        (f"{STAGED} UNION SELECT id, CAST(ds AS DATE) FROM e", 1),
+        ("SELECT id, d AS day FROM c2 UNION ALL SELECT id, CAST(coalesce(ds, '1') AS DATE) FROM f", 1),
+        (f"SELECT * FROM ({STAGED} UNION ALL SELECT id, CAST(ds AS DATE) FROM f WHERE id > 1) x", 2),
+    ],
+)
+def test_each_branch_of_a_union_computes_a_column_of_its_own(staged: str, asked: int) -> None:
+    found = planned(f"WITH s AS ({staged}) {JOINED}")
+    scans = [scan for scan in found.scans if scan.reference.name == TableName(("f",))]
+    assert [scan.skip for scan in scans] == [None] * asked
+
+
+@pytest.mark.parametrize(
     "staged",
     [
         # Rows of several days make one, or the number of rows decides which there are.
@@ -132,7 +148,8 @@ def test_a_column_is_followed_to_where_it_is_computed(sql: str) -> None:
         f"{STAGED} LIMIT 10",
         f"{STAGED} OFFSET 1",
         f"{STAGED} ORDER BY id LIMIT 10",
-        f"{STAGED} UNION ALL {STAGED}",
+        f"{STAGED} UNION ALL SELECT id, ds FROM e",
+        f"{STAGED} UNION ALL SELECT id, to_date(ds) FROM e",
         "SELECT CAST(ds AS DATE) AS day, row_number() OVER (ORDER BY id) AS id FROM f",
         "SELECT x AS id, CAST(ds AS DATE) AS day FROM f LATERAL VIEW explode(array('2026-01-01')) t AS ds",
         # Not of partition columns of one table alone.

@@ -74,8 +74,6 @@ def test_a_statement_longer_than_the_limit_is_left_alone() -> None:
 @pytest.mark.parametrize(
     ("sql", "expected"),
     [
-        ("INSERT INTO ..d SELECT f.id FROM f JOIN d ON f.k = d.k", SkipReason.WRITES_WHAT_IT_READS),
-        ("INSERT INTO .d SELECT f.id FROM f JOIN d ON f.k = d.k", SkipReason.WRITES_WHAT_IT_READS),
         ("INSERT OVERWRITE DIRECTORY 'p' USING join", SkipReason.NOT_A_QUERY),
         # If it were parsed, the call of a user's function would be taken for a clause of MERGE.
         ("SELECT CASE WHEN f.a THEN insert(f.b) END FROM f JOIN d ON f.k = d.k", SkipReason.DOES_NOT_PARSE),
@@ -185,12 +183,26 @@ def test_a_call_that_is_read_as_a_table_with_columns_is_refused(item: str) -> No
     assert parse(sql, chars_max=1_000) is SkipReason.UNUSUAL_TEXT
 
 
-def test_a_table_that_is_written_by_its_path_may_be_any_that_is_read() -> None:
-    write = "INSERT OVERWRITE {} " + JOIN
-    assert parse(write.format("delta.`/lake/d`"), chars_max=1_000) is SkipReason.WRITES_WHAT_IT_READS
-    assert isinstance(parse(write.format("delta.e"), chars_max=1_000), Statement)
-    reads = f"INSERT OVERWRITE e {JOIN.replace('JOIN d', 'JOIN delta.`/lake/e` d')}"
-    assert parse(reads, chars_max=1_000) is SkipReason.WRITES_WHAT_IT_READS
+@pytest.mark.parametrize(
+    ("target", "read", "is_one"),
+    [
+        ("D", "d", True),
+        ("mart.d", "d", True),
+        (".d", "d", True),
+        ("..d", "d", True),
+        ("delta.`/lake/d`", "d", True),
+        ("e", "delta./lake/e", True),
+        ("mart.d", "sales.d", False),
+        ("delta.e", "d", False),
+    ],
+)
+def test_a_table_that_is_written_may_be_one_that_is_read(target: str, read: str, *, is_one: bool) -> None:
+    found = parse(f"INSERT OVERWRITE {target} {JOIN}", chars_max=1_000)
+    assert isinstance(found, Statement)
+    assert found.may_write(read.split(".")) is is_one
+    assert (parse(f"CREATE TABLE {target} AS {JOIN}", chars_max=1_000) is SkipReason.WRITES_WHAT_IT_READS) is (
+        found.may_write(["d"])
+    )
 
 
 @pytest.mark.parametrize("call", ["map(1)", "date_trunc()"])
