@@ -218,6 +218,14 @@ def column_of_output(scopes: Scopes, select: exp.Select, position: int) -> Opera
 
 def _columns_of_output(scopes: Scopes, select: exp.Select, position: int) -> tuple[Operand, ...]:
     """The column that an output shows, as `column_of_output` has it; or the two that `Scope.united` finds."""
+    asked = id(select), position
+    if asked not in scopes.columns_of_output:
+        scopes.columns_of_output[asked] = _look_up_columns_of_output(scopes, select, position)
+    scopes.steps.take()
+    return scopes.columns_of_output[asked]
+
+
+def _look_up_columns_of_output(scopes: Scopes, select: exp.Select, position: int) -> tuple[Operand, ...]:
     scope = scopes.scope_of(select)
     if scope is None or any(select.args.get(clause) for clause in _CHOOSING_CLAUSES):
         return ()

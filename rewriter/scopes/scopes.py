@@ -78,9 +78,10 @@ class Scopes:
         self._columns: dict[Leaf, tuple[Column, ...] | None] = {}
         self._outputs: dict[int, tuple[Output, ...] | None] = {}
         self._ctes_read: dict[int, dict[str, exp.Expr] | None] = {}
-        # For `rewriter.scopes.lineage`: the origins of queries' outputs, and of SELECTs the keys that they keep
-        # apart, and whether they show rows apart that differ in expressions.
+        # For `rewriter.scopes.lineage`: the origins of queries' outputs; and of SELECTs the columns that outputs
+        # show, the keys that they keep apart, and whether they show rows apart that differ in expressions.
         self.origins: dict[tuple[int, int], tuple[ColumnOrigin, ...]] = {}
+        self.columns_of_output: dict[tuple[int, int], tuple[Operand, ...]] = {}
         self.origins_by_branch: dict[tuple[Leaf, str], tuple[ColumnOrigin, ...]] = {}
         self.kept_keys: dict[int, KeptKeys] = {}
         self.shows_rows_apart: dict[int, bool] = {}

@@ -116,6 +116,39 @@ SHAPES: dict[str, Shape] = {
         _repeated("concat(ds, '#') AS c#", ", ", head="WITH s AS (SELECT ", tail=" FROM f)"),
         _repeated("s.c# = d.ds", " AND ", head=" SELECT 1 FROM s JOIN d ON ", tail=" WHERE d.g = 1"),
     ),
+    "a column of many branches, one of which casts it": _repeated(
+        "SELECT ds, # AS n FROM f UNION ALL",
+        head="SELECT 1 FROM (",
+        tail=" SELECT CAST(k AS STRING), 0 FROM f) u JOIN d ON u.ds = d.ds AND u.ds = d.ds || '' WHERE d.g = 1",
+    ),
+    "conditions on a column of many branches": _both(
+        _repeated(
+            "SELECT CAST(ds AS DATE) AS ds FROM f UNION ALL",
+            head="SELECT 1 FROM (",
+            tail=" SELECT CAST(k AS DATE) FROM f) u JOIN d ON ",
+        ),
+        _repeated("u.ds = date_add(d.ds, #)", " AND ", tail=" WHERE d.g = 1"),
+    ),
+    "columns that outer joins show as one, in one another": _enclosed(
+        "SELECT coalesce(f.ds, x.ds) AS ds FROM f FULL JOIN (",
+        "SELECT ds FROM f",
+        ") x ON f.ds = x.ds",
+        head="SELECT 1 FROM (",
+        tail=") y JOIN d ON y.ds = d.ds WHERE d.g = 1",
+    ),
+    "outer joins and what they show as one": lambda count: (
+        "SELECT 1 FROM f f0 "
+        + " ".join(f"FULL JOIN f f{n} ON f{n - 1}.ds = f{n}.ds" for n in range(1, count))
+        + " "
+        + " ".join(
+            f"JOIN d d{n} ON d{n}.ds = coalesce(f{n - 1}.ds, f{n}.ds) AND d{n}.g = 1" for n in range(1, count)
+        )
+    ),
+    "LATERAL subqueries": _repeated(
+        ", LATERAL (SELECT max(id) AS m FROM f WHERE f.ds = d.ds) l#",
+        head="SELECT 1 FROM d",
+        tail=" WHERE d.g = 1",
+    ),
     "a computed column in many conditions": _repeated(
         "s.c <> concat(d.ds, '#')",
         " AND ",
