@@ -44,7 +44,7 @@ QUICK_QUERIES := q3 q7 q19 q37 q42 q55 q60 q71 q82 q96 q98 q9
 # One fact each, joined to filtered days: all are narrowed, to one in five partitions or down to one in sixty.
 STAR_QUERIES := q3 q7 q15 q19 q27 q42 q43 q52 q55 q68 q79 q98
 
-.PHONY: setup demo test test-fast test-of test-all test-older test-servers iceberg bench bench-tpcds bench-dashboard bench-short bench-wire bench-sizing bench-kerberos bench-layouts bench-lists bench-shared-lists bench-iceberg bench-delta bench-merge bench-small-files wheel-demo check clean
+.PHONY: setup demo test test-fast test-of test-all test-older test-servers iceberg bench bench-tpcds bench-warehouse bench-dashboard bench-short bench-wire bench-sizing bench-kerberos bench-layouts bench-lists bench-shared-lists bench-iceberg bench-delta bench-merge bench-small-files wheel-demo check clean
 
 setup: $(READY)
 
@@ -191,6 +191,9 @@ bench-small-files: setup
 
 bench-tpcds: setup
 	$(TPCDS) --resume --json .starpruner/bench/tpcds.json
+
+bench-warehouse: setup
+	PYTHONPATH=tests:tests/benchmark_queries:tests/reach $(BIN)/python benchmarks/warehouse.py --json .starpruner/bench/warehouse.json
 
 bench-dashboard: setup
 	$(BIN)/python benchmarks/dashboard.py --json .starpruner/bench/dashboard.json

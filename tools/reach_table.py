@@ -32,6 +32,7 @@ TOOLS: Final = {
     "qlik": "Qlik",
     "cube": "Cube",
     "excel": "Excel",
+    "warehouse": "jobs of warehouses",
     "hand_written": "by hand",
 }
 # The kinds of statements, the plain one first.

@@ -138,9 +138,11 @@ def _type_of_cast(scopes: Scopes, select: exp.Select, position: int) -> str | No
     outputs = scopes.outputs_of(select) or ()
     shown = outputs[position].shows if position < len(outputs) else None
     # sqlglot reads `date(x)`, which may be a function of the user's own, as exp.Cast.
-    if not isinstance(shown, exp.Cast) or type(shown) is not exp.TryCast or shown.to.expressions:
+    if not isinstance(shown, exp.Cast) or type(shown) is not exp.TryCast:
         return None
-    return _CAST_TYPES.get(shown.to.this)
+    # A text may have a collation.
+    is_plain = not any(value for name, value in shown.to.args.items() if name != "this")
+    return _CAST_TYPES.get(shown.to.this) if is_plain else None
 
 
 _CAST_TYPES = {

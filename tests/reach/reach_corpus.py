@@ -47,7 +47,7 @@ KINDS: Final = frozenset(
 )
 FACTS: Final = frozenset(
     "sales orders inventory web_events clicks shipments budgets returns gl_entries "
-    "v_sales v_orders v_order_margin v_secure_shipments fct_daily__dbt_tmp stg_sales__dbt_tmp".split()
+    "store_days v_sales v_orders v_order_margin v_secure_shipments fct_daily__dbt_tmp stg_sales__dbt_tmp".split()
 )
 
 _TEMPORARY_VIEW: Final = re.compile(r"create or replace temporary view (\w+)")

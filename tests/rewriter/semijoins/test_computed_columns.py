@@ -132,6 +132,28 @@ def test_each_branch_of_a_union_computes_a_column_of_its_own(staged: str, asked:
 
 
 @pytest.mark.parametrize(
+    ("branch", "is_narrowed"),
+    [
+        ("CAST(d AS STRING)", True),
+        ("d::string", True),
+        ("TRY_CAST(d AS STRING)", True),
+        ("CAST(d AS STRING COLLATE UTF8_LCASE)", False),
+        ("CAST(d AS STRING) COLLATE UTF8_LCASE", False),
+        # A function of the user's own may have the name.
+        ("string(d)", False),
+        ("CAST(d AS DATE)", False),
+        ("concat(d, '')", False),
+    ],
+)
+def test_a_branch_shows_a_column_as_it_is_beside_casts_to_its_type(branch: str, *, is_narrowed: bool) -> None:
+    found = planned(
+        f"SELECT u.id FROM (SELECT id, ds FROM f UNION ALL SELECT id, {branch} FROM c2) u"
+        " JOIN e ON u.ds = e.ds WHERE e.id = 1"
+    )
+    assert bool(found.key_queries) is is_narrowed
+
+
+@pytest.mark.parametrize(
     "staged",
     [
         # Rows of several days make one, or the number of rows decides which there are.
