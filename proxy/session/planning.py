@@ -133,7 +133,7 @@ class Planner:
                 has_found |= known.facts.add_size(name, size_bytes)
             if late:
                 return has_found
-        for part in sorted(planned.unsized_parts)[:_PARTS_ASKED_MAX] if settings.asks_sizes else ():
+        for part in sorted(planned.unsized_parts, key=str)[:_PARTS_ASKED_MAX] if settings.asks_sizes else ():
             size_bytes, late = await self._ask_for_size(size_query(part.text, settings))
             if size_bytes is not None:
                 has_found |= known.facts.add_part_size(part, size_bytes)

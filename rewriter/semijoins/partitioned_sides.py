@@ -157,7 +157,7 @@ class PartitionedSides:
         small_side = replace(small_side, is_filtered=True, rules=rules)
         sizes = [size for size in parts.values() if size is not None]
         size_bytes = sum(sizes) if len(sizes) == len(parts) else None
-        return PartitionedSide(small_side, tuple(sorted(parts)), size_bytes, fixed) if parts else None
+        return PartitionedSide(small_side, tuple(sorted(parts, key=str)), size_bytes, fixed) if parts else None
 
     def _covers_in(self, query: exp.Expr) -> dict[Leaf, Cover] | None:
         """The partitions that a query reads of each partitioned table in it; None if that is not certain."""

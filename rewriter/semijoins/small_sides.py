@@ -55,7 +55,7 @@ class SmallSide:
         return replace(self, tables=self.tables.union(*tables))
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class PartOfTable:
     """Partitions of a table."""
 

@@ -178,6 +178,12 @@ def test_other_partitioned_tables_are_not_asked_about(sql: str) -> None:
     assert not asked_of_shops(found)
 
 
+def test_parts_of_two_tables_are_asked_about_together() -> None:
+    both = f"SELECT shop FROM shops s WHERE {CHOSEN} UNION ALL SELECT shop FROM f WHERE ds = '2026-11-05'"
+    found = planned(f"SELECT t.id FROM f t JOIN ({both}) u ON t.shop = u.shop", size_bytes=None)
+    assert {part.table for part in found.unsized_parts} == {S, F}
+
+
 def test_an_expression_over_what_literals_fix_is_asked_for() -> None:
     (query,) = planned(JOINED.replace("f.shop = s.shop", "f.ds = concat(s.dt, '')")).key_queries
     assert query.sql.endswith(f"AND ({CHOSEN}) AND (s.city = 'Oslo') LIMIT 5001")
