@@ -100,6 +100,26 @@ def test_all_plans_of_a_decision_share_one_budget_of_steps(monkeypatch: pytest.M
     assert sent(of_budget(needed - 1).rewrite(SQL), [*DESCRIBE, size]) == SQL
 
 
+# --- the sizes of partitions that a statement chooses
+
+
+def _by_day(name: str) -> tuple[str, QueryResult]:
+    columns = ("id", "int", ""), ("k", "string", ""), ("dt", "string", "")
+    parts = ("# Partition Information", "", ""), ("# col_name", "data_type", "comment"), ("dt", "string", "")
+    details = ("# Detailed Table Information", "", ""), ("Provider", "parquet", ""), ("Type", "MANAGED", "")
+    return f"DESCRIBE TABLE EXTENDED `{name}`", rows(*columns, *parts, *details)
+
+
+def test_partitions_of_two_tables_are_asked_for_their_sizes_one_after_the_other() -> None:
+    both = " UNION ALL ".join(f"SELECT k FROM {name} WHERE dt = '1'" for name in "ab")
+    sql = f"SELECT f.id FROM f JOIN ({both}) u ON f.dt = u.k"
+    asked = [(f"EXPLAIN COST SELECT * FROM `{name}` WHERE `dt` IN ('1')", plan("1.0 KiB")) for name in "ab"]
+    key = f"SELECT `u`.`k` AS key, typeof(`u`.`k`) AS type FROM ({both}) AS `u` LIMIT 5001"
+    keys = (key, rows(("7", "string")))
+    answers = [*map(_by_day, "abf"), *asked, keys]
+    assert "FROM (SELECT * FROM f WHERE (`dt` IN ('7')" in sent(session().rewrite(sql), answers)
+
+
 # --- the size of a table that is narrowed
 
 _DELTA = ("Type", "MANAGED", ""), ("Provider", "delta", "")
