@@ -239,7 +239,7 @@ class PartitionedSides:
     def _latest(
         self, scope: Scope, leaf: Leaf, facts: TableFacts, filters: Iterable[SideFilter]
     ) -> Iterator[Cover]:
-        """What filters such as `dt = (SELECT max(dt) FROM users)` leave, by the list of partitions.
+        """The partitions that filters such as `dt = (SELECT max(dt) FROM users)` leave, by the list of all.
 
         It is good for the size alone: that partition may be empty, or the subquery may have a filter.
         """
@@ -290,7 +290,7 @@ def _are_fixed(origins: Iterable[ColumnOrigin], covers: Mapping[Leaf, Cover]) ->
 
 
 def _within(cover: Cover, shown: Mapping[str, tuple[ColumnOrigin, ...]]) -> dict[Leaf, Cover]:
-    """What a cover over the columns of a query leaves of the tables that they come from."""
+    """The part of each table that a cover over the columns of a query leaves."""
     found: dict[Leaf, dict[str, str]] = {}
     for name, origins in shown.items():
         for origin in origins:

@@ -86,7 +86,7 @@ class ServerState(KnownState):
 
 def read_page(page: str) -> Held:
     """The tables of sessions and of statements."""
-    # An id on Spark 4, a class before.
+    # Before Spark 4.1 it is a class.
     sessions, operations = re.split(r'(?:id|class)="aggregated-sqlstat', page, maxsplit=1)
     return Held(
         frozenset(cells[2] for cells in _rows(sessions, _SESSION_CELLS) if not cells[4]),
