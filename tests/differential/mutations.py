@@ -334,6 +334,11 @@ _REPEATABLE = (
         _golden("derived: the partitions of the fact itself by a column that is in its files"),
     ),
     Mutation(
+        "of a partitioned table a key query reads extremes, groups or distinct values",
+        answers("rewriter.semijoins.small_sides._is_of_extremes", answer=True),
+        _golden("subqueries: a function of the day of each row of a fact"),
+    ),
+    Mutation(
         "a row of VALUES that may be a struct has columns that are not known",
         answers("rewriter.sql.inline_tables._is_cell", answer=True),
         _golden("derived: VALUES of structs, which Spark takes for rows of several columns"),

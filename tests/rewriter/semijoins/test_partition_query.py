@@ -93,3 +93,21 @@ def reasons(sql: str, limits: RewriteLimits) -> set[SkipReason | None]:
     return {
         scan.skip for scan in replace(golden_sets.LISTED, limits=limits).planned(sql).scans if scan.alias == "s"
     }
+
+
+@pytest.mark.parametrize(
+    ("query", "is_asked"),
+    [
+        ("SELECT date_sub(max(r.ds), 30) FROM returns r", True),
+        ("SELECT coalesce(min(r.ds), '2026', max(r.ds)) FROM returns r WHERE r.ds > 'a'", True),
+        ("SELECT date_sub(r.ds, 30) FROM returns r", False),
+        ("SELECT concat(max(r.ds), count(*)) FROM returns r", False),
+        ("SELECT concat(max(r.ds) OVER (), '') FROM returns r", False),
+        ("SELECT concat(max(r.ds), max(r.id)) FROM returns r", False),
+        ("SELECT concat(max(r.ds), uuid()) FROM returns r", False),
+        ("SELECT concat(max(r.ds), s.region) FROM returns r", False),
+    ],
+)
+def test_of_another_partitioned_table_extremes_are_asked(query: str, *, is_asked: bool) -> None:
+    skip = None if is_asked else SkipReason.NO_EQUALITY
+    assert reasons(f"SELECT s.id FROM sales s WHERE s.ds >= ({query})", RewriteLimits()) == {skip}

@@ -74,6 +74,22 @@ SELECT s.id FROM (SELECT * FROM sales WHERE (array_contains(array(TRUE), (((coal
 -- answer: [["2026-02-01", "string"], ["2026-1-2", "string"]]
 SELECT s.id FROM (SELECT * FROM sales WHERE (array_contains(array(TRUE), (((coalesce(CAST(try_cast(`ds` AS DATE) AS STRING) <> `ds`, TRUE) OR (try_cast(`ds` AS DATE) <= DATE'2025-12-31' OR try_cast(`ds` AS DATE) BETWEEN DATE'2026-01-04' AND DATE'2026-01-30' OR try_cast(`ds` AS DATE) >= DATE'2026-02-01')) AND `ds` NOT IN (' 2026-01-03', '2026-01-02T12:00:00')) AND `ds` IS NOT NULL)) OR typeof(`ds`) <> 'string')) s WHERE s.ds > (SELECT max(l.ds) FROM loads l WHERE l.g = 1)
 
+-- case: days before the latest partition of another table
+-- key query: SELECT s.`ds` AS key, typeof(s.`ds`) AS type FROM (partitions) AS s(`ds`) WHERE 'starpruner' IS NOT NULL AND (s.ds >= (SELECT date_sub(max(r.ds), 30) FROM returns r)) LIMIT 10
+-- answer: [[" 2026-01-03", "string"], ["2026-01-02", "string"], ["2026-01-02T12:00:00", "string"], ["2026-01-03", "string"], ["2026-01-31", "string"], ["2026-02-01", "string"], ["2026-1-2", "string"]]
+SELECT s.ds, s.region, s.id FROM (SELECT * FROM sales WHERE (array_contains(array(TRUE), ((coalesce(CAST(try_cast(`ds` AS DATE) AS STRING) <> `ds`, TRUE) OR (try_cast(`ds` AS DATE) <= DATE'2025-12-31' OR try_cast(`ds` AS DATE) >= DATE'2026-01-02')) AND `ds` IS NOT NULL)) OR typeof(`ds`) <> 'string')) s WHERE s.ds >= (SELECT date_sub(max(r.ds), 30) FROM returns r)
+
+-- case: the latest partition of another table, or a day where it has none
+-- key query: SELECT unix_date(f.`day`) AS key, typeof(f.`day`) AS type FROM (partitions) AS f(`day`) WHERE 'starpruner' IS NOT NULL AND (NOT f.day <= (SELECT CAST(min(r.ds) AS DATE) FROM returns r)) LIMIT 8
+-- answer: [[20455, "date"], [20456, "date"], [20484, "date"], [20485, "date"], [20512, "date"]]
+-- key query: SELECT s.`ds` AS key, typeof(s.`ds`) AS type FROM (partitions) AS s(`ds`) WHERE 'starpruner' IS NOT NULL AND (s.ds > (SELECT coalesce(max(r.ds), '2026-01-03') FROM returns r WHERE r.ds > '2030')) LIMIT 10
+-- answer: [["2026-01-31", "string"], ["2026-02-01", "string"], ["2026-1-2", "string"]]
+-- key query: SELECT unix_date(f.`day`) AS key, typeof(f.`day`) AS type FROM (partitions) AS f(`day`) WHERE 'starpruner' IS NOT NULL AND (f.day >= (SELECT date_sub(max(r.ds), 1) FROM returns r WHERE r.ds > '2030')) LIMIT 8
+-- answer: []
+SELECT s.id FROM (SELECT * FROM sales WHERE (array_contains(array(TRUE), (((coalesce(CAST(try_cast(`ds` AS DATE) AS STRING) <> `ds`, TRUE) OR (try_cast(`ds` AS DATE) <= DATE'2025-12-31' OR try_cast(`ds` AS DATE) >= DATE'2026-01-04')) AND `ds` NOT IN (' 2026-01-03', '2026-01-02T12:00:00')) AND `ds` IS NOT NULL)) OR typeof(`ds`) <> 'string')) s WHERE s.ds > (SELECT coalesce(max(r.ds), '2026-01-03') FROM returns r WHERE r.ds > '2030')
+UNION ALL SELECT f.id FROM (SELECT * FROM by_day WHERE (array_contains(array(TRUE), (`day` <= DATE'2025-12-31' OR `day` BETWEEN DATE'2026-01-04' AND DATE'2026-01-30' OR `day` BETWEEN DATE'2026-02-02' AND DATE'2026-02-27' OR `day` >= DATE'2026-03-01')) OR typeof(`day`) <> 'date')) f WHERE f.day >= (SELECT date_sub(max(r.ds), 1) FROM returns r WHERE r.ds > '2030')
+UNION ALL SELECT f.id FROM (SELECT * FROM by_day WHERE (array_contains(array(TRUE), (`day` <= DATE'2025-12-31' OR `day` >= DATE'2026-01-02')) OR typeof(`day`) <> 'date')) f WHERE NOT f.day <= (SELECT CAST(min(r.ds) AS DATE) FROM returns r)
+
 -- case: between two scalar subqueries
 -- key query: SELECT s.`ds` AS key, typeof(s.`ds`) AS type FROM (partitions) AS s(`ds`) WHERE 'starpruner' IS NOT NULL AND (s.ds BETWEEN (SELECT min(c.ds) FROM calendar c WHERE c.month = 2) AND (SELECT max(c.ds) FROM calendar c WHERE c.month = 2)) LIMIT 10
 -- answer: [["2026-02-01", "string"]]
