@@ -439,18 +439,18 @@ def _tables_refusal(
 
 
 def reads_partition_columns_alone(scopes: Scopes, query: exp.Expr) -> bool:
-    """True if the query asks for extremes, groups or distinct values, and reads partition columns alone.
+    """True if the query asks for extremes, groups, distinct or first values, and reads partition columns alone.
 
-    Such as `SELECT region, date_sub(max(ds), 7) FROM t WHERE .. GROUP BY region` and `SELECT DISTINCT ds FROM t
-    WHERE ..`. It answers no more rows than there are partitions, and the statement runs it too: Spark lists the
-    table's partitions once for both.
+    Such as `SELECT region, date_sub(max(ds), 7) FROM t WHERE .. GROUP BY region`, `SELECT DISTINCT ds FROM t WHERE
+    ..` and `SELECT ds FROM t ORDER BY ds DESC LIMIT 1`. It answers no more rows than there are partitions, or than
+    it says, and the statement runs it too: Spark lists the table's partitions once for both.
     """
     scope = scopes.scope_of(query) if isinstance(query, exp.Select) else None
     if scope is None or query.args.get("having"):
         return False
     columns, selects = scopes.own_parts(query)
     operands = [scope.resolve(column, scope.block.tree.joins[-1]) for column in columns]
-    shows_columns = any(query.args.get(clause) for clause in ("group", "distinct"))
+    shows_columns = any(query.args.get(clause) for clause in ("group", "distinct", "limit"))
     return (
         not selects
         and (not shows_columns or len(scope.block.tree.leaves) == 1)

@@ -253,7 +253,8 @@ class _Grammar:
             joined.where.append(f"{mine} {sign} (SELECT {shown} FROM {inner.sql}{where})")
         else:
             negation = "NOT " if form == "not in subquery" else ""
-            joined.where.append(f"{mine} {negation}IN (SELECT {other} FROM {inner.sql}{where})")
+            first = f" ORDER BY {other} DESC LIMIT 2" if self.sources.chance(0.2) else ""
+            joined.where.append(f"{mine} {negation}IN (SELECT {other} FROM {inner.sql}{where}{first})")
 
     def _column_pair(self, outer: Source, inner: Source) -> tuple[str, str] | None:
         pairs = [

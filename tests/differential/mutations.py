@@ -334,7 +334,7 @@ _REPEATABLE = (
         _golden("derived: the partitions of the fact itself by a column that is in its files"),
     ),
     Mutation(
-        "of a partitioned table a key query reads extremes, groups or distinct values",
+        "of a partitioned table a key query reads extremes, groups, distinct or first values",
         answers("rewriter.semijoins.small_sides._is_of_extremes", answer=True),
         _golden("subqueries: a function of the day of each row of a fact"),
     ),

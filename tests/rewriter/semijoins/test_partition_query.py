@@ -100,14 +100,19 @@ def reasons(sql: str, limits: RewriteLimits) -> set[SkipReason | None]:
     [
         ("SELECT date_sub(max(r.ds), 30) FROM returns r", True),
         ("SELECT coalesce(min(r.ds), '2026', max(r.ds)) FROM returns r WHERE r.ds > 'a'", True),
+        ("SELECT ds FROM returns ORDER BY ds DESC LIMIT 1 OFFSET 1", True),
         ("SELECT date_sub(r.ds, 30) FROM returns r", False),
         ("SELECT concat(max(r.ds), count(*)) FROM returns r", False),
         ("SELECT concat(max(r.ds) OVER (), '') FROM returns r", False),
         ("SELECT concat(max(r.ds), max(r.id)) FROM returns r", False),
         ("SELECT concat(max(r.ds), uuid()) FROM returns r", False),
         ("SELECT concat(max(r.ds), s.region) FROM returns r", False),
+        ("SELECT ds FROM returns LIMIT 1", False),
+        ("SELECT ds FROM returns ORDER BY id LIMIT 1", False),
+        ("SELECT ds FROM returns WHERE id > 0 ORDER BY ds LIMIT 1", False),
+        ("SELECT r.ds FROM returns r, returns q ORDER BY r.ds LIMIT 1", False),
     ],
 )
-def test_of_another_partitioned_table_extremes_are_asked(query: str, *, is_asked: bool) -> None:
+def test_of_another_partitioned_table_extremes_and_first_values_are_asked(query: str, *, is_asked: bool) -> None:
     skip = None if is_asked else SkipReason.NO_EQUALITY
     assert reasons(f"SELECT s.id FROM sales s WHERE s.ds >= ({query})", RewriteLimits()) == {skip}

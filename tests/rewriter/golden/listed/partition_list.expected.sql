@@ -90,6 +90,14 @@ SELECT s.id FROM (SELECT * FROM sales WHERE (array_contains(array(TRUE), (((coal
 UNION ALL SELECT f.id FROM (SELECT * FROM by_day WHERE (array_contains(array(TRUE), (`day` <= DATE'2025-12-31' OR `day` BETWEEN DATE'2026-01-04' AND DATE'2026-01-30' OR `day` BETWEEN DATE'2026-02-02' AND DATE'2026-02-27' OR `day` >= DATE'2026-03-01')) OR typeof(`day`) <> 'date')) f WHERE f.day >= (SELECT date_sub(max(r.ds), 1) FROM returns r WHERE r.ds > '2030')
 UNION ALL SELECT f.id FROM (SELECT * FROM by_day WHERE (array_contains(array(TRUE), (`day` <= DATE'2025-12-31' OR `day` >= DATE'2026-01-02')) OR typeof(`day`) <> 'date')) f WHERE NOT f.day <= (SELECT CAST(min(r.ds) AS DATE) FROM returns r)
 
+-- case: days after the last partition but one of another table
+-- key query: SELECT s.`ds` AS key, typeof(s.`ds`) AS type FROM (partitions) AS s(`ds`) WHERE 'starpruner' IS NOT NULL AND (s.ds >= (SELECT ds FROM returns ORDER BY ds DESC LIMIT 1 OFFSET 1)) LIMIT 10
+-- answer: [["2026-01-02", "string"], ["2026-01-02T12:00:00", "string"], ["2026-01-03", "string"], ["2026-01-31", "string"], ["2026-02-01", "string"], ["2026-1-2", "string"]]
+-- key query: SELECT s.`ds` AS key, typeof(s.`ds`) AS type FROM (partitions) AS s(`ds`) WHERE 'starpruner' IS NOT NULL AND (to_date(s.ds) IN (SELECT r.ds FROM returns r ORDER BY r.ds LIMIT 2)) LIMIT 10
+-- answer: [["2026-01-01", "string"]]
+SELECT s.id FROM (SELECT * FROM sales WHERE (array_contains(array(TRUE), (((coalesce(CAST(try_cast(`ds` AS DATE) AS STRING) <> `ds`, TRUE) OR (try_cast(`ds` AS DATE) <= DATE'2025-12-31' OR try_cast(`ds` AS DATE) >= DATE'2026-01-02')) AND `ds` NOT IN (' 2026-01-03')) AND `ds` IS NOT NULL)) OR typeof(`ds`) <> 'string')) s WHERE s.ds >= (SELECT ds FROM returns ORDER BY ds DESC LIMIT 1 OFFSET 1)
+UNION ALL SELECT s.id FROM (SELECT * FROM sales WHERE (array_contains(array(TRUE), (((coalesce(CAST(try_cast(`ds` AS DATE) AS STRING) <> `ds`, TRUE) OR (try_cast(`ds` AS DATE) <= DATE'2026-01-01' OR try_cast(`ds` AS DATE) BETWEEN DATE'2026-01-04' AND DATE'2026-01-30' OR try_cast(`ds` AS DATE) >= DATE'2026-02-02')) AND `ds` NOT IN (' 2026-01-03', '2026-01-02T12:00:00', '2026-1-2')) AND `ds` IS NOT NULL)) OR typeof(`ds`) <> 'string')) s WHERE to_date(s.ds) IN (SELECT r.ds FROM returns r ORDER BY r.ds LIMIT 2)
+
 -- case: between two scalar subqueries
 -- key query: SELECT s.`ds` AS key, typeof(s.`ds`) AS type FROM (partitions) AS s(`ds`) WHERE 'starpruner' IS NOT NULL AND (s.ds BETWEEN (SELECT min(c.ds) FROM calendar c WHERE c.month = 2) AND (SELECT max(c.ds) FROM calendar c WHERE c.month = 2)) LIMIT 10
 -- answer: [["2026-02-01", "string"]]
