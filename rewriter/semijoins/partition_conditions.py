@@ -2,15 +2,16 @@
 
 Of a join's condition count the conjuncts that read partition columns of the fact and one other FROM item, or
 partition columns and subqueries alone: `to_date(f.ds) = d.day`, `f.ds BETWEEN p.first AND p.last`,
-`f.ds > (SELECT max(l.ds) FROM loads l)`. A column may be one that a derived table computes of partition columns
-(`rewriter.semijoins.computed_columns`). A row of the fact must satisfy them where it stands on a side whose rows
-the join keeps only if its condition holds (`rewriter.scopes.join_rules`), as for an equality.
+`f.ds > (SELECT max(l.ds) FROM loads l)`. Of a BETWEEN that reads more, each end counts for itself. A column may be
+one that a derived table computes of partition columns (`rewriter.semijoins.computed_columns`). A row of the fact
+must satisfy them where it stands on a side whose rows the join keeps only if its condition holds
+(`rewriter.scopes.join_rules`), as for an equality.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -32,7 +33,7 @@ from rewriter.semijoins.small_sides import (
     is_repeatable_correlated_subquery,
     tables_read,
 )
-from rewriter.sql.conditions import Conjunct
+from rewriter.sql.conditions import Conjunct, ends_of_between
 from rewriter.sql.statement import is_plain_name
 from rewriter.vocabulary.identifiers import Column, TableName, quoted
 
@@ -84,9 +85,13 @@ class PartitionConditionFinder:
         """The conditions in a join's condition, one for each table that a fact's columns come from."""
         yield from self._of_merged(join)
         for conjunct in self._filters.located(join):
-            found = list(self._of_conjunct(join, conjunct))
+            found = list(self._of_terms(join, conjunct, [conjunct.tree], conjunct.text(self._scopes.statement)))
             if not found and isinstance(conjunct.tree, exp.Exists):
                 found = list(self._of_exists(join, conjunct.tree.this.unnest()))
+            if not found and isinstance(conjunct.tree, exp.Between):
+                self._scopes.steps.take(2 * (conjunct.last - conjunct.first))  # each end has been parsed once more
+                for end in ends_of_between(self._scopes.statement, conjunct):
+                    found += self._of_terms(join, conjunct, end.operands, end.text)
             yield from found
 
     def _of_merged(self, join: Join) -> Iterator[PartitionCondition]:
@@ -100,8 +105,13 @@ class PartitionConditionFinder:
                     partner = ItemPartner(self._scope, join, other.leaf)
                     yield from self._conditions(join, [fact], partner, _Asked(text))
 
-    def _of_conjunct(self, join: Join, conjunct: Conjunct) -> Iterator[PartitionCondition]:
-        columns, queries = self._scopes.own_parts(conjunct.tree)
+    def _of_terms(
+        self, join: Join, conjunct: Conjunct, terms: Sequence[exp.Expr], text: str
+    ) -> Iterator[PartitionCondition]:
+        """The conditions by some terms of a conjunct, which together are a condition of that text."""
+        parts = [self._scopes.own_parts(term) for term in terms]
+        columns = [column for own, _ in parts for column in own]
+        queries = [query for _, nested in parts for query in nested]
         self._scopes.steps.take(_STEPS_PER_QUERY * len(queries))
         named = [self._scope.resolve(column, join) for column in columns]
         outer = [columns_from_outside(self._scopes, query) for query in queries]
@@ -119,8 +129,8 @@ class PartitionConditionFinder:
                 if partner is not None and partner.leaf.is_padded_below(join):
                     continue  # a row of the partner that is no row of its table could satisfy the condition
                 read = [operand for operand in operands if operand.leaf is fact]
-                text, is_exists = conjunct.text(self._scopes.statement), isinstance(conjunct.tree, exp.Exists)
-                yield from self._conditions(join, read, partner, _Asked(text, tuple(queries), is_exists))
+                asked = _Asked(text, tuple(queries), isinstance(conjunct.tree, exp.Exists))
+                yield from self._conditions(join, read, partner, asked)
 
     def _of_exists(self, join: Join, query: exp.Expr) -> Iterator[PartitionCondition]:
         """The conjuncts of `EXISTS (SELECT .. WHERE ..)` that read partition columns and one item of the query."""

@@ -95,6 +95,31 @@ def reasons(sql: str, limits: RewriteLimits) -> set[SkipReason | None]:
     }
 
 
+LAST = "least(p.last, CAST(s.amount AS STRING))"
+CASE = "CASE WHEN s.ds BETWEEN 'a' AND 'b' THEN 'c' END"
+
+
+@pytest.mark.parametrize(
+    ("condition", "asked"),
+    [
+        (f"s.ds BETWEEN p.first AND {LAST}", {"s.ds >= p.first"}),
+        (f"({LAST} BETWEEN s.amount AND s.ds)", set()),
+        (f"(p.first /* BETWEEN */ BETWEEN {LAST} AND -- AND\n s.ds)", {"p.first <= s.ds"}),
+        (f"{CASE} BETWEEN p.first AND {LAST}", {f"{CASE} >= p.first"}),
+        ("s.ds BETWEEN p.first AND c.ds", {"s.ds >= p.first", "s.ds <= c.ds"}),
+        ("s.ds BETWEEN p.first AND p.last", {"s.ds BETWEEN p.first AND p.last"}),
+        (f"s.ds NOT BETWEEN p.first AND {LAST}", set()),
+        (f"NOT (s.ds BETWEEN p.first AND {LAST})", set()),
+        (f"(s.ds BETWEEN p.first AND {LAST} OR s.id = 1)", set()),
+        ("s.ds BETWEEN p.first AND concat(c.ds, uuid())", set()),
+        (f"(s.ds BETWEEN p.first AND {LAST}) IS NULL", set()),
+    ],
+)
+def test_of_a_between_that_reads_more_each_end_counts_for_itself(condition: str, asked: set[str]) -> None:
+    sql = f"SELECT s.id FROM sales s, promotions p, calendar c WHERE {condition} AND p.g = 1 AND c.holiday"
+    assert {r.join for scan in golden_sets.LISTED.planned(sql).scans for r in scan.reducers} == asked
+
+
 @pytest.mark.parametrize(
     ("query", "is_asked"),
     [

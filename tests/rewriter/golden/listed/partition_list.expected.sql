@@ -47,6 +47,26 @@ WHERE ds >= date_add('2026-02-02', -n + 1) AND n < 30 GROUP BY n
 -- answer: [["2026-01-01", "string"], ["2026-01-02", "string"]]
 SELECT s.id, p.name FROM (SELECT * FROM sales WHERE (array_contains(array(TRUE), (((coalesce(CAST(try_cast(`ds` AS DATE) AS STRING) <> `ds`, TRUE) OR (try_cast(`ds` AS DATE) <= DATE'2026-01-02' OR try_cast(`ds` AS DATE) BETWEEN DATE'2026-01-04' AND DATE'2026-01-30' OR try_cast(`ds` AS DATE) >= DATE'2026-02-02')) AND `ds` NOT IN (' 2026-01-03', '2026-01-02T12:00:00', '2026-1-2')) AND `ds` IS NOT NULL)) OR typeof(`ds`) <> 'string')) s JOIN promotions p ON s.ds BETWEEN p.first AND p.last WHERE p.g = 1
 
+-- case: one end of a BETWEEN whose other end reads files
+-- key query: SELECT s.`ds` AS key, typeof(s.`ds`) AS type FROM (partitions) AS s(`ds`), promotions p WHERE 'starpruner' IS NOT NULL AND (p.g = 2) AND (s.ds >= p.first) LIMIT 10
+-- answer: [["2026-01-31", "string"], ["2026-02-01", "string"], ["2026-1-2", "string"]]
+SELECT s.id, p.name FROM (SELECT * FROM sales WHERE (array_contains(array(TRUE), (((coalesce(CAST(try_cast(`ds` AS DATE) AS STRING) <> `ds`, TRUE) OR (try_cast(`ds` AS DATE) <= DATE'2025-12-31' OR try_cast(`ds` AS DATE) >= DATE'2026-01-04')) AND `ds` NOT IN (' 2026-01-03', '2026-01-02T12:00:00')) AND `ds` IS NOT NULL)) OR typeof(`ds`) <> 'string')) s JOIN promotions p
+ON s.ds BETWEEN p.first AND least(p.last, CAST(date_add(p.from_day, s.amount) AS STRING)) WHERE p.g = 2
+
+-- case: the ends of a BETWEEN by two tables, of which one has dates
+-- key query: SELECT s.`ds` AS key, typeof(s.`ds`) AS type FROM (partitions) AS s(`ds`), calendar c WHERE 'starpruner' IS NOT NULL AND (c.ds = '2026-01-02') AND (s.ds >= c.d) LIMIT 10
+-- answer: [[" 2026-01-03", "string"], ["2026-01-02", "string"], ["2026-01-02T12:00:00", "string"], ["2026-01-03", "string"], ["2026-01-31", "string"], ["2026-02-01", "string"], ["2026-1-2", "string"]]
+-- key query: SELECT s.`ds` AS key, typeof(s.`ds`) AS type FROM (partitions) AS s(`ds`), promotions p WHERE 'starpruner' IS NOT NULL AND (p.g = 1) AND (s.ds <= p.last) LIMIT 10
+-- answer: [[" 2026-01-03", "string"], ["2026-01-01", "string"], ["2026-01-02", "string"]]
+SELECT s.id, p.name FROM (SELECT * FROM sales WHERE (array_contains(array(TRUE), ((coalesce(CAST(try_cast(`ds` AS DATE) AS STRING) <> `ds`, TRUE) OR (try_cast(`ds` AS DATE) <= DATE'2025-12-31' OR try_cast(`ds` AS DATE) >= DATE'2026-01-02')) AND `ds` IS NOT NULL)) OR typeof(`ds`) <> 'string') AND (array_contains(array(TRUE), (((coalesce(CAST(try_cast(`ds` AS DATE) AS STRING) <> `ds`, TRUE) OR (try_cast(`ds` AS DATE) <= DATE'2026-01-02' OR try_cast(`ds` AS DATE) BETWEEN DATE'2026-01-04' AND DATE'2026-01-30' OR try_cast(`ds` AS DATE) >= DATE'2026-02-02')) AND `ds` NOT IN ('2026-01-02T12:00:00', '2026-1-2')) AND `ds` IS NOT NULL)) OR typeof(`ds`) <> 'string')) s JOIN promotions p ON p.g = 1 JOIN calendar c ON s.ds BETWEEN c.d AND p.last
+WHERE c.ds = '2026-01-02'
+
+-- case: one end of a BETWEEN in a join that keeps rows of the other side
+-- key query: SELECT unix_date(f.`day`) AS key, typeof(f.`day`) AS type FROM (partitions) AS f(`day`), promotions p WHERE 'starpruner' IS NOT NULL AND (p.g = 2) AND (f.day >= p.from_day) LIMIT 8
+-- answer: [[20484, "date"], [20485, "date"], [20512, "date"]]
+SELECT p.name, f.id FROM promotions p
+LEFT JOIN (SELECT * FROM by_day WHERE (array_contains(array(TRUE), (`day` <= DATE'2025-12-31' OR `day` >= DATE'2026-01-04')) OR typeof(`day`) <> 'date')) f ON f.day BETWEEN p.from_day AND date_add(p.to_day, f.id - 5) AND p.g = 2
+
 -- case: open ranges, by dates
 -- key query: SELECT unix_date(f.`day`) AS key, typeof(f.`day`) AS type FROM (partitions) AS f(`day`), promotions p WHERE 'starpruner' IS NOT NULL AND (p.g IN (1, 3)) AND (f.day >= p.from_day) AND (f.day <= p.to_day OR p.to_day IS NULL) LIMIT 8
 -- answer: [[20454, "date"], [20455, "date"], [20485, "date"], [20512, "date"]]
