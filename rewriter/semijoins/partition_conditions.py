@@ -11,7 +11,7 @@ must satisfy them where it stands on a side whose rows the join keeps only if it
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -25,8 +25,9 @@ from rewriter.scopes.join_tree import Join, Leaf, TableReference
 from rewriter.scopes.lineage import origins
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.computed_columns import ComputedColumn, computed_column
-from rewriter.semijoins.equalities import ItemPartner
-from rewriter.semijoins.side_filters import BlockFilters
+from rewriter.semijoins.equalities import ItemPartner, KeyEquality
+from rewriter.semijoins.outer_filters import OuterFilterFinder
+from rewriter.semijoins.side_filters import BlockFilters, SideFilter
 from rewriter.semijoins.small_sides import (
     columns_from_outside,
     is_plain_exists,
@@ -36,6 +37,9 @@ from rewriter.semijoins.small_sides import (
 from rewriter.sql.conditions import Conjunct, ends_of_between
 from rewriter.sql.statement import is_plain_name
 from rewriter.vocabulary.identifiers import Column, TableName, quoted
+
+# Aggregates that are a value of one of their rows.
+_EXTREMES = (exp.Max, exp.Min)
 
 # Steps in which a subquery of a condition is looked through.
 _STEPS_PER_QUERY = 20
@@ -172,7 +176,7 @@ class PartitionConditionFinder:
         tables = frozenset[TableName]().union(*(tables_read(self._scopes, query) for query in asked.queries))
         for reference, found in by_reference.items():
             facts = next(iter(found.values())).facts
-            if len(found) == len(names) and self._is_listed(reference, found):
+            if len(found) == len(names) and _is_listed(self._scopes, reference, found):
                 yield PartitionCondition(
                     fact,
                     reference,
@@ -201,19 +205,81 @@ class PartitionConditionFinder:
         is_one_place = len({(column.select, column.item) for column in columns}) == 1
         return columns if is_one_place and len(columns) == len(found) else ()
 
-    def _is_listed(self, reference: TableReference, found: dict[str, ColumnOrigin]) -> bool:
-        """True if the columns are partition columns of a table whose partitions can be listed."""
-        facts = self._scopes.catalog.get(reference.name)
-        if facts is None or facts.kind is not TableKind.TABLE or facts.iceberg is not None:
-            return False
-        if fact_refusal(facts) is not None or reference.refusal is not None or reference.name.version:
-            return False
-        if reference.is_named_by_database:
-            return False  # the list has the table's name, but not its database's
-        # A CTE with several readers is narrowed at the reference, by facts that are not the table's.
-        return all(
-            origin.facts is facts
-            and facts.is_partition_column(origin.column)
-            and is_key_type(origin.column.type_name)
-            for origin in found.values()
-        )
+
+def condition_of_extreme(
+    scopes: Scopes, filters: OuterFilterFinder, match: KeyEquality
+) -> PartitionCondition | None:
+    """The filters that an extreme in a derived table has passed, asked about in place of its keys; None without.
+
+    Of `f JOIN (SELECT s, max(ds) AS last FROM f WHERE ds > '2026-01' GROUP BY s) l ON f.s = l.s AND f.ds = l.last`
+    each `last` is the ds of a row that has passed the filter. So f.ds passes it, if it has the same type.
+    """
+    partner = match.partner
+    if not isinstance(partner, ItemPartner) or match.null_safe or len(match.reads) != 1 or match.is_expression:
+        return None
+    query, origin = scopes.query_of(partner.leaf), match.origin
+    inner = scopes.scope_of(query) if isinstance(query, exp.Select) and not scopes.is_in_view(query) else None
+    extreme = _extreme(scopes, inner, partner.leaf, next(iter(match.reads))) if inner is not None else None
+    if inner is None or extreme is None or not _are_of_one_type(extreme, origin):
+        return None
+    leaf, name = extreme.leaf, extreme.name
+    if not leaf.alias or not is_plain_name(name) or (leaf.reference and leaf.reference.is_named_by_database):
+        return None
+    passed = list(filters.filters_of(inner).holding_for_rows(leaf))
+    scopes.steps.take(len(passed))
+    texts = [
+        f"({one.text})" for one in passed if one.tree is not None and _reads_alone(scopes, inner, one, extreme)
+    ]
+    if not texts or not _is_listed(scopes, origin.reference, {name: origin}):
+        return None
+    return PartitionCondition(
+        leaf,
+        origin.reference,
+        origin.facts,
+        ((name, origin.column),),
+        computed=(),
+        partner=None,
+        text=" AND ".join(texts),
+        queries=(),
+        tables=frozenset(),
+        may_be_padding=False,
+        is_in_exists=False,
+    )
+
+
+def _extreme(scopes: Scopes, scope: Scope, item: Leaf, name: str) -> Operand | None:
+    """The column whose maximum or minimum a derived table shows under a name."""
+    outputs, position = scopes.outputs_of(scope.block.select), scopes.position_of(item, name)
+    shown = outputs[position].shows if outputs is not None and position is not None else None
+    if not isinstance(shown, _EXTREMES) or shown.expressions:
+        return None
+    return scope.resolve(shown.this.unnest(), scope.block.tree.joins[-1])
+
+
+def _are_of_one_type(extreme: Operand, origin: ColumnOrigin) -> bool:
+    return extreme.type_name == origin.column.type_name
+
+
+def _reads_alone(scopes: Scopes, scope: Scope, filter_: SideFilter, column: Operand) -> bool:
+    """True if a filter reads that column and nothing else."""
+    columns, queries = scopes.own_parts(filter_.tree) if filter_.tree is not None else ([], [])
+    read = [scope.resolve(one, filter_.at) for one in columns]
+    return not queries and all(
+        one is not None and (one.leaf, one.name) == (column.leaf, column.name) for one in read
+    )
+
+
+def _is_listed(scopes: Scopes, reference: TableReference, found: Mapping[str, ColumnOrigin]) -> bool:
+    """True if the columns are partition columns of a table whose partitions can be listed."""
+    facts = scopes.catalog.get(reference.name)
+    if facts is None or facts.kind is not TableKind.TABLE or facts.iceberg is not None:
+        return False
+    if fact_refusal(facts) is not None or reference.refusal is not None or reference.name.version:
+        return False
+    if reference.is_named_by_database:
+        return False  # the list has the table's name, but not its database's
+    # A CTE with several readers is narrowed at the reference, by facts that are not the table's.
+    return all(
+        origin.facts is facts and facts.is_partition_column(origin.column) and is_key_type(origin.column.type_name)
+        for origin in found.values()
+    )

@@ -1089,6 +1089,24 @@ _LISTS = (
         "rewriter/semijoins/test_computed_columns.py::"
         "test_an_outer_join_pads_what_is_computed_and_what_it_is_computed_of",
     ),
+    Mutation(
+        "an aggregate that has passed a filter is a value of one row",
+        becomes("rewriter.semijoins.partition_conditions._EXTREMES", (exp.AggFunc,)),
+        _golden("listed/partition_list: a sum of numbers that are bounded"),
+    ),
+    Mutation(
+        "an extreme has passed the filters on its own column",
+        answers("rewriter.semijoins.partition_conditions._reads_alone", answer=True),
+        _golden("listed/partition_list: the last day of rows that are bounded by another column"),
+    ),
+    Mutation(
+        "an extreme that has passed a filter is of the type of the fact's column",
+        answers("rewriter.semijoins.partition_conditions._are_of_one_type", answer=True),
+        _golden(
+            "listed/partition_list:"
+            " a last day of another type: as texts ' 2026-01-03' comes before the bound, as days behind it"
+        ),
+    ),
 )
 MUTATIONS = (
     *_JOINS,

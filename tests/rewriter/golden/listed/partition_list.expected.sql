@@ -297,3 +297,24 @@ UNION ALL SELECT 'window', z.id, z.n FROM (SELECT d, id, count(*) OVER (PARTITIO
 -- key query: SELECT s.`ds` AS key, typeof(s.`ds`) AS type FROM (partitions) AS s(`ds`), (SELECT d AS ds, month FROM calendar) AS `c` WHERE 'starpruner' IS NOT NULL AND (c.month = 1) AND (s.`ds` = `c`.`ds`) LIMIT 10
 -- answer: [[" 2026-01-03", "string"], ["2026-01-01", "string"], ["2026-01-02", "string"], ["2026-01-02T12:00:00", "string"], ["2026-01-03", "string"], ["2026-01-31", "string"], ["2026-1-2", "string"]]
 SELECT s.id FROM (SELECT * FROM sales WHERE (array_contains(array(TRUE), ((coalesce(CAST(try_cast(`ds` AS DATE) AS STRING) <> `ds`, TRUE) OR (try_cast(`ds` AS DATE) <= DATE'2026-01-31' OR try_cast(`ds` AS DATE) >= DATE'2026-02-02')) AND `ds` IS NOT NULL)) OR typeof(`ds`) <> 'string')) s JOIN (SELECT d AS ds, month FROM calendar) c USING (ds) WHERE c.month = 1
+
+-- case: the last day of each, of days that are bounded
+-- key query: SELECT sales.`ds` AS key, typeof(sales.`ds`) AS type FROM (partitions) AS sales(`ds`) WHERE 'starpruner' IS NOT NULL AND ((ds BETWEEN '2026-01-02' AND '2026-01-31')) LIMIT 10
+-- answer: [["2026-01-02", "string"], ["2026-01-02T12:00:00", "string"], ["2026-01-03", "string"], ["2026-01-31", "string"]]
+SELECT s.id, l.last FROM (SELECT * FROM sales WHERE (array_contains(array(TRUE), (((coalesce(CAST(try_cast(`ds` AS DATE) AS STRING) <> `ds`, TRUE) OR (try_cast(`ds` AS DATE) <= DATE'2025-12-31' OR try_cast(`ds` AS DATE) BETWEEN DATE'2026-01-02' AND DATE'2026-01-31' OR try_cast(`ds` AS DATE) >= DATE'2026-02-02')) AND `ds` NOT IN (' 2026-01-03', '2026-1-2')) AND `ds` IS NOT NULL)) OR typeof(`ds`) <> 'string')) s JOIN (
+  SELECT region, max(ds) AS last FROM sales WHERE ds BETWEEN '2026-01-02' AND '2026-01-31' AND amount <> 50 GROUP BY region
+) l ON s.region = l.region AND s.ds = l.last
+
+-- case: the first days of a CTE that is read twice, of none, and of days that are padded with nulls
+-- key query: SELECT b.`ds` AS key, typeof(b.`ds`) AS type FROM (partitions) AS b(`ds`) WHERE 'starpruner' IS NOT NULL AND ((b.ds < '2026-01-02')) LIMIT 10
+-- answer: [[" 2026-01-03", "string"], ["2026-01-01", "string"]]
+-- key query: SELECT unix_date(by_day.`day`) AS key, typeof(by_day.`day`) AS type FROM (partitions) AS by_day(`day`) WHERE 'starpruner' IS NOT NULL AND ((day > DATE'2026-02-01')) LIMIT 8
+-- answer: [[20512, "date"]]
+-- key query: SELECT r.`ds` AS key, typeof(r.`ds`) AS type FROM (partitions) AS r(`ds`) WHERE 'starpruner' IS NOT NULL AND ((r.ds > '2026-01-02')) LIMIT 10
+-- answer: [["2026-01-02T12:00:00", "string"], ["2026-01-03", "string"], ["2026-01-31", "string"], ["2026-02-01", "string"], ["2026-1-2", "string"]]
+WITH x AS (SELECT r.amount, min(r.ds) AS first, max(r.ds) AS last FROM sales r WHERE r.ds > '2026-01-02' GROUP BY r.amount)
+SELECT x.first, s.id FROM x LEFT JOIN (SELECT * FROM sales WHERE (array_contains(array(TRUE), (((coalesce(CAST(try_cast(`ds` AS DATE) AS STRING) <> `ds`, TRUE) OR (try_cast(`ds` AS DATE) <= DATE'2025-12-31' OR try_cast(`ds` AS DATE) >= DATE'2026-01-03')) AND `ds` NOT IN (' 2026-01-03')) AND `ds` IS NOT NULL)) OR typeof(`ds`) <> 'string')) s ON s.ds = x.first UNION ALL SELECT s.ds, s.id FROM (SELECT * FROM sales WHERE (array_contains(array(TRUE), (((coalesce(CAST(try_cast(`ds` AS DATE) AS STRING) <> `ds`, TRUE) OR (try_cast(`ds` AS DATE) <= DATE'2025-12-31' OR try_cast(`ds` AS DATE) >= DATE'2026-01-03')) AND `ds` NOT IN (' 2026-01-03')) AND `ds` IS NOT NULL)) OR typeof(`ds`) <> 'string')) s JOIN x ON s.ds = x.last
+UNION ALL SELECT y.day, f.id FROM (SELECT max(day) AS day FROM by_day WHERE day > DATE'2026-02-01' AND id > 99) y
+LEFT JOIN (SELECT * FROM by_day WHERE (array_contains(array(TRUE), (`day` <= DATE'2025-12-31' OR `day` BETWEEN DATE'2026-01-04' AND DATE'2026-01-30' OR `day` >= DATE'2026-02-02')) OR typeof(`day`) <> 'date')) f ON f.day = y.day
+UNION ALL SELECT z.last, s.id FROM (SELECT * FROM sales WHERE (array_contains(array(TRUE), (((coalesce(CAST(try_cast(`ds` AS DATE) AS STRING) <> `ds`, TRUE) OR (try_cast(`ds` AS DATE) <= DATE'2026-01-01' OR try_cast(`ds` AS DATE) BETWEEN DATE'2026-01-04' AND DATE'2026-01-30' OR try_cast(`ds` AS DATE) >= DATE'2026-02-02')) AND `ds` NOT IN ('2026-01-02T12:00:00', '2026-1-2')) AND `ds` IS NOT NULL)) OR typeof(`ds`) <> 'string')) s JOIN (
+  SELECT a.id, max(b.ds) AS last FROM sales a LEFT JOIN returns b ON a.ds = b.ds AND b.ds < '2026-01-02' GROUP BY a.id) z ON s.ds = z.last
