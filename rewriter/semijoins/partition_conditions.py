@@ -2,15 +2,16 @@
 
 Of a join's condition count the conjuncts that read partition columns of the fact and one other FROM item, or
 partition columns and subqueries alone: `to_date(f.ds) = d.day`, `f.ds BETWEEN p.first AND p.last`,
-`f.ds > (SELECT max(l.ds) FROM loads l)`. A column may be one that a derived table computes of partition columns
-(`rewriter.semijoins.computed_columns`). A row of the fact must satisfy them where it stands on a side whose rows
-the join keeps only if its condition holds (`rewriter.scopes.join_rules`), as for an equality.
+`f.ds > (SELECT max(l.ds) FROM loads l)`. Of a BETWEEN that reads more, each end counts for itself. A column may be
+one that a derived table computes of partition columns (`rewriter.semijoins.computed_columns`). A row of the fact
+must satisfy them where it stands on a side whose rows the join keeps only if its condition holds
+(`rewriter.scopes.join_rules`), as for an equality.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -24,17 +25,21 @@ from rewriter.scopes.join_tree import Join, Leaf, TableReference
 from rewriter.scopes.lineage import origins_by_branch
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.computed_columns import ComputedColumn, computed_columns
-from rewriter.semijoins.equalities import ItemPartner
-from rewriter.semijoins.side_filters import BlockFilters
+from rewriter.semijoins.equalities import ItemPartner, KeyEquality
+from rewriter.semijoins.outer_filters import OuterFilterFinder
+from rewriter.semijoins.side_filters import BlockFilters, SideFilter
 from rewriter.semijoins.small_sides import (
     columns_from_outside,
     is_plain_exists,
     is_repeatable_correlated_subquery,
     tables_read,
 )
-from rewriter.sql.conditions import Conjunct
+from rewriter.sql.conditions import Conjunct, ends_of_between
 from rewriter.sql.statement import is_plain_name
 from rewriter.vocabulary.identifiers import Column, TableName, quoted
+
+# Aggregates that are a value of one of their rows.
+_EXTREMES = (exp.Max, exp.Min)
 
 # Steps in which a subquery of a condition is looked through.
 _STEPS_PER_QUERY = 20
@@ -88,9 +93,13 @@ class PartitionConditionFinder:
         """The conditions in a join's condition, one for each table that a fact's columns come from."""
         yield from self._of_merged(join)
         for conjunct in self._filters.located(join):
-            found = list(self._of_conjunct(join, conjunct))
+            found = list(self._of_terms(join, conjunct, [conjunct.tree], conjunct.text(self._scopes.statement)))
             if not found and isinstance(conjunct.tree, exp.Exists):
                 found = list(self._of_exists(join, conjunct.tree.this.unnest()))
+            if not found and isinstance(conjunct.tree, exp.Between):
+                self._scopes.steps.take(2 * (conjunct.last - conjunct.first))  # each end has been parsed once more
+                for end in ends_of_between(self._scopes.statement, conjunct):
+                    found += self._of_terms(join, conjunct, end.operands, end.text)
             yield from found
 
     def _of_merged(self, join: Join) -> Iterator[PartitionCondition]:
@@ -104,8 +113,13 @@ class PartitionConditionFinder:
                     partner = ItemPartner(self._scope, join, other.leaf)
                     yield from self._conditions([fact], _Asked(join, partner, text))
 
-    def _of_conjunct(self, join: Join, conjunct: Conjunct) -> Iterator[PartitionCondition]:
-        columns, queries = self._scopes.own_parts(conjunct.tree)
+    def _of_terms(
+        self, join: Join, conjunct: Conjunct, terms: Sequence[exp.Expr], text: str
+    ) -> Iterator[PartitionCondition]:
+        """The conditions by some terms of a conjunct, which together are a condition of that text."""
+        parts = [self._scopes.own_parts(term) for term in terms]
+        columns = [column for own, _ in parts for column in own]
+        queries = [query for _, nested in parts for query in nested]
         self._scopes.steps.take(_STEPS_PER_QUERY * len(queries))
         named = [self._scope.resolve(column, join) for column in columns]
         outer = [columns_from_outside(self._scopes, query) for query in queries]
@@ -123,8 +137,8 @@ class PartitionConditionFinder:
                 if partner is not None and partner.leaf.is_padded_below(join):
                     continue  # a row of the partner that is no row of its table could satisfy the condition
                 read = [operand for operand in operands if operand.leaf is fact]
-                text, is_exists = conjunct.text(self._scopes.statement), isinstance(conjunct.tree, exp.Exists)
-                yield from self._conditions(read, _Asked(join, partner, text, tuple(queries), is_exists))
+                asked = _Asked(join, partner, text, tuple(queries), isinstance(conjunct.tree, exp.Exists))
+                yield from self._conditions(read, asked)
 
     def _of_exists(self, join: Join, query: exp.Expr) -> Iterator[PartitionCondition]:
         """The conjuncts of `EXISTS (SELECT .. WHERE ..)` that read partition columns and one item of the query."""
@@ -171,7 +185,7 @@ class PartitionConditionFinder:
         tables = frozenset[TableName]().union(*(tables_read(self._scopes, query) for query in asked.queries))
         for reference, found in by_reference.items():
             first = next(iter(found.values()))
-            if len(found) == len(names) and self._is_listed(reference, found):
+            if len(found) == len(names) and _is_listed(self._scopes, reference, found):
                 yield PartitionCondition(
                     fact,
                     first.leaf,
@@ -192,27 +206,90 @@ class PartitionConditionFinder:
 
     def _computed_together(self, fact: Leaf, names: Sequence[str]) -> list[tuple[ComputedColumn, ...]]:
         """The columns as they are computed in each place that computes all of them."""
-        places: dict[tuple[exp.Select, Leaf], dict[str, ComputedColumn]] = defaultdict(dict)
+        places: dict[tuple[int, Leaf], dict[str, ComputedColumn]] = defaultdict(dict)
         for name in names:
             if (fact, name) not in self._computed:
                 self._computed[fact, name] = computed_columns(self._scopes, fact, name)
             for column in self._computed[fact, name]:
-                places[column.select, column.item][name] = column
+                places[id(column.select), column.item][name] = column
         return [tuple(found.values()) for found in places.values() if len(found) == len(names)]
 
-    def _is_listed(self, reference: TableReference, found: dict[str, ColumnOrigin]) -> bool:
-        """True if the columns are partition columns of a table whose partitions can be listed."""
-        facts = self._scopes.catalog.get(reference.name)
-        if facts is None or facts.kind is not TableKind.TABLE or facts.iceberg is not None:
-            return False
-        if fact_refusal(facts) is not None or reference.refusal is not None or reference.name.version:
-            return False
-        if reference.is_named_by_database:
-            return False  # the list has the table's name, but not its database's
-        # A CTE with several readers is narrowed at the reference, by facts that are not the table's.
-        return all(
-            origin.facts is facts
-            and facts.is_partition_column(origin.column)
-            and is_key_type(origin.column.type_name)
-            for origin in found.values()
-        )
+
+def condition_of_extreme(
+    scopes: Scopes, filters: OuterFilterFinder, match: KeyEquality
+) -> PartitionCondition | None:
+    """The filters that an extreme in a derived table has passed, asked about in place of its keys; None without.
+
+    Of `f JOIN (SELECT s, max(ds) AS last FROM f WHERE ds > '2026-01' GROUP BY s) l ON f.s = l.s AND f.ds = l.last`
+    each `last` is the ds of a row that has passed the filter. So f.ds passes it, if it has the same type.
+    """
+    partner = match.partner
+    if not isinstance(partner, ItemPartner) or match.null_safe or len(match.reads) != 1 or match.is_expression:
+        return None
+    query, origin = scopes.query_of(partner.leaf), match.origin
+    inner = scopes.scope_of(query) if isinstance(query, exp.Select) and not scopes.is_in_view(query) else None
+    extreme = _extreme(scopes, inner, partner.leaf, next(iter(match.reads))) if inner is not None else None
+    if inner is None or extreme is None or not _are_of_one_type(extreme, origin):
+        return None
+    leaf, name = extreme.leaf, extreme.name
+    if not leaf.alias or not is_plain_name(name) or (leaf.reference and leaf.reference.is_named_by_database):
+        return None
+    passed = list(filters.filters_of(inner).holding_for_rows(leaf))
+    scopes.steps.take(len(passed))
+    texts = [
+        f"({one.text})" for one in passed if one.tree is not None and _reads_alone(scopes, inner, one, extreme)
+    ]
+    if not texts or not _is_listed(scopes, origin.reference, {name: origin}):
+        return None
+    return PartitionCondition(
+        leaf,
+        origin.leaf,
+        origin.reference,
+        origin.facts,
+        ((name, origin.column),),
+        computed=(),
+        partner=None,
+        text=" AND ".join(texts),
+        queries=(),
+        tables=frozenset(),
+        may_be_padding=False,
+        is_in_exists=False,
+    )
+
+
+def _extreme(scopes: Scopes, scope: Scope, item: Leaf, name: str) -> Operand | None:
+    """The column whose maximum or minimum a derived table shows under a name."""
+    outputs, position = scopes.outputs_of(scope.block.select), scopes.position_of(item, name)
+    shown = outputs[position].shows if outputs is not None and position is not None else None
+    if not isinstance(shown, _EXTREMES) or shown.expressions:
+        return None
+    return scope.resolve(shown.this.unnest(), scope.block.tree.joins[-1])
+
+
+def _are_of_one_type(extreme: Operand, origin: ColumnOrigin) -> bool:
+    return extreme.type_name == origin.column.type_name
+
+
+def _reads_alone(scopes: Scopes, scope: Scope, filter_: SideFilter, column: Operand) -> bool:
+    """True if a filter reads that column and nothing else."""
+    columns, queries = scopes.own_parts(filter_.tree) if filter_.tree is not None else ([], [])
+    read = [scope.resolve(one, filter_.at) for one in columns]
+    return not queries and all(
+        one is not None and (one.leaf, one.name) == (column.leaf, column.name) for one in read
+    )
+
+
+def _is_listed(scopes: Scopes, reference: TableReference, found: Mapping[str, ColumnOrigin]) -> bool:
+    """True if the columns are partition columns of a table whose partitions can be listed."""
+    facts = scopes.catalog.get(reference.name)
+    if facts is None or facts.kind is not TableKind.TABLE or facts.iceberg is not None:
+        return False
+    if fact_refusal(facts) is not None or reference.refusal is not None or reference.name.version:
+        return False
+    if reference.is_named_by_database:
+        return False  # the list has the table's name, but not its database's
+    # A CTE with several readers is narrowed at the reference, by facts that are not the table's.
+    return all(
+        origin.facts is facts and facts.is_partition_column(origin.column) and is_key_type(origin.column.type_name)
+        for origin in found.values()
+    )

@@ -29,7 +29,11 @@ from rewriter.semijoins.followed_facts import FactFollower
 from rewriter.semijoins.key_query import key_set_query
 from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.outer_filters import REDUCED_KEY
-from rewriter.semijoins.partition_conditions import PartitionCondition, PartitionConditionFinder
+from rewriter.semijoins.partition_conditions import (
+    PartitionCondition,
+    PartitionConditionFinder,
+    condition_of_extreme,
+)
 from rewriter.semijoins.partition_reducers import PartitionReducerPlanner
 from rewriter.semijoins.partitioned_sides import PartitionedSide
 from rewriter.semijoins.range_query import key_ranges_query
@@ -164,7 +168,8 @@ class BlockPlanner:
             fact = matches[0].origin.facts
             side = chosen if isinstance(chosen, Refusal) else self._sides.filtered(chosen, partner, fact)
         if isinstance(side, Refusal):
-            yield Finding(reference, side)
+            by_extremes = list(self._by_extremes(partner, matches)) if self._asks_lists else []
+            yield from (Finding(reference, result) for result in by_extremes or [side])
             return
         small_side = side.small_side.also_reading(match.tables for match in matches)
         if side.outer is None:
@@ -174,6 +179,16 @@ class BlockPlanner:
             whole, filters = side.behind(side.outer, self._scopes, small_side.sql, match.key)
             whole = whole.also_reading([match.tables])
             yield Finding(reference, self._found(whole, filters, [replace(match, key=REDUCED_KEY)]))
+
+    def _by_extremes(self, partner: ItemPartner, matches: Sequence[KeyEquality]) -> Iterator[Reducer | Refusal]:
+        """The reducers by filters that extremes in a derived table have passed, where it is not asked itself."""
+        for match in matches:
+            condition = condition_of_extreme(self._scopes, self._sides.filter_finder, match)
+            if condition is not None:
+                found = self._lists.reducer(partner.join, [condition])
+                if isinstance(found, Reducer):
+                    found = replace(found, join=match.shown, rules=found.rules | match.rules)
+                yield found
 
     def _of_partitions(
         self, side: PartitionedSide | None, matches: Sequence[KeyEquality], refusal: Refusal

@@ -439,25 +439,33 @@ def _tables_refusal(
 
 
 def reads_partition_columns_alone(scopes: Scopes, query: exp.Expr) -> bool:
-    """True if the query asks for extremes, groups or distinct values, and reads partition columns alone.
+    """True if the query asks for extremes, groups, distinct or first values, and reads partition columns alone.
 
-    Such as `SELECT region, max(ds) FROM t WHERE .. GROUP BY region` and `SELECT DISTINCT ds FROM t WHERE ..`. It
-    answers no more rows than there are partitions, and the statement runs it too: Spark lists the table's
-    partitions once for both.
+    Such as `SELECT region, date_sub(max(ds), 7) FROM t WHERE .. GROUP BY region`, `SELECT DISTINCT ds FROM t WHERE
+    ..` and `SELECT ds FROM t ORDER BY ds DESC LIMIT 1`. It answers no more rows than there are partitions, or than
+    it says, and the statement runs it too: Spark lists the table's partitions once for both.
     """
     scope = scopes.scope_of(query) if isinstance(query, exp.Select) else None
     if scope is None or query.args.get("having"):
         return False
     columns, selects = scopes.own_parts(query)
     operands = [scope.resolve(column, scope.block.tree.joins[-1]) for column in columns]
-    is_grouped = bool(query.args.get("group") or query.args.get("distinct"))
-    shows = (exp.Max, exp.Min, exp.Column) if is_grouped else (exp.Max, exp.Min)
+    shows_columns = any(query.args.get(clause) for clause in ("group", "distinct", "limit"))
     return (
         not selects
-        and (not is_grouped or len(scope.block.tree.leaves) == 1)
-        and all(isinstance(shown.unalias(), shows) for shown in query.expressions)
+        and (not shows_columns or len(scope.block.tree.leaves) == 1)
+        and all(
+            _is_of_extremes(shown) or (shows_columns and isinstance(shown.unalias(), exp.Column))
+            for shown in query.expressions
+        )
         and all(operand is not None and _is_partition_column(scopes, operand) for operand in operands)
     )
+
+
+def _is_of_extremes(shown: exp.Expr) -> bool:
+    """True for `max(ds)` and `coalesce(date_sub(min(ds), 30), ..)`: one value for all rows or for a group."""
+    aggregates = list(shown.find_all(exp.AggFunc, exp.Window))
+    return bool(aggregates) and all(isinstance(aggregate, exp.Max | exp.Min) for aggregate in aggregates)
 
 
 def _is_partition_column(scopes: Scopes, operand: Operand) -> bool:

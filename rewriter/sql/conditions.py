@@ -104,6 +104,39 @@ def operands_of(statement: Statement, equality: Conjunct) -> tuple[Conjunct, ...
     return (left, right) if _proven(statement, left) and _proven(statement, right) else ()
 
 
+@dataclass(frozen=True)
+class EndOfBetween:
+    """One of the two comparisons that a BETWEEN is, as text, and its operands, which stand in the statement."""
+
+    operands: tuple[exp.Expr, exp.Expr]
+    text: str
+
+
+def ends_of_between(statement: Statement, conjunct: Conjunct) -> tuple[EndOfBetween, ...]:
+    """`a >= b` and `a <= c` of `a BETWEEN b AND c`; none of other conditions, and if a place is not certain.
+
+    Spark casts the operands of each for themselves: `'9' BETWEEN 1 AND '10'` is false.
+    """
+    tokens, between = statement.tokens, conjunct.tree
+    outside = (i for i, depth in depths(tokens, conjunct.first, conjunct.last + 1) if depth == 0)
+    places = [i for i in outside if tokens[i].token_type in {TokenType.BETWEEN, TokenType.AND}]
+    if not isinstance(between, exp.Between) or len(places) != 2:  # noqa: PLR2004 - BETWEEN and its AND
+        return ()
+    pieces = ((conjunct.first, places[0]), (places[0] + 1, places[1]), (places[1] + 1, conjunct.last + 1))
+    of, low, high = (Conjunct(between, first, stop - 1).text(statement) for first, stop in pieces)
+    ends = (
+        EndOfBetween((between.this, between.args["low"]), f"{of} >= {low}"),
+        EndOfBetween((between.this, between.args["high"]), f"{of} <= {high}"),
+    )
+    return ends if all(map(_is_end, ends, (exp.GTE, exp.LTE))) else ()
+
+
+def _is_end(end: EndOfBetween, kind: type[exp.Expr]) -> bool:
+    tree = parse_tree(f"SELECT 1 WHERE {end.text}")
+    found = tree.args["where"].this if isinstance(tree, exp.Select) else None
+    return isinstance(found, kind) and (found.this, found.expression) == end.operands
+
+
 def located_output(statement: Statement, output: exp.Expr) -> Conjunct | None:
     """The expression of a select list's output with its place; None if the place is not certain.
 

@@ -252,10 +252,13 @@ class _Grammar:
         mine, other = pair
         where = f" WHERE {attribute_filter(self.rng, inner)}" if condition else ""
         if form == "scalar subquery":
-            joined.where.append(f"{mine} = (SELECT max({other}) FROM {inner.sql}{where})")
+            shown = self.rng.choice((f"max({other})", f"coalesce(min({other}), max({other}))"))
+            sign = self.rng.choice(("=", "=", ">="))
+            joined.where.append(f"{mine} {sign} (SELECT {shown} FROM {inner.sql}{where})")
         else:
             negation = "NOT " if form == "not in subquery" else ""
-            joined.where.append(f"{mine} {negation}IN (SELECT {other} FROM {inner.sql}{where})")
+            first = f" ORDER BY {other} DESC LIMIT 2" if self.sources.chance(0.2) else ""
+            joined.where.append(f"{mine} {negation}IN (SELECT {other} FROM {inner.sql}{where}{first})")
 
     def _column_pair(self, outer: Source, inner: Source) -> tuple[str, str] | None:
         pairs = [

@@ -183,6 +183,8 @@ def partition_condition(rng: Random, fact: Source, k: Column, small: Source, key
             f"{a} BETWEEN {b} AND greatest({b}, {written})",
             f"{a} NOT BETWEEN {b} AND greatest({b}, {written})",
         ]
+        other = fact.qualified(rng.choice([column for column in fact.columns if column.type_name == k.type_name]))
+        terms += [f"{a} {negation}BETWEEN {b} AND greatest({b}, {other})" for negation in ("", "", "NOT ")]
     return rng.choice(terms)
 
 

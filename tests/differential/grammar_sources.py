@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from grammar_filters import Source, attribute_filter
-from star_tables import KEY_TYPES, REFUSED_TYPES, Star, Table, literal, random_value
+from star_tables import KEY_TYPES, REFUSED_TYPES, VALUES, Star, Table, literal, random_value
 
 from rewriter import Column
 
@@ -70,6 +70,7 @@ class Sources:
                 self._inline_dimension,
                 self._top_dimension,
                 self._ranked_dimension,
+                self._extremes_of_a_fact,
             )
         )
         return make(table)
@@ -178,6 +179,20 @@ class Sources:
             f"{key.name}, max({attribute.name}) AS {attribute.name}", table, f" GROUP BY {key.name}"
         )
         return self._derive(select, (key, attribute), is_fact=False)
+
+    def _extremes_of_a_fact(self, table: Table) -> Source:
+        """The first or last keys of a fact, mostly of those that a filter on the key leaves."""
+        fact = self.star.table(self.rng.choice(_FACTS))
+        key, m = fact.column("k1"), fact.column("m")
+        if key.type_name not in VALUES:
+            return self._derived_dimension(table)
+        self.shapes.add("extremes of a fact")
+        filtered = (key,) if self.chance(0.8) else (key, m)
+        where = attribute_filter(self.rng, Source(fact.name, fact.name, filtered))
+        extreme = f"{self.rng.choice(('max', 'min'))}({key.name}) AS {key.name}"
+        return self._derive(
+            f"SELECT m, {extreme} FROM {fact.name} WHERE {where} GROUP BY m", (key, m), is_fact=False
+        )
 
     def _chained_dimension(self, table: Table) -> Source:
         """A CTE over one that imports the table, as dbt writes them."""

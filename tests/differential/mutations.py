@@ -351,6 +351,11 @@ _REPEATABLE = (
         _golden("derived: the partitions of the fact itself by a column that is in its files"),
     ),
     Mutation(
+        "of a partitioned table a key query reads extremes, groups, distinct or first values",
+        answers("rewriter.semijoins.small_sides._is_of_extremes", answer=True),
+        _golden("subqueries: a function of the day of each row of a fact"),
+    ),
+    Mutation(
         "a row of VALUES that may be a struct has columns that are not known",
         answers("rewriter.sql.inline_tables._is_cell", answer=True),
         _golden("derived: VALUES of structs, which Spark takes for rows of several columns"),
@@ -1105,6 +1110,24 @@ _LISTS = (
         answers("rewriter.semijoins.partition_query.PartitionList._padded", answer=""),
         "rewriter/semijoins/test_computed_columns.py::"
         "test_an_outer_join_pads_what_is_computed_and_what_it_is_computed_of",
+    ),
+    Mutation(
+        "an aggregate that has passed a filter is a value of one row",
+        becomes("rewriter.semijoins.partition_conditions._EXTREMES", (exp.AggFunc,)),
+        _golden("listed/partition_list: a sum of numbers that are bounded"),
+    ),
+    Mutation(
+        "an extreme has passed the filters on its own column",
+        answers("rewriter.semijoins.partition_conditions._reads_alone", answer=True),
+        _golden("listed/partition_list: the last day of rows that are bounded by another column"),
+    ),
+    Mutation(
+        "an extreme that has passed a filter is of the type of the fact's column",
+        answers("rewriter.semijoins.partition_conditions._are_of_one_type", answer=True),
+        _golden(
+            "listed/partition_list:"
+            " a last day of another type: as texts ' 2026-01-03' comes before the bound, as days behind it"
+        ),
     ),
 )
 MUTATIONS = (

@@ -63,6 +63,7 @@ SHAPES = frozenset(
         # The small side.
         "derived dimension",
         "aggregated dimension",
+        "extremes of a fact",
         "top rows",
         "ranks",
         "snowflake dimension",

@@ -230,6 +230,14 @@ SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01', '2026-01-02'
 -- answer: [["it's", "string"], ["2026-02-01", "string"]]
 SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-02-01', CAST(X'69742773' AS STRING)) OR typeof(`ds`) <> 'string')) s WHERE s.ds IN (SELECT DISTINCT t.ds FROM sales t ORDER BY t.ds DESC LIMIT 2)
 
+-- case: the last partition of the fact itself, of as many rows as it has, and a first one that is null
+-- key query: SELECT reducer.key1 AS key, typeof(reducer.key1) AS type FROM (SELECT ds FROM sales ORDER BY ds DESC LIMIT 2) AS reducer(key1) LIMIT 5001
+-- answer: [["it's", "string"], ["2026-02-01", "string"]]
+-- key query: SELECT `t`.`k` AS key, typeof(`t`.`k`) AS type FROM (SELECT k FROM by_int ORDER BY k LIMIT 1) AS `t` LIMIT 5001
+-- answer: [[null, "int"]]
+SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-02-01', CAST(X'69742773' AS STRING)) OR typeof(`ds`) <> 'string')) s WHERE s.ds IN (SELECT ds FROM sales ORDER BY ds DESC LIMIT 2)
+UNION ALL SELECT f.id FROM (SELECT * FROM by_int WHERE FALSE) f JOIN (SELECT k FROM by_int ORDER BY k LIMIT 1) t ON f.k = t.k
+
 -- case: ranks of a small side, filtered outside
 -- key query: SELECT `d`.`ds` AS key, typeof(`d`.`ds`) AS type FROM (SELECT ds, dense_rank() OVER (PARTITION BY year ORDER BY ds DESC) AS n FROM dates) AS `d` WHERE 'starpruner' IS NOT NULL AND (d.n <= 2) LIMIT 5001
 -- answer: [["it's", "string"], ["2026-01-03", "string"], ["2026-02-01", "string"], ["2030-01-01", "string"]]

@@ -45,6 +45,11 @@ SELECT count(*) FROM (SELECT * FROM sales WHERE FALSE) AS sales WHERE ds IN (SEL
 -- answer: [["it's", "string"]]
 SELECT s.id, s.ds FROM (SELECT * FROM sales WHERE (`ds` IN (CAST(X'69742773' AS STRING)) OR typeof(`ds`) <> 'string')) s WHERE s.ds = (SELECT max(x.ds) FROM sales x WHERE x.region = 'north')
 
+-- case: the first day of the latest partition's month
+-- key query: SELECT reducer.key1 AS key, typeof(reducer.key1) AS type FROM (SELECT concat(substr(max(x.ds), 1, 8), '01') FROM sales_2025 x) AS reducer(key1) LIMIT 2
+-- answer: [["2026-01-01", "string"]]
+SELECT s.id, s.ds FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01') OR typeof(`ds`) <> 'string')) s WHERE s.ds = (SELECT concat(substr(max(x.ds), 1, 8), '01') FROM sales_2025 x)
+
 -- case: the extremes of the fact itself, joined as a CTE
 -- key query: SELECT latest.`ds` AS key, typeof(latest.`ds`) AS type FROM (SELECT max(ds) AS ds FROM sales) AS `latest` LIMIT 5001
 -- answer: [["it's", "string"]]

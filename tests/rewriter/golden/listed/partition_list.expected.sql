@@ -47,6 +47,26 @@ WHERE ds >= date_add('2026-02-02', -n + 1) AND n < 30 GROUP BY n
 -- answer: [["2026-01-01", "string"], ["2026-01-02", "string"]]
 SELECT s.id, p.name FROM (SELECT * FROM sales WHERE (array_contains(array(TRUE), (((coalesce(CAST(try_cast(`ds` AS DATE) AS STRING) <> `ds`, TRUE) OR (try_cast(`ds` AS DATE) <= DATE'2026-01-02' OR try_cast(`ds` AS DATE) BETWEEN DATE'2026-01-04' AND DATE'2026-01-30' OR try_cast(`ds` AS DATE) >= DATE'2026-02-02')) AND `ds` NOT IN (' 2026-01-03', '2026-01-02T12:00:00', '2026-1-2')) AND `ds` IS NOT NULL)) OR typeof(`ds`) <> 'string')) s JOIN promotions p ON s.ds BETWEEN p.first AND p.last WHERE p.g = 1
 
+-- case: one end of a BETWEEN whose other end reads files
+-- key query: SELECT s.`ds` AS key, typeof(s.`ds`) AS type FROM (partitions) AS s(`ds`), promotions p WHERE 'starpruner' IS NOT NULL AND (p.g = 2) AND (s.ds >= p.first) LIMIT 10
+-- answer: [["2026-01-31", "string"], ["2026-02-01", "string"], ["2026-1-2", "string"]]
+SELECT s.id, p.name FROM (SELECT * FROM sales WHERE (array_contains(array(TRUE), (((coalesce(CAST(try_cast(`ds` AS DATE) AS STRING) <> `ds`, TRUE) OR (try_cast(`ds` AS DATE) <= DATE'2025-12-31' OR try_cast(`ds` AS DATE) >= DATE'2026-01-04')) AND `ds` NOT IN (' 2026-01-03', '2026-01-02T12:00:00')) AND `ds` IS NOT NULL)) OR typeof(`ds`) <> 'string')) s JOIN promotions p
+ON s.ds BETWEEN p.first AND least(p.last, CAST(date_add(p.from_day, s.amount) AS STRING)) WHERE p.g = 2
+
+-- case: the ends of a BETWEEN by two tables, of which one has dates
+-- key query: SELECT s.`ds` AS key, typeof(s.`ds`) AS type FROM (partitions) AS s(`ds`), calendar c WHERE 'starpruner' IS NOT NULL AND (c.ds = '2026-01-02') AND (s.ds >= c.d) LIMIT 10
+-- answer: [[" 2026-01-03", "string"], ["2026-01-02", "string"], ["2026-01-02T12:00:00", "string"], ["2026-01-03", "string"], ["2026-01-31", "string"], ["2026-02-01", "string"], ["2026-1-2", "string"]]
+-- key query: SELECT s.`ds` AS key, typeof(s.`ds`) AS type FROM (partitions) AS s(`ds`), promotions p WHERE 'starpruner' IS NOT NULL AND (p.g = 1) AND (s.ds <= p.last) LIMIT 10
+-- answer: [[" 2026-01-03", "string"], ["2026-01-01", "string"], ["2026-01-02", "string"]]
+SELECT s.id, p.name FROM (SELECT * FROM sales WHERE (array_contains(array(TRUE), ((coalesce(CAST(try_cast(`ds` AS DATE) AS STRING) <> `ds`, TRUE) OR (try_cast(`ds` AS DATE) <= DATE'2025-12-31' OR try_cast(`ds` AS DATE) >= DATE'2026-01-02')) AND `ds` IS NOT NULL)) OR typeof(`ds`) <> 'string') AND (array_contains(array(TRUE), (((coalesce(CAST(try_cast(`ds` AS DATE) AS STRING) <> `ds`, TRUE) OR (try_cast(`ds` AS DATE) <= DATE'2026-01-02' OR try_cast(`ds` AS DATE) BETWEEN DATE'2026-01-04' AND DATE'2026-01-30' OR try_cast(`ds` AS DATE) >= DATE'2026-02-02')) AND `ds` NOT IN ('2026-01-02T12:00:00', '2026-1-2')) AND `ds` IS NOT NULL)) OR typeof(`ds`) <> 'string')) s JOIN promotions p ON p.g = 1 JOIN calendar c ON s.ds BETWEEN c.d AND p.last
+WHERE c.ds = '2026-01-02'
+
+-- case: one end of a BETWEEN in a join that keeps rows of the other side
+-- key query: SELECT unix_date(f.`day`) AS key, typeof(f.`day`) AS type FROM (partitions) AS f(`day`), promotions p WHERE 'starpruner' IS NOT NULL AND (p.g = 2) AND (f.day >= p.from_day) LIMIT 8
+-- answer: [[20484, "date"], [20485, "date"], [20512, "date"]]
+SELECT p.name, f.id FROM promotions p
+LEFT JOIN (SELECT * FROM by_day WHERE (array_contains(array(TRUE), (`day` <= DATE'2025-12-31' OR `day` >= DATE'2026-01-04')) OR typeof(`day`) <> 'date')) f ON f.day BETWEEN p.from_day AND date_add(p.to_day, f.id - 5) AND p.g = 2
+
 -- case: open ranges, by dates
 -- key query: SELECT unix_date(f.`day`) AS key, typeof(f.`day`) AS type FROM (partitions) AS f(`day`), promotions p WHERE 'starpruner' IS NOT NULL AND (p.g IN (1, 3)) AND (f.day >= p.from_day) AND (f.day <= p.to_day OR p.to_day IS NULL) LIMIT 8
 -- answer: [[20454, "date"], [20455, "date"], [20485, "date"], [20512, "date"]]
@@ -73,6 +93,30 @@ SELECT s.id FROM (SELECT * FROM sales WHERE (array_contains(array(TRUE), (((coal
 -- key query: SELECT s.`ds` AS key, typeof(s.`ds`) AS type FROM (partitions) AS s(`ds`) WHERE 'starpruner' IS NOT NULL AND (s.ds > (SELECT max(l.ds) FROM loads l WHERE l.g = 1)) LIMIT 10
 -- answer: [["2026-02-01", "string"], ["2026-1-2", "string"]]
 SELECT s.id FROM (SELECT * FROM sales WHERE (array_contains(array(TRUE), (((coalesce(CAST(try_cast(`ds` AS DATE) AS STRING) <> `ds`, TRUE) OR (try_cast(`ds` AS DATE) <= DATE'2025-12-31' OR try_cast(`ds` AS DATE) BETWEEN DATE'2026-01-04' AND DATE'2026-01-30' OR try_cast(`ds` AS DATE) >= DATE'2026-02-01')) AND `ds` NOT IN (' 2026-01-03', '2026-01-02T12:00:00')) AND `ds` IS NOT NULL)) OR typeof(`ds`) <> 'string')) s WHERE s.ds > (SELECT max(l.ds) FROM loads l WHERE l.g = 1)
+
+-- case: days before the latest partition of another table
+-- key query: SELECT s.`ds` AS key, typeof(s.`ds`) AS type FROM (partitions) AS s(`ds`) WHERE 'starpruner' IS NOT NULL AND (s.ds >= (SELECT date_sub(max(r.ds), 30) FROM returns r)) LIMIT 10
+-- answer: [[" 2026-01-03", "string"], ["2026-01-02", "string"], ["2026-01-02T12:00:00", "string"], ["2026-01-03", "string"], ["2026-01-31", "string"], ["2026-02-01", "string"], ["2026-1-2", "string"]]
+SELECT s.ds, s.region, s.id FROM (SELECT * FROM sales WHERE (array_contains(array(TRUE), ((coalesce(CAST(try_cast(`ds` AS DATE) AS STRING) <> `ds`, TRUE) OR (try_cast(`ds` AS DATE) <= DATE'2025-12-31' OR try_cast(`ds` AS DATE) >= DATE'2026-01-02')) AND `ds` IS NOT NULL)) OR typeof(`ds`) <> 'string')) s WHERE s.ds >= (SELECT date_sub(max(r.ds), 30) FROM returns r)
+
+-- case: the latest partition of another table, or a day where it has none
+-- key query: SELECT unix_date(f.`day`) AS key, typeof(f.`day`) AS type FROM (partitions) AS f(`day`) WHERE 'starpruner' IS NOT NULL AND (NOT f.day <= (SELECT CAST(min(r.ds) AS DATE) FROM returns r)) LIMIT 8
+-- answer: [[20455, "date"], [20456, "date"], [20484, "date"], [20485, "date"], [20512, "date"]]
+-- key query: SELECT s.`ds` AS key, typeof(s.`ds`) AS type FROM (partitions) AS s(`ds`) WHERE 'starpruner' IS NOT NULL AND (s.ds > (SELECT coalesce(max(r.ds), '2026-01-03') FROM returns r WHERE r.ds > '2030')) LIMIT 10
+-- answer: [["2026-01-31", "string"], ["2026-02-01", "string"], ["2026-1-2", "string"]]
+-- key query: SELECT unix_date(f.`day`) AS key, typeof(f.`day`) AS type FROM (partitions) AS f(`day`) WHERE 'starpruner' IS NOT NULL AND (f.day >= (SELECT date_sub(max(r.ds), 1) FROM returns r WHERE r.ds > '2030')) LIMIT 8
+-- answer: []
+SELECT s.id FROM (SELECT * FROM sales WHERE (array_contains(array(TRUE), (((coalesce(CAST(try_cast(`ds` AS DATE) AS STRING) <> `ds`, TRUE) OR (try_cast(`ds` AS DATE) <= DATE'2025-12-31' OR try_cast(`ds` AS DATE) >= DATE'2026-01-04')) AND `ds` NOT IN (' 2026-01-03', '2026-01-02T12:00:00')) AND `ds` IS NOT NULL)) OR typeof(`ds`) <> 'string')) s WHERE s.ds > (SELECT coalesce(max(r.ds), '2026-01-03') FROM returns r WHERE r.ds > '2030')
+UNION ALL SELECT f.id FROM (SELECT * FROM by_day WHERE (array_contains(array(TRUE), (`day` <= DATE'2025-12-31' OR `day` BETWEEN DATE'2026-01-04' AND DATE'2026-01-30' OR `day` BETWEEN DATE'2026-02-02' AND DATE'2026-02-27' OR `day` >= DATE'2026-03-01')) OR typeof(`day`) <> 'date')) f WHERE f.day >= (SELECT date_sub(max(r.ds), 1) FROM returns r WHERE r.ds > '2030')
+UNION ALL SELECT f.id FROM (SELECT * FROM by_day WHERE (array_contains(array(TRUE), (`day` <= DATE'2025-12-31' OR `day` >= DATE'2026-01-02')) OR typeof(`day`) <> 'date')) f WHERE NOT f.day <= (SELECT CAST(min(r.ds) AS DATE) FROM returns r)
+
+-- case: days after the last partition but one of another table
+-- key query: SELECT s.`ds` AS key, typeof(s.`ds`) AS type FROM (partitions) AS s(`ds`) WHERE 'starpruner' IS NOT NULL AND (s.ds >= (SELECT ds FROM returns ORDER BY ds DESC LIMIT 1 OFFSET 1)) LIMIT 10
+-- answer: [["2026-01-02", "string"], ["2026-01-02T12:00:00", "string"], ["2026-01-03", "string"], ["2026-01-31", "string"], ["2026-02-01", "string"], ["2026-1-2", "string"]]
+-- key query: SELECT s.`ds` AS key, typeof(s.`ds`) AS type FROM (partitions) AS s(`ds`) WHERE 'starpruner' IS NOT NULL AND (to_date(s.ds) IN (SELECT r.ds FROM returns r ORDER BY r.ds LIMIT 2)) LIMIT 10
+-- answer: [["2026-01-01", "string"]]
+SELECT s.id FROM (SELECT * FROM sales WHERE (array_contains(array(TRUE), (((coalesce(CAST(try_cast(`ds` AS DATE) AS STRING) <> `ds`, TRUE) OR (try_cast(`ds` AS DATE) <= DATE'2025-12-31' OR try_cast(`ds` AS DATE) >= DATE'2026-01-02')) AND `ds` NOT IN (' 2026-01-03')) AND `ds` IS NOT NULL)) OR typeof(`ds`) <> 'string')) s WHERE s.ds >= (SELECT ds FROM returns ORDER BY ds DESC LIMIT 1 OFFSET 1)
+UNION ALL SELECT s.id FROM (SELECT * FROM sales WHERE (array_contains(array(TRUE), (((coalesce(CAST(try_cast(`ds` AS DATE) AS STRING) <> `ds`, TRUE) OR (try_cast(`ds` AS DATE) <= DATE'2026-01-01' OR try_cast(`ds` AS DATE) BETWEEN DATE'2026-01-04' AND DATE'2026-01-30' OR try_cast(`ds` AS DATE) >= DATE'2026-02-02')) AND `ds` NOT IN (' 2026-01-03', '2026-01-02T12:00:00', '2026-1-2')) AND `ds` IS NOT NULL)) OR typeof(`ds`) <> 'string')) s WHERE to_date(s.ds) IN (SELECT r.ds FROM returns r ORDER BY r.ds LIMIT 2)
 
 -- case: between two scalar subqueries
 -- key query: SELECT s.`ds` AS key, typeof(s.`ds`) AS type FROM (partitions) AS s(`ds`) WHERE 'starpruner' IS NOT NULL AND (s.ds BETWEEN (SELECT min(c.ds) FROM calendar c WHERE c.month = 2) AND (SELECT max(c.ds) FROM calendar c WHERE c.month = 2)) LIMIT 10
@@ -253,3 +297,24 @@ UNION ALL SELECT 'window', z.id, z.n FROM (SELECT d, id, count(*) OVER (PARTITIO
 -- key query: SELECT s.`ds` AS key, typeof(s.`ds`) AS type FROM (partitions) AS s(`ds`), (SELECT d AS ds, month FROM calendar) AS `c` WHERE 'starpruner' IS NOT NULL AND (c.month = 1) AND (s.`ds` = `c`.`ds`) LIMIT 10
 -- answer: [[" 2026-01-03", "string"], ["2026-01-01", "string"], ["2026-01-02", "string"], ["2026-01-02T12:00:00", "string"], ["2026-01-03", "string"], ["2026-01-31", "string"], ["2026-1-2", "string"]]
 SELECT s.id FROM (SELECT * FROM sales WHERE (array_contains(array(TRUE), ((coalesce(CAST(try_cast(`ds` AS DATE) AS STRING) <> `ds`, TRUE) OR (try_cast(`ds` AS DATE) <= DATE'2026-01-31' OR try_cast(`ds` AS DATE) >= DATE'2026-02-02')) AND `ds` IS NOT NULL)) OR typeof(`ds`) <> 'string')) s JOIN (SELECT d AS ds, month FROM calendar) c USING (ds) WHERE c.month = 1
+
+-- case: the last day of each, of days that are bounded
+-- key query: SELECT sales.`ds` AS key, typeof(sales.`ds`) AS type FROM (partitions) AS sales(`ds`) WHERE 'starpruner' IS NOT NULL AND ((ds BETWEEN '2026-01-02' AND '2026-01-31')) LIMIT 10
+-- answer: [["2026-01-02", "string"], ["2026-01-02T12:00:00", "string"], ["2026-01-03", "string"], ["2026-01-31", "string"]]
+SELECT s.id, l.last FROM (SELECT * FROM sales WHERE (array_contains(array(TRUE), (((coalesce(CAST(try_cast(`ds` AS DATE) AS STRING) <> `ds`, TRUE) OR (try_cast(`ds` AS DATE) <= DATE'2025-12-31' OR try_cast(`ds` AS DATE) BETWEEN DATE'2026-01-02' AND DATE'2026-01-31' OR try_cast(`ds` AS DATE) >= DATE'2026-02-02')) AND `ds` NOT IN (' 2026-01-03', '2026-1-2')) AND `ds` IS NOT NULL)) OR typeof(`ds`) <> 'string')) s JOIN (
+  SELECT region, max(ds) AS last FROM sales WHERE ds BETWEEN '2026-01-02' AND '2026-01-31' AND amount <> 50 GROUP BY region
+) l ON s.region = l.region AND s.ds = l.last
+
+-- case: the first days of a CTE that is read twice, of none, and of days that are padded with nulls
+-- key query: SELECT b.`ds` AS key, typeof(b.`ds`) AS type FROM (partitions) AS b(`ds`) WHERE 'starpruner' IS NOT NULL AND ((b.ds < '2026-01-02')) LIMIT 10
+-- answer: [[" 2026-01-03", "string"], ["2026-01-01", "string"]]
+-- key query: SELECT unix_date(by_day.`day`) AS key, typeof(by_day.`day`) AS type FROM (partitions) AS by_day(`day`) WHERE 'starpruner' IS NOT NULL AND ((day > DATE'2026-02-01')) LIMIT 8
+-- answer: [[20512, "date"]]
+-- key query: SELECT r.`ds` AS key, typeof(r.`ds`) AS type FROM (partitions) AS r(`ds`) WHERE 'starpruner' IS NOT NULL AND ((r.ds > '2026-01-02')) LIMIT 10
+-- answer: [["2026-01-02T12:00:00", "string"], ["2026-01-03", "string"], ["2026-01-31", "string"], ["2026-02-01", "string"], ["2026-1-2", "string"]]
+WITH x AS (SELECT r.amount, min(r.ds) AS first, max(r.ds) AS last FROM sales r WHERE r.ds > '2026-01-02' GROUP BY r.amount)
+SELECT x.first, s.id FROM x LEFT JOIN (SELECT * FROM sales WHERE (array_contains(array(TRUE), (((coalesce(CAST(try_cast(`ds` AS DATE) AS STRING) <> `ds`, TRUE) OR (try_cast(`ds` AS DATE) <= DATE'2025-12-31' OR try_cast(`ds` AS DATE) >= DATE'2026-01-03')) AND `ds` NOT IN (' 2026-01-03')) AND `ds` IS NOT NULL)) OR typeof(`ds`) <> 'string')) s ON s.ds = x.first UNION ALL SELECT s.ds, s.id FROM (SELECT * FROM sales WHERE (array_contains(array(TRUE), (((coalesce(CAST(try_cast(`ds` AS DATE) AS STRING) <> `ds`, TRUE) OR (try_cast(`ds` AS DATE) <= DATE'2025-12-31' OR try_cast(`ds` AS DATE) >= DATE'2026-01-03')) AND `ds` NOT IN (' 2026-01-03')) AND `ds` IS NOT NULL)) OR typeof(`ds`) <> 'string')) s JOIN x ON s.ds = x.last
+UNION ALL SELECT y.day, f.id FROM (SELECT max(day) AS day FROM by_day WHERE day > DATE'2026-02-01' AND id > 99) y
+LEFT JOIN (SELECT * FROM by_day WHERE (array_contains(array(TRUE), (`day` <= DATE'2025-12-31' OR `day` BETWEEN DATE'2026-01-04' AND DATE'2026-01-30' OR `day` >= DATE'2026-02-02')) OR typeof(`day`) <> 'date')) f ON f.day = y.day
+UNION ALL SELECT z.last, s.id FROM (SELECT * FROM sales WHERE (array_contains(array(TRUE), (((coalesce(CAST(try_cast(`ds` AS DATE) AS STRING) <> `ds`, TRUE) OR (try_cast(`ds` AS DATE) <= DATE'2026-01-01' OR try_cast(`ds` AS DATE) BETWEEN DATE'2026-01-04' AND DATE'2026-01-30' OR try_cast(`ds` AS DATE) >= DATE'2026-02-02')) AND `ds` NOT IN ('2026-01-02T12:00:00', '2026-1-2')) AND `ds` IS NOT NULL)) OR typeof(`ds`) <> 'string')) s JOIN (
+  SELECT a.id, max(b.ds) AS last FROM sales a LEFT JOIN returns b ON a.ds = b.ds AND b.ds < '2026-01-02' GROUP BY a.id) z ON s.ds = z.last
