@@ -175,9 +175,9 @@ _PERHAPS_AGGREGATES = (exp.Func, exp.SubqueryPredicate)
 _NO_AGGREGATES = (exp.Case, exp.Cast, exp.Coalesce, exp.If, exp.Connector)
 
 
-def view_refusal(view: Scopes) -> Refusal | None:
+def view_refusal(view: Scopes, *, of_partitions: bool = False) -> Refusal | None:
     """The reason why a key query must not read a view of that text; None if it may."""
-    refusal = _tables_refusal(view, view.statement.tree)
+    refusal = _tables_refusal(view, view.statement.tree, of_partitions=of_partitions)
     if refusal is not None:
         return refusal
     uncertain = uncertain_part_of_view(view.statement)
@@ -482,8 +482,11 @@ def _table_refusal(name: TableName, facts: TableFacts | None, *, of_partitions: 
         return unknown if facts is None else SkipReason.WRITES_WHAT_IT_READS.because(str(name))
     if facts.kind is TableKind.VIEW and facts.behind is None:
         return SkipReason.REDUCER_NOT_A_TABLE.because(f"{name} is a view, and {unfollowed_because(facts)}")
-    if facts.behind is not None and facts.behind.small_side_refusal is not None:
-        refusal = facts.behind.small_side_refusal
+    view = facts.behind
+    refusal = None
+    if view is not None:
+        refusal = view.refusal_of_partitions if of_partitions else view.small_side_refusal
+    if refusal is not None:
         return refusal.about(f"the view {name}") if isinstance(refusal, CausedRefusal) else refusal
     if facts.partition_columns and not of_partitions:
         columns = listed(facts.partition_columns)
