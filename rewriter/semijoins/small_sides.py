@@ -15,10 +15,11 @@ from rewriter.scopes.join_tree import Leaf, name_parts, table_name
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.certain_rows import uncertain_choice
 from rewriter.semijoins.key_query import NOT_IN_MEMORY
-from rewriter.sql.inline_tables import generated_column
+from rewriter.sql.inline_tables import generated_column, read_by_generator
 from rewriter.sql.repeatable import (
     located_query,
     repeatable_generator,
+    repeatable_lateral_view,
     repeatable_values,
     uncertain_part_of_view,
     uncertain_word_of_query,
@@ -133,6 +134,34 @@ def _of_no_table(statement: Statement, leaf: Leaf) -> SmallSide | Refusal:
     if rows is None:
         return _uncertain("not all of its values are known to be the same each time")
     return SmallSide(rows, is_filtered=True, tables=frozenset[TableName]())
+
+
+def generator_base(scope: Scope, leaf: Leaf) -> Leaf | None:
+    """The one FROM item whose columns a LATERAL VIEW's generator reads; None if there is none, or several.
+
+    An outer join must not pad it: of `explode(array(1, p.x))` a padded row has rows too, and no row of p has them.
+    """
+    columns = read_by_generator(leaf.node) if generated_column(leaf.node) is not None else []
+    top = scope.block.tree.joins[-1]
+    operands = [scope.resolve(column, top) for column in columns]
+    bases = {operand.leaf if operand is not None else None for operand in operands}
+    base = bases.pop() if len(bases) == 1 else None
+    is_before = base is not None and base.position < leaf.position and not base.is_padded_below(top)
+    return base if is_before else None
+
+
+def small_side_of_generator(scopes: Scopes, leaf: Leaf, base: Leaf) -> SmallSide | Refusal:
+    """The rows that a LATERAL VIEW makes of a small table's: `promotions p LATERAL VIEW explode(..) d AS day`.
+
+    With that FROM in memory, Spark would find it below the key query's WHERE. It stands behind a join for that.
+    """
+    table = small_side_of_item(scopes, base)
+    if isinstance(table, Refusal):
+        return table
+    view = repeatable_lateral_view(scopes.statement, leaf.node, leaf.alias_text(scopes.statement))
+    if view is None or scopes.is_in_view(leaf.node):
+        return _uncertain("not all of its values are known to be the same each time")
+    return replace(table, sql=f"{table.sql} JOIN (SELECT 1) ON {NOT_IN_MEMORY} {view}")
 
 
 def small_side_of_query(
