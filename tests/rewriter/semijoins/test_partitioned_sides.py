@@ -368,3 +368,13 @@ def test_other_views_of_partitioned_tables_are_not_asked_about(views: dict[str, 
 def test_the_list_of_partitions_behind_a_view_is_asked_for_by_the_tables_full_name() -> None:
     found = planned_over(IN_OSLO, {"v": view(LATEST_IN_VIEW)}, size_bytes=None, with_lists=False)
     assert found.wants_lists({}) == (FULL_SHOPS,)
+
+
+@pytest.mark.parametrize("other", [SHOPS, view("SELECT 1", is_temporary=True)], ids=["table", "temporary"])
+def test_a_temporary_view_is_one_of_the_table_where_no_other_view_has_the_tables_name(other: TableFacts) -> None:
+    statement = parse(IN_OSLO, chars_max=10_000)
+    assert not isinstance(statement, SkipReason)
+    temporary = view(LATEST_IN_VIEW, is_temporary=True)
+    known: Catalog = {F: FACT, S: other, TableName(("v",)): temporary, FULL_SHOPS: SHOPS}
+    found = plan(statement, known, RewriteLimits(), {FULL_SHOPS: LISTS[S]})
+    assert {part.text for part in found.unsized_parts} == ({LATEST_OF_FULL} if other is SHOPS else set())
