@@ -62,6 +62,10 @@ class FollowedView(Protocol):
         """The reason why a key query must not read the view; None if it may."""
 
     @property
+    def refusal_of_partitions(self) -> Refusal | None:
+        """The same of a key query that reads some partitions of the tables behind it."""
+
+    @property
     def reads_unpartitioned_alone(self) -> bool:
         """True if the view reads tables that have neither partitions nor another layout, and nothing else."""
 

@@ -218,6 +218,11 @@ class _ViewQuery:
         return view_refusal(self._scopes)
 
     @cached_property
+    def refusal_of_partitions(self) -> Refusal | None:
+        """The same of a key query that reads some partitions of the tables behind it."""
+        return view_refusal(self._scopes, of_partitions=True)
+
+    @cached_property
     def reads_unpartitioned_alone(self) -> bool:
         """True if the view reads tables that have neither partitions nor another layout, and nothing else."""
         is_known = all(block.refusal is None for block in self._scopes.blocks)

@@ -18,6 +18,7 @@ from rewriter.scopes.join_rules import JoinKind
 from rewriter.scopes.join_tree import Join, JoinTree, Leaf, TableReference, holds_only
 from rewriter.scopes.steps import Steps
 from rewriter.sql.conditions import conjuncts
+from rewriter.sql.inline_tables import read_by_generator
 from rewriter.sql.statement import Statement
 from rewriter.vocabulary.cited import listed
 from rewriter.vocabulary.identifiers import Column
@@ -51,6 +52,12 @@ class Block:
     def has_conditions(self) -> bool:
         """True if anything is compared, so that the block is worth a look."""
         return any(join.condition is not None or join.using or join.natural for join in self.tree.joins)
+
+    @property
+    def reads_several(self) -> bool:
+        """True if it has several items, beside LATERAL VIEWs of columns that others of them have."""
+        views = [leaf for leaf in self.tree.leaves if leaf.node.args.get("view") and read_by_generator(leaf.node)]
+        return len(self.tree.leaves) - len(views) > 1
 
     @property
     def is_merge(self) -> bool:

@@ -116,8 +116,7 @@ class Scopes:
     def may_narrow(self) -> bool:
         """True if, by the statement's syntax alone, a FROM item could be reduced by another or by a subquery."""
         return any(
-            block.has_conditions and (len(block.tree.leaves) > 1 or block.is_in_select_list)
-            for block in self.blocks
+            block.has_conditions and (block.reads_several or block.is_in_select_list) for block in self.blocks
         ) or any(
             join.condition is not None and join.condition.find(exp.Query)
             for block in self.blocks

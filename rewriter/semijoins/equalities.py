@@ -24,6 +24,7 @@ from rewriter.semijoins.outer_filters import OuterFilterFinder
 from rewriter.semijoins.small_sides import is_plain_exists, query_key
 from rewriter.sql.conditions import conjuncts, operands_of
 from rewriter.sql.equality import Equality, equality_of
+from rewriter.sql.inline_tables import read_by_generator
 from rewriter.sql.statement import is_plain_name
 from rewriter.vocabulary.cited import cited
 from rewriter.vocabulary.identifiers import TableName, quoted
@@ -231,7 +232,8 @@ class EqualityFinder:
             return
         outer, outer_at = place
         small = outer.resolve(outer_side, outer_at)
-        if small is not None:
+        # A FROM without the fact may be in memory as it stands, with a LATERAL VIEW too.
+        if small is not None and not read_by_generator(small.leaf.node):
             partner = ItemPartner(outer, outer_at, small.leaf)
             yield from self._matched(join, fact, partner, self._column_side(small), null_safe=False)
 

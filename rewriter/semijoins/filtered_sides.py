@@ -18,7 +18,13 @@ from rewriter.semijoins.equalities import ItemPartner
 from rewriter.semijoins.outer_filters import OuterFilterFinder, OuterFilters
 from rewriter.semijoins.partition_query import AskedLists
 from rewriter.semijoins.partitioned_sides import PartitionedSides
-from rewriter.semijoins.small_sides import SmallSide, TinySides, reads_foreign
+from rewriter.semijoins.small_sides import (
+    SmallSide,
+    TinySides,
+    generator_base,
+    reads_foreign,
+    small_side_of_generator,
+)
 from rewriter.semijoins.snowflake import Snowflakes
 from rewriter.sql.conditions import conjuncts
 from rewriter.vocabulary.rule import Rule
@@ -89,16 +95,26 @@ class FilteredSides:
         return self._found[asked][1]
 
     def _look_up(self, partner: ItemPartner, fact: TableFacts) -> FilteredSide | Refusal:
+        base = generator_base(partner.scope, partner.leaf)
         small_side = self._snowflakes.small_side_of(partner.leaf)
-        return small_side if isinstance(small_side, Refusal) else self.filtered(small_side, partner, fact)
+        if base is not None:
+            small_side = small_side_of_generator(self.scopes, partner.leaf, base)
+        return small_side if isinstance(small_side, Refusal) else self.filtered(small_side, partner, fact, base)
 
-    def filtered(self, small_side: SmallSide, partner: ItemPartner, fact: TableFacts) -> FilteredSide | Refusal:
-        """A small side with all its filters, or the reason why it has too few."""
+    def filtered(
+        self, small_side: SmallSide, partner: ItemPartner, fact: TableFacts, base: Leaf | None = None
+    ) -> FilteredSide | Refusal:
+        """A small side with all its filters, or the reason why it has too few.
+
+        `base` is the table that a LATERAL VIEW's generator reads, each of whose rows is in one of the table's.
+        """
         scopes, scope, join, leaf = self.scopes, partner.scope, partner.join, partner.leaf
         own = self.filter_finder.filters_of(scope)
-        filters = own.holding_for(join, leaf)
-        snowflake = self._snowflakes.around(own, join, leaf, fact) if self._is_on(Rule.SNOWFLAKE) else ()
-        outer = self.filter_finder.outer_filters(scope, join, leaf) if self._is_on(Rule.OUTER_FILTERS) else None
+        filters = own.holding_for(join, leaf) + (own.holding_for(join, base) if base is not None else ())
+        # In a FROM nothing may follow a LATERAL VIEW.
+        looks_around = {Rule.SNOWFLAKE, Rule.OUTER_FILTERS} - self._rules_off if base is None else ()
+        snowflake = self._snowflakes.around(own, join, leaf, fact) if Rule.SNOWFLAKE in looks_around else ()
+        outer = self.filter_finder.outer_filters(scope, join, leaf) if Rule.OUTER_FILTERS in looks_around else None
         # A MERGE's source has what is new: it needs no filter to be smaller than the target.
         if not (filters or small_side.is_filtered or snowflake or outer or scope.block.is_merge):
             if not self.tiny.are_tiny(small_side.tables):
@@ -114,9 +130,6 @@ class FilteredSides:
         if (texts or outer) and self._has_outer_conditions and reads_foreign(scopes.catalog, small_side.tables):
             return SkipReason.REDUCER_NOT_UNDERSTOOD.because(_COMPARED_ELSEWHERE)
         return FilteredSide(leaf, small_side, texts, outer)
-
-    def _is_on(self, rule: Rule) -> bool:
-        return rule not in self._rules_off
 
     @cached_property
     def _has_outer_conditions(self) -> bool:

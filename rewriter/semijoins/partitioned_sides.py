@@ -2,7 +2,8 @@
 
 The dimension of a Hadoop warehouse is often a daily snapshot: `users` by `dt`, read with `d.dt = '2026-11-05'` or
 `d.dt = (SELECT max(dt) FROM users)`. Its key query reads those partitions alone, as the statement does, by the
-same words. Their size decides whether it is worth asking.
+same words. Their size decides whether it is worth asking. A view of such a table is read by its own name. Its text
+only tells the partitions, and so the size: what settings the view has does not matter.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from rewriter.domains.cover_sql import cover_sql
 from rewriter.domains.literals import UnreadableKeyError
 from rewriter.partitions.index import PartitionIndexes
 from rewriter.partitions.value_encoding import NotIndexableError
-from rewriter.scopes.blocks import ColumnOrigin, Scope
+from rewriter.scopes.blocks import ColumnOrigin, Operand, Scope
 from rewriter.scopes.join_tree import Leaf, table_name
+from rewriter.scopes.lineage import origins as origins_of
 from rewriter.scopes.lineage import output_origins
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.causes import rule_off
@@ -36,6 +38,7 @@ from rewriter.semijoins.small_sides import (
     small_side_of_item,
     small_side_of_query,
 )
+from rewriter.sql.statement import parse_view
 from rewriter.vocabulary.cited import cited, listed
 from rewriter.vocabulary.identifiers import Column
 from rewriter.vocabulary.rule import Rule
@@ -43,6 +46,9 @@ from rewriter.vocabulary.skip_reason import Refusal, SkipReason
 
 # Values of one partition column that count as a choice: the days of a year.
 _VALUES_MAX = 366
+
+# The alias of a view's text.
+_VIEW = "reduced_view"
 
 # CTEs that one small side reads. Filters are looked for in each of them.
 _CTES_MAX = 10
@@ -77,6 +83,7 @@ class PartitionedSides:
         self._tiny = tiny
         self._of_items: dict[ItemPartner, PartitionedSide | None] = {}
         self._of_queries: dict[int, dict[Leaf, Cover] | None] = {}
+        self._views: dict[Leaf, tuple[PartitionedSides, exp.Expr] | None] = {}
 
     def of_item(self, partner: ItemPartner) -> PartitionedSide | None:
         """A FROM item as such a small side; None if the statement does not choose partitions of all its tables."""
@@ -86,7 +93,7 @@ class PartitionedSides:
 
     def of_query(self, query: exp.Expr, width: int) -> PartitionedSide | None:
         """A subquery as such a small side, its columns named by `query_key`; None as of an item."""
-        covers = self._covers_in(query)
+        covers = self.covers_in(query)
         if covers is None or not all(map(_fixed_columns, covers.values())):
             return None
         return self._side(small_side_of_query(self._scopes, query, width, of_partitions=True), covers)
@@ -112,9 +119,9 @@ class PartitionedSides:
     def _look_up_item(self, partner: ItemPartner) -> PartitionedSide | None:
         leaf = partner.leaf
         filters = self._filter_finder.filters_of(partner.scope).holding_for(partner.join, leaf)
-        query = self._scopes.query_of(leaf)
-        if query is not None:
-            return self._of_derived(partner.scope, leaf, query, filters)
+        inner = self._inner(leaf)
+        if inner is not None:
+            return self._of_derived(partner.scope, leaf, *inner, filters)
         facts = self._facts_of(leaf)
         if facts is None:
             return None
@@ -125,17 +132,17 @@ class PartitionedSides:
         return self._side(small_side_of_item(self._scopes, leaf, of_partitions=True), {leaf: cover}, fixed)
 
     def _of_derived(
-        self, scope: Scope, leaf: Leaf, query: exp.Expr, filters: Iterable[SideFilter]
+        self, scope: Scope, leaf: Leaf, sides: PartitionedSides, query: exp.Expr, filters: Iterable[SideFilter]
     ) -> PartitionedSide | None:
-        """A derived table or CTE, whose filters stand in it or around it."""
-        within = self._covers_in(query)
+        """A derived table, CTE or view, whose filters stand in it or around it."""
+        within = sides.covers_in(query)
         if within is None:
             return None
-        around = self._covers_through(scope, leaf, query, filters)
+        shown = self._partition_columns(leaf, sides, query)
+        around = self._covers_through(scope, leaf, shown, filters)
         covers = {table: cover.intersection(around.get(table, Cover.all())) for table, cover in within.items()}
         if not all(map(_fixed_columns, covers.values())):
             return None
-        shown = self._partition_columns(leaf, query)
         fixed = {name.lower() for name, origins in shown.items() if _are_fixed(origins, covers)}
         small_side = small_side_of_item(self._scopes, leaf, of_partitions=True)
         return self._side(small_side, covers, frozenset(fixed))
@@ -159,7 +166,7 @@ class PartitionedSides:
         size_bytes = sum(sizes) if len(sizes) == len(parts) else None
         return PartitionedSide(small_side, tuple(sorted(parts, key=str)), size_bytes, fixed) if parts else None
 
-    def _covers_in(self, query: exp.Expr) -> dict[Leaf, Cover] | None:
+    def covers_in(self, query: exp.Expr) -> dict[Leaf, Cover] | None:
         """The partitions that a query reads of each partitioned table in it; None if that is not certain."""
         if id(query) not in self._of_queries:
             self._of_queries[id(query)] = self._look_up_covers(query)
@@ -173,16 +180,49 @@ class PartitionedSides:
         for table in self._scopes.tables_of(query):
             facts = self._scopes.catalog.get(table_name(table))
             select = table.find_ancestor(exp.Select)
-            if facts is None or select is None or not facts.partition_columns:
+            if facts is None or select is None or not (facts.partition_columns or _reads_partitions(facts)):
                 continue
             if reads_partition_columns_alone(self._scopes, select):
                 continue
             scope = self._scopes.scope_of(select)
             leaf = next((leaf for leaf in scope.block.tree.leaves if leaf.node is table), None) if scope else None
-            if leaf is None:
+            covers = self._covers_of(leaf, facts) if leaf is not None else None
+            if covers is None:
                 return None
-            found[leaf] = self._own_cover(leaf).intersection(around.get(leaf, Cover.all()))
+            found |= {one: cover.intersection(around.get(one, Cover.all())) for one, cover in covers.items()}
         return found
+
+    def _covers_of(self, leaf: Leaf, facts: TableFacts) -> dict[Leaf, Cover] | None:
+        """The partitions that are read of a table, or of each table behind a view; None if that is not certain."""
+        if facts.behind is None:
+            return {leaf: self._own_cover(leaf)}
+        sides, query = self._view(leaf) or (self, None)
+        return sides.covers_in(query) if query is not None else None
+
+    def _inner(self, leaf: Leaf, *, only_once: bool = False) -> tuple[PartitionedSides, exp.Expr] | None:
+        """The query that a derived table, a CTE or a view of partitioned tables reads, and its finder."""
+        query = self._scopes.query_of(leaf, only_once=only_once)
+        return (self, query) if query is not None else self._view(leaf)
+
+    def _view(self, leaf: Leaf) -> tuple[PartitionedSides, exp.Expr] | None:
+        """A view of partitioned tables by its text, in which names are full ones."""
+        if leaf not in self._views:
+            self._views[leaf] = self._look_up_view(leaf)
+        return self._views[leaf]
+
+    def _look_up_view(self, leaf: Leaf) -> tuple[PartitionedSides, exp.Expr] | None:
+        if leaf.reference is None or self._scopes.is_cte_name(leaf):
+            return None
+        facts = self._scopes.catalog.get(leaf.reference.name)
+        if facts is None or facts.behind is None or not _reads_partitions(facts):
+            return None
+        statement = parse_view(facts.behind.as_derived_table(_VIEW) or "")
+        if statement is None:
+            return None
+        self._scopes.steps.take(len(statement.tokens))
+        scopes = Scopes(statement, self._scopes.catalog, steps=self._scopes.steps)
+        sides = PartitionedSides(scopes, OuterFilterFinder(scopes), self._lists, self._tiny)
+        return sides, statement.tree
 
     def chooses(self, leaf: Leaf) -> bool:
         """True if the SELECT that reads a table chooses partitions of it."""
@@ -202,16 +242,20 @@ class PartitionedSides:
             for select in part.find_all(exp.Select):
                 scope = self._scopes.scope_of(select)
                 for leaf in scope.block.tree.leaves if scope is not None else ():
-                    inner = self._scopes.query_of(leaf, only_once=True)
+                    inner = self._inner(leaf, only_once=True)
                     if scope is not None and inner is not None:
                         filters = self._filter_finder.filters_of(scope).holding_for_rows(leaf)
-                        yield self._covers_through(scope, leaf, inner, filters)
+                        shown = self._partition_columns(leaf, *inner)
+                        yield self._covers_through(scope, leaf, shown, filters)
 
     def _covers_through(
-        self, scope: Scope, leaf: Leaf, query: exp.Expr, filters: Iterable[SideFilter]
+        self,
+        scope: Scope,
+        leaf: Leaf,
+        shown: Mapping[str, tuple[ColumnOrigin, ...]],
+        filters: Iterable[SideFilter],
     ) -> dict[Leaf, Cover]:
-        """The partitions that filters on a derived table or CTE leave of the tables in it."""
-        shown = self._partition_columns(leaf, query)
+        """The partitions that filters on a derived table, CTE or view leave of the tables in it."""
         columns = tuple(Column(name, origins[0].column.type_name) for name, origins in shown.items())
         cover = self._cover(scope, leaf, TableFacts(columns, tuple(shown)), filters)
         return _within(cover, shown)
@@ -221,12 +265,23 @@ class PartitionedSides:
         facts = self._scopes.catalog.get(leaf.reference.name) if leaf.reference is not None else None
         return facts if facts is not None and facts.partition_columns and not facts.is_foreign else None
 
-    def _partition_columns(self, leaf: Leaf, query: exp.Expr) -> dict[str, tuple[ColumnOrigin, ...]]:
-        """The columns of a derived table or CTE that are partition columns in each of its branches."""
-        columns = self._scopes.columns_of(leaf) or ()
+    def _partition_columns(
+        self, leaf: Leaf, sides: PartitionedSides, query: exp.Expr
+    ) -> dict[str, tuple[ColumnOrigin, ...]]:
+        """The columns of a derived table, CTE or view that are partition columns in each of its branches."""
+        columns, scopes = self._scopes.columns_of(leaf) or (), sides._scopes
         self._scopes.steps.look_at(len(columns))
-        found = {c.name: output_origins(self._scopes, query, position) for position, c in enumerate(columns)}
+        found = {c.name: output_origins(scopes, query, position) for position, c in enumerate(columns)}
         return {name: origins for name, origins in found.items() if origins and all(map(_is_partition, origins))}
+
+    def _origin(self, operand: Operand) -> ColumnOrigin | None:
+        """The column of a table that a column is, behind a view too."""
+        view = self._view(operand.leaf)
+        if view is None:
+            found = origins_of(self._scopes, operand.leaf, operand.name)
+        else:
+            found = self._partition_columns(operand.leaf, *view).get(operand.name, ())
+        return found[0] if len(found) == 1 else None
 
     def _cover(self, scope: Scope, leaf: Leaf, facts: TableFacts, filters: Iterable[SideFilter]) -> Cover:
         """The partitions that filters leave of a FROM item, by its columns in lower case."""
@@ -261,23 +316,28 @@ class PartitionedSides:
         if scope is None or not isinstance(shown, exp.Max | exp.Min) or query.args.get("group"):
             return None
         operand = scope.resolve(shown.this.unnest(), scope.block.tree.joins[-1])
-        facts = self._facts_of(operand.leaf) if operand is not None else None
-        asked = facts.column(operand.name) if operand is not None and facts is not None else None
-        reference = operand.leaf.reference if operand is not None else None
-        if facts is None or asked is None or reference is None or asked.type_name != column.type_name:
+        origin = self._origin(operand) if operand is not None else None
+        facts = self._facts_of(origin.leaf) if origin is not None else None
+        if facts is None or origin is None or origin.column.type_name != column.type_name:
             return None
-        if not facts.is_partition_column(asked):
+        if not facts.is_partition_column(origin.column):
             return None
-        index = self._lists.get(reference.name)
+        index = self._lists.get(origin.reference.name)
         if index is None:
-            self._tiny.unlisted.add(reference.name)
+            self._tiny.unlisted.add(origin.reference.name)
             return None
         try:
-            known = [value for value, _ in index.counts(asked.name) if value is not None]
+            known = [value for value, _ in index.counts(origin.column.name) if value is not None]
             last = known[-1:] if isinstance(shown, exp.Max) else known[:1]
             return Cover.of_rows([column], [last]) if last else None
         except (NotIndexableError, UnreadableKeyError):
             return None
+
+
+def _reads_partitions(facts: TableFacts) -> bool:
+    """True for a view that is no small side as a whole, since it reads partitioned tables."""
+    refusal = facts.behind.small_side_refusal if facts.behind is not None else None
+    return refusal is not None and refusal.reason is SkipReason.REDUCER_PARTITIONED
 
 
 def _is_partition(origin: ColumnOrigin) -> bool:

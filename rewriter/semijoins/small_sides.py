@@ -15,10 +15,11 @@ from rewriter.scopes.join_tree import Leaf, name_parts, table_name
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.certain_rows import uncertain_choice
 from rewriter.semijoins.key_query import NOT_IN_MEMORY
-from rewriter.sql.inline_tables import generated_column
+from rewriter.sql.inline_tables import generated_column, read_by_generator
 from rewriter.sql.repeatable import (
     located_query,
     repeatable_generator,
+    repeatable_lateral_view,
     repeatable_values,
     uncertain_part_of_view,
     uncertain_word_of_query,
@@ -135,6 +136,34 @@ def _of_no_table(statement: Statement, leaf: Leaf) -> SmallSide | Refusal:
     return SmallSide(rows, is_filtered=True, tables=frozenset[TableName]())
 
 
+def generator_base(scope: Scope, leaf: Leaf) -> Leaf | None:
+    """The one FROM item whose columns a LATERAL VIEW's generator reads; None if there is none, or several.
+
+    An outer join must not pad it: of `explode(array(1, p.x))` a padded row has rows too, and no row of p has them.
+    """
+    columns = read_by_generator(leaf.node) if generated_column(leaf.node) is not None else []
+    top = scope.block.tree.joins[-1]
+    operands = [scope.resolve(column, top) for column in columns]
+    bases = {operand.leaf if operand is not None else None for operand in operands}
+    base = bases.pop() if len(bases) == 1 else None
+    is_before = base is not None and base.position < leaf.position and not base.is_padded_below(top)
+    return base if is_before else None
+
+
+def small_side_of_generator(scopes: Scopes, leaf: Leaf, base: Leaf) -> SmallSide | Refusal:
+    """The rows that a LATERAL VIEW makes of a small table's: `promotions p LATERAL VIEW explode(..) d AS day`.
+
+    With that FROM in memory, Spark would find it below the key query's WHERE. It stands behind a join for that.
+    """
+    table = small_side_of_item(scopes, base)
+    if isinstance(table, Refusal):
+        return table
+    view = repeatable_lateral_view(scopes.statement, leaf.node, leaf.alias_text(scopes.statement))
+    if view is None or scopes.is_in_view(leaf.node):
+        return _uncertain("not all of its values are known to be the same each time")
+    return replace(table, sql=f"{table.sql} JOIN (SELECT 1) ON {NOT_IN_MEMORY} {view}")
+
+
 def small_side_of_query(
     scopes: Scopes, query: exp.Expr, width: int, *, of_partitions: bool = False
 ) -> SmallSide | Refusal:
@@ -175,9 +204,9 @@ _PERHAPS_AGGREGATES = (exp.Func, exp.SubqueryPredicate)
 _NO_AGGREGATES = (exp.Case, exp.Cast, exp.Coalesce, exp.If, exp.Connector)
 
 
-def view_refusal(view: Scopes) -> Refusal | None:
+def view_refusal(view: Scopes, *, of_partitions: bool = False) -> Refusal | None:
     """The reason why a key query must not read a view of that text; None if it may."""
-    refusal = _tables_refusal(view, view.statement.tree)
+    refusal = _tables_refusal(view, view.statement.tree, of_partitions=of_partitions)
     if refusal is not None:
         return refusal
     uncertain = uncertain_part_of_view(view.statement)
@@ -490,8 +519,11 @@ def _table_refusal(name: TableName, facts: TableFacts | None, *, of_partitions: 
         return unknown if facts is None else SkipReason.WRITES_WHAT_IT_READS.because(str(name))
     if facts.kind is TableKind.VIEW and facts.behind is None:
         return SkipReason.REDUCER_NOT_A_TABLE.because(f"{name} is a view, and {unfollowed_because(facts)}")
-    if facts.behind is not None and facts.behind.small_side_refusal is not None:
-        refusal = facts.behind.small_side_refusal
+    view = facts.behind
+    refusal = None
+    if view is not None:
+        refusal = view.refusal_of_partitions if of_partitions else view.small_side_refusal
+    if refusal is not None:
         return refusal.about(f"the view {name}") if isinstance(refusal, CausedRefusal) else refusal
     if facts.partition_columns and not of_partitions:
         columns = listed(facts.partition_columns)

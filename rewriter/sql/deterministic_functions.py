@@ -103,7 +103,7 @@ FILTER_WORDS = frozenset(_GRAMMAR.split())
 QUERY_WORDS = FILTER_WORDS | frozenset(
     """
     select where join inner outer left right full cross semi anti on using group by having union all with
-    order limit offset asc desc nulls first last over partition
+    order limit offset asc desc nulls first last over partition lateral view
     """.split()
 )
 

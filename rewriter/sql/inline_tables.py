@@ -75,25 +75,32 @@ def located_inline_table(statement: Statement, values: exp.Expr) -> LocatedRows 
 
 
 def generated_column(node: exp.Expr) -> str | None:
-    """The name of the column that `explode` makes of an array of literals, or of a sequence between two.
+    """The name of the column that `explode` makes of an array.
 
     The call is a FROM item, `explode(array(1, 7)) AS t(n)`, also behind LATERAL, or it is that of a LATERAL VIEW.
-    Like an inline table it has the same rows beside each row of the other items, of which it can read none. OUTER
-    is left out: it has a row of null where the array has none.
+    An array of literals, or a sequence between two, has the same rows beside each row of the other items, as an
+    inline table has. That of a LATERAL VIEW may also read columns of the items before it (`read_by_generator`).
+    OUTER is left out: it has a row of null where the array has none.
     """
     alias, called = node.args.get("alias"), node.this
     if not isinstance(node, exp.Lateral | exp.Table) or type(called) is not exp.Explode:
         return None
-    if not isinstance(called.this, exp.Array | exp.GenerateSeries) or not _stands_alone(node):
+    is_array = isinstance(called.this, exp.Array | exp.GenerateSeries)
+    is_known = bool(node.args.get("view")) if read_by_generator(node) else is_array
+    if not is_known or not _is_plain(node):
         return None
     columns = alias.columns if isinstance(alias, exp.TableAlias) and alias.name else ()
     return str(columns[0].name) if len(columns) == 1 else None
 
 
-def _stands_alone(generator: exp.Expr) -> bool:
-    """True if the same rows stand beside each row of the other items."""
+def read_by_generator(node: exp.Expr) -> list[exp.Column]:
+    """The columns of other items that a generator reads."""
+    return list(node.this.find_all(exp.Column)) if isinstance(node, exp.Lateral | exp.Table) else []
+
+
+def _is_plain(generator: exp.Expr) -> bool:
     is_plain = not any(value for name, value in generator.args.items() if name not in {"this", "alias", "view"})
-    return is_plain and generator.find(exp.Column, exp.Query) is None
+    return is_plain and generator.find(exp.Query) is None
 
 
 def located_generator(statement: Statement, node: exp.Expr) -> LocatedRows | None:

@@ -29,7 +29,13 @@ from rewriter.sql.deterministic_functions import (
     WITH_ARGUMENTS,
     WITH_UNIT,
 )
-from rewriter.sql.inline_tables import LocatedRows, generated_column, located_generator, located_inline_table
+from rewriter.sql.inline_tables import (
+    LocatedRows,
+    generated_column,
+    located_generator,
+    located_inline_table,
+    read_by_generator,
+)
 from rewriter.sql.statement import Statement, parse_any
 from rewriter.sql.time_travel import version_starts
 from rewriter.vocabulary.cited import cited
@@ -289,14 +295,14 @@ def _is_number_suffix(text: str, token: Token) -> bool:
 # Parentheses around the query's first name that are tried as the query's own.
 _CANDIDATES_MAX = 20
 
-# Rows chosen by their order or by chance, and rows made of rows.
+# Rows chosen by their order or by chance, rows made of rows, and LATERAL, whose query reads other items.
 _UNREPEATABLE_WORDS: Mapping[type[exp.Expr], str] = {
     exp.Limit: "LIMIT",
     exp.Offset: "OFFSET",
     exp.Window: "a window function",
     exp.TableSample: "TABLESAMPLE",
     exp.Pivot: "PIVOT or UNPIVOT",
-    exp.Lateral: "LATERAL VIEW",
+    exp.Lateral: "LATERAL",
 }
 _UNREPEATABLE = tuple(_UNREPEATABLE_WORDS)
 
@@ -360,11 +366,21 @@ def repeatable_generator(statement: Statement, node: exp.Expr) -> str | None:
     return f"(SELECT {rows} AS {quoted(generated_column(node) or '')})" if rows is not None else None
 
 
-def _repeatable_rows(statement: Statement, place: LocatedRows | None) -> str | None:
+def repeatable_lateral_view(statement: Statement, node: exp.Expr, alias: str) -> str | None:
+    """A LATERAL VIEW, whose generator may read columns; None if its place or its rows are not certain."""
+    identifiers = (name for column in read_by_generator(node) for name in column.parts)
+    names = frozenset(name.meta["start"] for name in identifiers if "start" in name.meta)
+    rows = _repeatable_rows(statement, located_generator(statement, node), names)
+    return f"LATERAL VIEW {rows} {alias} AS {quoted(generated_column(node) or '')}" if rows is not None else None
+
+
+def _repeatable_rows(
+    statement: Statement, place: LocatedRows | None, names: AbstractSet[int] = frozenset()
+) -> str | None:
     if place is None:
         return None
     values = statement.tokens[place.values]
-    found = _first_uncertain(statement, values, frozenset(), FILTER_WORDS, FILTER_FUNCTIONS)
+    found = _first_uncertain(statement, values, names, FILTER_WORDS, FILTER_FUNCTIONS)
     return place.text(statement) if found is None else None
 
 
@@ -373,7 +389,7 @@ def uncertain_rows(query: exp.Expr, is_certain: Callable[[exp.Expr], bool] = lam
 
     `is_certain` tells of a clause that chooses rows if those that it may choose show the same.
     """
-    clauses = (clause for clause in query.find_all(*_UNREPEATABLE) if not _is_certain_window(clause))
+    clauses = (clause for clause in query.find_all(*_UNREPEATABLE) if not _gives_the_same(clause))
     clause = next((clause for clause in clauses if not is_certain(clause)), None)
     if clause is not None:
         word = next(word for kind, word in _UNREPEATABLE_WORDS.items() if isinstance(clause, kind))
@@ -383,12 +399,13 @@ def uncertain_rows(query: exp.Expr, is_certain: Callable[[exp.Expr], bool] = lam
     return f"{found} without parentheses may be a column, or the clock or the user" if found is not None else None
 
 
-def _is_certain_window(clause: exp.Expr) -> bool:
-    """True for `rank() OVER (.. ORDER BY ..)` and `max(..) OVER (..)`: the same for rows that are equal in order.
+def _gives_the_same(clause: exp.Expr) -> bool:
+    """True for LATERAL VIEW, whose words are looked at; and for windows that are the same for rows of equal order.
 
-    Rows of a frame that is said (`ROWS BETWEEN ..`) may be others each time.
+    Such are `rank() OVER (.. ORDER BY ..)` and `max(..) OVER (..)`. Rows of a frame that is said (`ROWS BETWEEN
+    ..`) may be others each time.
     """
-    return (
+    return bool(isinstance(clause, exp.Lateral) and clause.args.get("view")) or (
         isinstance(clause, exp.Window)
         and isinstance(clause.this, exp.Rank | exp.DenseRank | exp.Max | exp.Min | exp.Count)
         and clause.args.get("spec") is None

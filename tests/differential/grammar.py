@@ -13,7 +13,7 @@ from grammar_levels import Levels
 from grammar_sources import Sources
 from grammar_text import dressed
 from grammar_views import Views
-from star_tables import Star, StarView
+from star_tables import VALUES, Star, StarView, literal
 
 from rewriter import Column
 
@@ -179,10 +179,24 @@ class _Grammar:
         if self.sources.chance(0.3):
             self._reduce_in_where(joined)
         if self.sources.chance(0.06):
-            self.shapes.add("lateral view")
-            joined.sql += f" LATERAL VIEW explode(array(1, 2)) {self.sources.name('e')} AS z"
+            self._lateral_view(joined)
         self.rng.shuffle(joined.where)
         return joined
+
+    def _lateral_view(self, joined: Joined) -> None:
+        """A generator of literals; or of a source's column, with a value where that is null, beside a fact."""
+        self.shapes.add("lateral view")
+        alias, made = self.sources.name("e"), "1, 2"
+        small = [source for source in joined.visible if not source.is_fact]
+        outer, source = (self.rng.choice(some or joined.visible) for some in (joined.facts, small))
+        pair = self._columns_alike(outer, source)
+        if pair is not None and self.sources.chance(0.7):
+            self.shapes.add("generator of a column")
+            mine, other = (one.qualified(column) for one, column in zip((outer, source), pair, strict=True))
+            value = literal(pair[1].type_name, self.rng.choice(VALUES[pair[1].type_name]))
+            joined.where.append(f"{mine} = {alias}.z")
+            made = f"{other}, coalesce({other}, {value})"
+        joined.sql += f" LATERAL VIEW explode(array({made})) {alias} AS z"
 
     def _filter(self, joined: Joined) -> None:
         small = [source for source in joined.visible if not source.is_fact]
@@ -261,16 +275,17 @@ class _Grammar:
             joined.where.append(f"{mine} {negation}IN (SELECT {other} FROM {inner.sql}{where}{first})")
 
     def _column_pair(self, outer: Source, inner: Source) -> tuple[str, str] | None:
+        pair = self._columns_alike(outer, inner)
+        return (outer.qualified(pair[0]), inner.qualified(pair[1])) if pair is not None else None
+
+    def _columns_alike(self, outer: Source, inner: Source) -> tuple[Column, Column] | None:
         pairs = [
             (a, b)
             for a in outer.columns
             for b in inner.columns
             if a.type_name == b.type_name and a.name[0] == "k" and b.name[0] in "kl"
         ]
-        if not pairs:
-            return None
-        a, b = self.rng.choice(pairs)
-        return outer.qualified(a), inner.qualified(b)
+        return self.rng.choice(pairs) if pairs else None
 
     def _output(self, joined: Joined) -> _Select:
         form = self.rng.random()

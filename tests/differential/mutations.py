@@ -361,9 +361,14 @@ _REPEATABLE = (
         _golden("derived: VALUES of structs, which Spark takes for rows of several columns"),
     ),
     Mutation(
-        "a generator that reads another item, or may add a row of null, is no small side",
-        answers("rewriter.sql.inline_tables._stands_alone", answer=True),
+        "a generator that may add a row of null is no small side",
+        answers("rewriter.sql.inline_tables._is_plain", answer=True),
         _golden("derived: a generator of null where the array has no element"),
+    ),
+    Mutation(
+        "a generator makes rows of what an outer join pads, which no row of the table tells",
+        answers("rewriter.scopes.join_tree.Leaf.is_padded_below", answer=False),
+        _golden("derived: a generator of what an outer join pads"),
     ),
     Mutation(
         "a correlated subquery stays out of key queries",

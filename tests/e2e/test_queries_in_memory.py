@@ -34,6 +34,12 @@ CASES = {
         True,
     ),
     "all pairs of two tables": ("SELECT * FROM kept.d, kept.e", f"{SNOWFLAKE} GROUP BY f.k", True),
+    "rows that a generator makes of a table": (
+        "SELECT * FROM kept.d LATERAL VIEW explode(array(k, k + 10)) x AS n",
+        """SELECT f.k, count(*) FROM kept.f f, kept.d d LATERAL VIEW explode(array(d.k, d.k + 10)) x AS n
+        WHERE f.k = x.n AND d.g = 'x' GROUP BY f.k""",
+        True,
+    ),
     "a view": (
         None,
         "SELECT k, count(*) FROM kept.v WHERE g = 'x' GROUP BY k",

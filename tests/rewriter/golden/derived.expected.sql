@@ -191,6 +191,23 @@ UNION ALL SELECT x FROM (SELECT * FROM sales WHERE (`region` IN ('north', 'west'
 UNION ALL SELECT f.id FROM (SELECT * FROM by_date WHERE (`k` BETWEEN DATE'2026-01-01' AND DATE'2026-01-05' OR typeof(`k`) <> 'date')) f, LATERAL explode(sequence(DATE'2026-01-01', DATE'2026-01-05')) AS t(day)
   WHERE f.k = t.day
 
+-- case: LATERAL VIEW over columns of a small table, beside the fact and in a query of its own
+-- key query: SELECT unix_date(`d`.`day`) AS key, typeof(`d`.`day`) AS type FROM stores t JOIN (SELECT 1) ON 'starpruner' IS NOT NULL LATERAL VIEW explode(sequence(opened, DATE'2002-02-05')) `d` AS `day` WHERE 'starpruner' IS NOT NULL AND (country = 'IT') LIMIT 5001
+-- answer: [[11720, "date"], [11721, "date"], [11722, "date"], [11723, "date"]]
+-- key query: SELECT o.`region` AS key, typeof(o.`region`) AS type FROM offers o WHERE 'starpruner' IS NOT NULL AND (o.g = 1) LIMIT 5001
+-- answer: [["east", "string"], ["north", "string"], ["south", "string"], [null, "string"]]
+-- key query: SELECT `e`.`day` AS key, typeof(`e`.`day`) AS type FROM offers o JOIN (SELECT 1) ON 'starpruner' IS NOT NULL LATERAL VIEW explode(array(o.ds, o.day)) `e` AS `day` WHERE 'starpruner' IS NOT NULL AND (o.g = 1) LIMIT 5001
+-- answer: [["2026-01-01", "string"], ["2026-01-02", "string"], ["2026-01-03", "string"], ["2026-01-05", "string"], ["2026-02-01", "string"], ["2026-02-02", "string"], [null, "string"]]
+-- key query: SELECT reducer.key1 AS key, typeof(reducer.key1) AS type FROM (SELECT n FROM offers LATERAL VIEW OUTER explode(array(region, day)) e AS m LATERAL VIEW explode(array(ds, day)) e AS n\n  WHERE g = 1) AS reducer(key1) LIMIT 5001
+-- answer: [["2026-01-01", "string"], ["2026-01-02", "string"], ["2026-01-03", "string"], ["2026-01-05", "string"], ["2026-02-01", "string"], ["2026-02-02", "string"], [null, "string"]]
+SELECT s.id FROM (SELECT * FROM sales WHERE ((`ds` IN ('2026-01-01', '2026-01-02', '2026-01-03', '2026-01-05', '2026-02-01', '2026-02-02') AND `region` IN ('east', 'north', 'south')) OR typeof(`region`) <> 'string' OR typeof(`ds`) <> 'string')) s LEFT JOIN offers o ON s.region = o.region LATERAL VIEW explode(array(o.ds, o.day)) e AS day
+WHERE s.ds = e.day AND o.g = 1
+UNION ALL SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01', '2026-01-02', '2026-01-03', '2026-01-05', '2026-02-01', '2026-02-02') OR typeof(`ds`) <> 'string')) s WHERE s.ds IN (
+  SELECT n FROM offers LATERAL VIEW OUTER explode(array(region, day)) e AS m LATERAL VIEW explode(array(ds, day)) e AS n
+  WHERE g = 1)
+UNION ALL SELECT f.id FROM (SELECT * FROM by_date WHERE (`k` BETWEEN DATE'2002-02-02' AND DATE'2002-02-05' OR typeof(`k`) <> 'date')) f, stores t LATERAL VIEW explode(sequence(opened, DATE'2002-02-05')) D AS day
+  WHERE f.k = d.day AND country = 'IT'
+
 -- case: the latest partition of each group
 -- key query: SELECT `t`.`last` AS key1, typeof(`t`.`last`) AS type1, `t`.`region` AS key2, typeof(`t`.`region`) AS type2 FROM (SELECT region, max(ds) AS last FROM sales GROUP BY region) AS `t` LIMIT 5001
 -- answer: [["it's", "string", "north", "string"], ["2026-01-01", "string", null, "string"], ["2026-02-01", "string", "south", "string"]]

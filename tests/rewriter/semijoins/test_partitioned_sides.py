@@ -13,7 +13,9 @@ from rewriter import (
     Rule,
     SkipReason,
     TableFacts,
+    TableKind,
     TableName,
+    ViewText,
     parse,
     plan,
 )
@@ -221,3 +223,158 @@ def test_with_the_rule_off_nothing_is_asked() -> None:
 
 def test_under_strict_consistency_no_keys_of_it_are_used() -> None:
     assert reason(planned(JOINED, limits=RewriteLimits(strict=True))) is SkipReason.STRICT_KEYS
+
+
+# The tables by their full names, by which the text of a view names them.
+HERE = ("spark_catalog", "default")
+FULL_SHOPS = TableName((*HERE, "shops"))
+FULL_PART = "`spark_catalog`.`default`.`shops` WHERE"
+LATEST_OF_FULL = f"{FULL_PART} `dt` IN ('2026-11-06')"
+ALL_COLUMNS = ("shop", "city", "dt", "h")
+SHOWN = "SELECT * FROM shops"
+LATEST_IN_VIEW = f"{SHOWN} WHERE dt = (SELECT max(dt) FROM shops)"
+
+
+def view(text: str, columns: tuple[str, ...] = ALL_COLUMNS, *, is_temporary: bool = False) -> TableFacts:
+    types = [Column(name, "int" if name == "h" else "string") for name in columns]
+    return TableFacts(
+        tuple(types), provider="", kind=TableKind.VIEW, view=ViewText(text, HERE, columns, is_temporary)
+    )
+
+
+def planned_over(
+    sql: str, views: dict[str, TableFacts], size_bytes: int | None = SIZE, *, with_lists: bool = True
+) -> Plan:
+    """The plan of a statement over views of the shops, once each part has the size."""
+    statement = parse(sql, chars_max=10_000)
+    assert not isinstance(statement, SkipReason)
+    named = {TableName((*where, name)): facts for where in ((), HERE) for name, facts in views.items()}
+    known: Catalog = {F: FACT, C: CATALOG[C], TableName((*HERE, "c")): CATALOG[C], FULL_SHOPS: SHOPS, **named}
+    lists = {FULL_SHOPS: LISTS[S]} if with_lists else {}
+    found = plan(statement, known, RewriteLimits(), lists)
+    if size_bytes is None or not found.unsized_parts:
+        return found
+    assert {part.table for part in found.unsized_parts} == {FULL_SHOPS}
+    sizes = tuple((part.text, size_bytes) for part in found.unsized_parts)
+    return plan(statement, {**known, FULL_SHOPS: replace(SHOPS, part_sizes=sizes)}, RewriteLimits(), lists)
+
+
+IN_OSLO = "SELECT f.id FROM f JOIN v ON f.shop = v.shop WHERE v.city = 'Oslo'"
+
+
+@pytest.mark.parametrize(
+    ("views", "sql", "part"),
+    [
+        ({"v": view(LATEST_IN_VIEW)}, IN_OSLO, LATEST_OF_FULL),
+        ({"v": view(f"{SHOWN} s WHERE s.h = 3")}, IN_OSLO, f"{FULL_PART} `h` IN (3)"),
+        (
+            {"v": view("SELECT shop, city FROM shops WHERE dt = '2026-11-05'", ("shop", "city"))},
+            IN_OSLO,
+            f"{FULL_PART} `dt` IN ('2026-11-05')",
+        ),
+        ({"v": view(SHOWN)}, f"{IN_OSLO} AND v.dt = '2026-11-05'", f"{FULL_PART} `dt` IN ('2026-11-05')"),
+        # By the view's name for the column, beside a choice in the text.
+        (
+            {
+                "v": view("SELECT shop, city, dt AS day FROM shops WHERE h = 3", ("shop", "city", "day")),
+            },
+            f"{IN_OSLO} AND v.day IN ('a', 'b')",
+            f"{FULL_PART} (`dt` IN ('a', 'b') AND `h` IN (3))",
+        ),
+        ({"v": view(SHOWN)}, f"{IN_OSLO} AND v.dt = (SELECT max(dt) FROM v)", LATEST_OF_FULL),
+        ({"v": view(LATEST_IN_VIEW), "w": view("SELECT * FROM v")}, IN_OSLO.replace("v", "w"), LATEST_OF_FULL),
+        (
+            {"v": view(SHOWN), "w": view("SELECT * FROM v WHERE dt = '2026-11-01'")},
+            IN_OSLO.replace("v", "w"),
+            f"{FULL_PART} `dt` IN ('2026-11-01')",
+        ),
+        # A view that shows no partition column, in another one.
+        (
+            {
+                "v": view("SELECT shop, city FROM shops WHERE dt = 'a'", ("shop", "city")),
+                "w": view("SELECT * FROM v", ("shop", "city")),
+            },
+            IN_OSLO.replace("v", "w"),
+            f"{FULL_PART} `dt` IN ('a')",
+        ),
+        (
+            {"v": view(SHOWN)},
+            "SELECT f.id FROM f JOIN (SELECT shop, city FROM v WHERE dt = 'a') x USING (shop) WHERE x.city = 'b'",
+            f"{FULL_PART} `dt` IN ('a')",
+        ),
+        (
+            {"v": view(LATEST_IN_VIEW)},
+            "WITH x AS (SELECT shop FROM v WHERE city = 'a') SELECT id FROM f WHERE shop IN (SELECT shop FROM x)",
+            LATEST_OF_FULL,
+        ),
+        (
+            {"v": view(LATEST_IN_VIEW)},
+            "SELECT f.id FROM f WHERE f.shop IN (SELECT shop FROM v WHERE city = 'Oslo')",
+            LATEST_OF_FULL,
+        ),
+    ],
+)
+def test_a_view_tells_the_partitions_that_its_text_and_filters_on_it_choose(
+    views: dict[str, TableFacts], sql: str, part: str
+) -> None:
+    unsized = planned_over(sql, views, size_bytes=None)
+    assert unsized.unsized_parts == {PartOfTable(FULL_SHOPS, part)}
+    assert not asked_of_shops(unsized)
+    found = planned_over(sql, views)
+    (asked,) = asked_of_shops(found)
+    assert not set(found.key_queries[0].tables) & {S}
+    assert FULL_SHOPS in found.key_queries[0].tables
+    assert "`shops`" not in asked
+
+
+@pytest.mark.parametrize(
+    ("views", "sql"),
+    [
+        ({"v": view(SHOWN)}, IN_OSLO),
+        ({"v": view(SHOWN)}, f"{IN_OSLO} AND v.dt >= 'a'"),
+        ({"v": view(f"{SHOWN} WHERE dt = 'a' OR city = 'b'")}, IN_OSLO),
+        ({"v": view(SHOWN), "w": view("SELECT * FROM v")}, IN_OSLO.replace("v", "w")),
+        # The name is of another column in the text.
+        (
+            {"v": view("SELECT shop, dt AS city, city AS dt, h FROM shops")},
+            f"{IN_OSLO} AND v.dt = 'a'".replace("v.city", "v.shop"),
+        ),
+        # Another table of the text, or of the query around the view, is read whole.
+        ({"v": view("SELECT s.* FROM shops s JOIN shops t USING (city) WHERE s.dt = 'a'")}, IN_OSLO),
+        (
+            {"v": view(LATEST_IN_VIEW), "w": view(SHOWN)},
+            "SELECT f.id FROM f JOIN (SELECT v.shop FROM v JOIN w USING (city)) x ON f.shop = x.shop",
+        ),
+        # One of two readers chooses: the view is in the place of each.
+        (
+            {"v": view(SHOWN)},
+            "SELECT id FROM f JOIN (SELECT a.shop FROM v a JOIN v b USING (city) WHERE a.dt = 'a') x USING (shop)",
+        ),
+        # The text is not the same each time, or not certain.
+        ({"v": view(f"{LATEST_IN_VIEW} LIMIT 3")}, IN_OSLO),
+        ({"v": view(f"{LATEST_IN_VIEW} AND rand() < 0.5")}, IN_OSLO),
+        ({"v": view(LATEST_IN_VIEW, is_temporary=True), "shops": view("SELECT 1", is_temporary=True)}, IN_OSLO),
+        ({"v": view(f"{SHOWN} WHERE dt = 'a' UNION ALL {SHOWN} WHERE dt = 'b'")}, IN_OSLO),
+        # Spark infers the literals for the fact.
+        ({"v": view(f"{SHOWN} WHERE dt = 'a'")}, "SELECT f.id FROM f JOIN v ON f.ds = v.dt WHERE v.city = 'Oslo'"),
+    ],
+)
+def test_other_views_of_partitioned_tables_are_not_asked_about(views: dict[str, TableFacts], sql: str) -> None:
+    found = planned_over(sql, views, size_bytes=None)
+    assert not found.unsized_parts
+    assert not asked_of_shops(found)
+
+
+def test_the_list_of_partitions_behind_a_view_is_asked_for_by_the_tables_full_name() -> None:
+    found = planned_over(IN_OSLO, {"v": view(LATEST_IN_VIEW)}, size_bytes=None, with_lists=False)
+    assert found.wants_lists({}) == (FULL_SHOPS,)
+
+
+@pytest.mark.parametrize("other", [SHOPS, view("SELECT 1", is_temporary=True)], ids=["table", "temporary"])
+def test_a_temporary_view_is_one_of_the_table_where_no_other_view_has_the_tables_name(other: TableFacts) -> None:
+    statement = parse(IN_OSLO, chars_max=10_000)
+    assert not isinstance(statement, SkipReason)
+    temporary = view(LATEST_IN_VIEW, is_temporary=True)
+    known: Catalog = {F: FACT, S: other, TableName(("v",)): temporary, FULL_SHOPS: SHOPS}
+    found = plan(statement, known, RewriteLimits(), {FULL_SHOPS: LISTS[S]})
+    assert {part.text for part in found.unsized_parts} == ({LATEST_OF_FULL} if other is SHOPS else set())

@@ -164,3 +164,79 @@ def test_a_database_does_not_tell_distinct_keys_apart(provider: str) -> None:
     asked = (reducer.key_query, *(found.key_query for found in reducer.alternatives))
     assert len(asked) > 1, "ranges are asked for where there are many"
     assert all("DISTINCT array_max(array(d.`ds`)) AS key" in query.sql for query in asked)
+
+
+EXPLODE = "LATERAL VIEW explode"
+ROWS = "LATERAL VIEW explode(array(d.ds, lower(d.ds))) x AS n"
+OF_D = (
+    "FROM d JOIN (SELECT 1) ON 'starpruner' IS NOT NULL LATERAL VIEW explode(array(d.ds, lower(d.ds))) `x` AS `n`"
+)
+
+
+@pytest.mark.parametrize(
+    ("sql", "asked"),
+    [
+        (
+            f"SELECT id FROM f, d {ROWS} WHERE f.ds = x.n AND d.g = 1",
+            f"{OF_D} WHERE 'starpruner' IS NOT NULL AND (d.g = 1)",
+        ),
+        (f"SELECT id FROM d JOIN f ON d.g = 1 {ROWS} WHERE f.ds = n", "AND (d.g = 1)"),
+        (f"SELECT id FROM f JOIN d ON f.id = d.g {ROWS} WHERE f.ds = n AND x.n <> 'a'", "AND (x.n <> 'a')"),
+        # An outer join that a condition makes an inner one pads nothing.
+        (f"SELECT id FROM f LEFT JOIN d ON f.id = d.g {ROWS} WHERE f.ds = n AND d.g = 1", "AND (d.g = 1)"),
+        (
+            "SELECT id FROM f, v LATERAL VIEW explode(split(v.ds, ',')) x AS n WHERE f.ds = n AND g = 1",
+            f"FROM v JOIN (SELECT 1) ON 'starpruner' IS NOT NULL {EXPLODE}(split(v.ds, ',')) `x` AS `n`",
+        ),
+        (
+            f"SELECT id FROM f {EXPLODE}(array('a')) x AS n {EXPLODE}(array(n, x.n)) y AS m WHERE ds = m",
+            "LATERAL VIEW explode(array(n, x.n)) `y` AS `m`",
+        ),
+        # The other table's filter counts for it alone.
+        (f"SELECT id FROM f, d, e {ROWS} WHERE f.ds = n AND d.g = 1 AND e.ds = n AND e.g = 2", f"{OF_D} WHERE"),
+        (
+            f"SELECT id FROM f JOIN (SELECT n FROM d {EXPLODE}(array(ds)) x AS n WHERE g = 1) y ON f.ds = n",
+            "WHERE g = 1",
+        ),
+        (
+            f"SELECT id FROM f WHERE ds IN (SELECT n FROM d {EXPLODE}(array(d.ds)) x AS n WHERE g = 1)",
+            "WHERE g = 1",
+        ),
+    ],
+)
+def test_a_lateral_view_makes_keys_of_the_rows_of_one_table(sql: str, asked: str) -> None:
+    assert any(asked in query.sql for query in questions(sql)), [query.sql for query in questions(sql)]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        # An outer join pads the table: of a padded row the array may have elements.
+        "SELECT id FROM f LEFT JOIN d ON d.g = 1 LATERAL VIEW explode(array('a', d.ds)) x AS n WHERE f.ds = n",
+        "SELECT id FROM d RIGHT JOIN f ON d.g = 1 LATERAL VIEW explode(array('a', d.ds)) x AS n WHERE f.ds = n",
+        # It reads two items, one of them perhaps the fact; a name that a later view has; a subquery.
+        "SELECT id FROM f, d, e LATERAL VIEW explode(array(d.ds, e.ds)) x AS n WHERE f.ds = n AND d.g = 1",
+        "SELECT id FROM f, d LATERAL VIEW explode(array(d.ds, f.ds)) x AS n WHERE f.ds = n AND d.g = 1",
+        f"SELECT id FROM f, d {EXPLODE}(array(m)) x AS n {EXPLODE}(array('a')) y AS m WHERE f.ds = n",
+        "SELECT id FROM f, d LATERAL VIEW explode(array(n)) x AS n WHERE f.ds = n AND d.g = 1",
+        f"SELECT id FROM f, d {EXPLODE}(array(d.ds, (SELECT max(ds) FROM e))) x AS n WHERE f.ds = n AND d.g = 1",
+        # A view over what another one makes; OUTER; a row of two columns.
+        f"SELECT id FROM f, d {ROWS} LATERAL VIEW explode(array(x.n)) y AS m WHERE f.ds = m AND d.g = 1",
+        f"SELECT id FROM f, d {ROWS.replace('VIEW', 'VIEW OUTER')} WHERE f.ds = n AND d.g = 1",
+        "SELECT id FROM f, d LATERAL VIEW posexplode(array(d.ds)) x AS p, n WHERE f.ds = n AND d.g = 1",
+        # A name that is not certain: of two items, or of a column that the table has too.
+        "SELECT id FROM f, d LATERAL VIEW explode(array(d.ds)) d AS n WHERE f.ds = d.n AND g = 1",
+        "SELECT id FROM f, d LATERAL VIEW explode(array(ds)) x AS n WHERE f.ds = n AND d.g = 1",
+        # What may give something else each time.
+        "SELECT id FROM f, d LATERAL VIEW explode(array(d.ds, uuid())) x AS n WHERE f.ds = n AND d.g = 1",
+        f"SELECT id FROM f, d {EXPLODE}(array(d.ds, string(now()))) x AS n WHERE f.ds = n AND d.g = 1",
+        f"SELECT id FROM f JOIN (SELECT n FROM d {EXPLODE}(array(uuid(), ds)) x AS n WHERE g = 1) y ON f.ds = n",
+        "SELECT id FROM f JOIN (SELECT n FROM d, LATERAL (SELECT d.ds AS n) x WHERE g = 1) y ON f.ds = y.n",
+        # The table is not known, or has no filter; the block around a subquery may be in memory.
+        "SELECT id FROM f, dark LATERAL VIEW explode(array(dark.ds)) x AS n WHERE f.ds = n AND dark.g = 1",
+        f"SELECT id FROM f, d {ROWS} WHERE f.ds = x.n",
+        f"SELECT (SELECT count(*) FROM f WHERE f.ds = x.n) FROM d {ROWS} WHERE d.g = 1",
+    ],
+)
+def test_other_lateral_views_are_not_asked_for_keys(sql: str) -> None:
+    assert not questions(sql)
