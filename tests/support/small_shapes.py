@@ -52,6 +52,7 @@ SHAPES = frozenset(
         "union branch that casts",
         "columns united by an outer join",
         "lateral subquery",
+        "generator of a column",
         "cte",
         "chain of ctes",
         "nested with",
