@@ -9,7 +9,7 @@ from sqlglot import exp
 from rewriter.scopes.join_rules import CONDITION_HOLDS, NEVER_PADS, JoinKind, Side
 from rewriter.sql.statement import Statement
 from rewriter.sql.time_travel import version_of, version_tokens
-from rewriter.vocabulary.identifiers import TableName, quoted
+from rewriter.vocabulary.identifiers import TableName, as_alias, quoted
 from rewriter.vocabulary.skip_reason import SkipReason
 
 # Arguments of a reference that can be narrowed. A sample is not among them: it would be drawn from other rows.
@@ -42,8 +42,8 @@ class TableReference:
         return statement.text[self.start : max(self.stop, self.alias_stop)]
 
     def alias_text(self, statement: Statement) -> str:
-        """The name of the table in the block, as the client wrote it, quotes included."""
-        return statement.text[self.alias_start : self.alias_stop]
+        """The name of the table in the block, as the client wrote it, quotes included, or as an alias needs it."""
+        return as_alias(statement.text[self.alias_start : self.alias_stop])
 
 
 @dataclass(eq=False)

@@ -5,9 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+# Comments nest in Spark, but for hints: `/*+` begins none within a comment.
+_COMMENTS_NESTED_MAX = 4
+_IN_COMMENT = r"[^*/]++|\*(?!/)|/(?!\*(?!\+))"
+_COMMENT = rf"/\*(?:{_IN_COMMENT})*+\*/"
+for _ in range(_COMMENTS_NESTED_MAX):
+    _COMMENT = rf"/\*(?:{_IN_COMMENT}|{_COMMENT})*+\*/"
+
 # A comment or a space, with DOTALL. Repeat it possessively (`*+`), so that none is tried again: if the match fails
 # behind them, there are as many ways to pair the ends of comments as subsets of them.
-COMMENT_OR_SPACE = r"\s|--[^\r\n]*(?:[\r\n]|$)|/\*.*?\*/"
+COMMENT_OR_SPACE = rf"\s|--[^\r\n]*(?:[\r\n]|$)|{_COMMENT}"
 
 # A first word behind more comments counts as none. To look for it takes milliseconds, in which all clients wait.
 _HEAD_CHARS_MAX = 64 * 1024

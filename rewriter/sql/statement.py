@@ -17,6 +17,7 @@ from sqlglot.errors import SqlglotError
 from rewriter.sql.bounded_parser import ReadAgainError, parsed, tokenize
 from rewriter.sql.calls import Call, calls_in
 from rewriter.sql.classify import QUERY_FIRST_WORDS, depends_on_quoting, first_word, may_be_rewritten
+from rewriter.sql.words_as_names import has_clause_of_sqlglot, name_words
 from rewriter.vocabulary.skip_reason import SkipReason
 
 N = TypeVar("N", bound=exp.Expr)
@@ -255,6 +256,7 @@ def parse_any(text: str) -> Statement | None:
     """The statement that a text holds, of whatever kind; None for any other text."""
     try:
         tokens = tokenize(text)
+        name_words(tokens)
         trees = _trees(tokens, text)
     except _UNPARSED:
         return None
@@ -265,6 +267,7 @@ def parse_any(text: str) -> Statement | None:
 def _parse(text: str) -> Statement | SkipReason:
     try:
         tokens = tokenize(text)
+        name_words(tokens)
         if _holds_unusual_words(tokens):
             return SkipReason.UNUSUAL_TEXT
         trees = _trees(tokens, text)
@@ -372,10 +375,25 @@ def _calls_as_table(statement: Statement) -> bool:
     return has_into or any(alias is not None and alias.this is None for alias in named)
 
 
+def _names_by_field(statement: Statement) -> bool:
+    """True if a name may be that of a field of a variant, which Spark gives to the output: `v:x` is named x."""
+    for select in statement.find_all(exp.Select):
+        if select is statement.tree and not select.args.get("group") and not select.args.get("order"):
+            continue
+        for output in select.expressions:
+            shown = output
+            while isinstance(shown, exp.Cast):
+                shown = shown.this
+            if shown.args.get("variant_extract"):
+                return True
+    return False
+
+
 def _refusal(statement: Statement) -> SkipReason | None:
     """The reason why a statement of its kind is not rewritten; None if it may be."""
     tree = statement.tree
-    if _chains_comparisons(statement) or _shows_patterns(statement) or _calls_as_table(statement):
+    unusual = (_chains_comparisons, _shows_patterns, _calls_as_table, _names_by_field)
+    if has_clause_of_sqlglot(statement.tokens) or any(is_unusual(statement) for is_unusual in unusual):
         return SkipReason.UNUSUAL_TEXT
     if isinstance(tree, exp.Query):
         return None

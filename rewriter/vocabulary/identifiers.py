@@ -16,6 +16,23 @@ def quoted(identifier: str) -> str:
     return "`" + identifier.replace("`", "``") + "`"
 
 
+# Spark's words that may be a table's name but not its alias: in `(..) AS left JOIN d` the alias is AS.
+_NO_ALIASES: Final = frozenset(
+    """
+    anti cross except full inner intersect join lateral left minus natural on right semi union using
+    """.split()
+)
+
+
+def as_alias(name: str) -> str:
+    """A table's name as the client wrote it, with quotes where Spark takes it for no alias without them.
+
+    >>> as_alias("sales"), as_alias("Left"), as_alias("`left`")
+    ('sales', '`Left`', '`left`')
+    """
+    return quoted(name) if name.lower() in _NO_ALIASES else name
+
+
 # The version of a reference that is computed: such a name denotes nothing that can be looked up.
 UNCERTAIN_VERSION: Final = "AS OF ?"
 

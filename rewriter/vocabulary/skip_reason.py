@@ -30,8 +30,9 @@ class SkipReason(Enum):
     SUBSTITUTION = "The text holds ${..}, which Spark substitutes before it parses."
     UNUSUAL_TEXT = (
         "The text uses pipe syntax, TABLE as a query or an argument, IDENTIFIER(..), UNION FROM, comparisons of"
-        " comparisons without parentheses, names that may be patterns in a query that is shown, a hint in a"
-        " comment, or a comment continued by a backslash, which is not certain."
+        " comparisons without parentheses, names that may be patterns in a query that is shown, words that are"
+        " names and look like clauses, an output named by a field of a variant, a hint in a comment, or a comment"
+        " continued by a backslash, which is not certain."
     )
     QUOTING_SETTINGS = (
         "The session changes what quotes or backslashes mean, so literals cannot be read with certainty."

@@ -610,6 +610,7 @@ _SESSION = (
         _golden("session: without parentheses, a name that is a column of the fact"),
     ),
 )
+_WORD_TESTS = "rewriter/sql/test_words_as_names.py::test_"
 _TEXT = (
     Mutation(
         "the rewritten text is proven",
@@ -649,6 +650,22 @@ _TEXT = (
         "text of uncertain extent is left alone",
         becomes("rewriter.sql.statement._BACKSLASH_NEWLINE", re.compile("(?!)")),
         _golden("insertion: a comment that a backslash carries on"),
+    ),
+    Mutation(
+        "what is a clause to sqlglot and a name to Spark is left alone",
+        answers("rewriter.sql.statement.has_clause_of_sqlglot", answer=False),
+        f"{_WORD_TESTS}what_sqlglot_would_read_as_a_clause_is_refused[SELECT g FROM f AS left JOIN d ON ds = k]",
+    ),
+    Mutation(
+        "a narrowed table has an alias that Spark takes",
+        becomes("rewriter.vocabulary.identifiers._NO_ALIASES", frozenset()),
+        f"{_WORD_TESTS}a_narrowed_table_has_an_alias_that_spark_takes",
+    ),
+    Mutation(
+        "a field of a variant may give an output its name",
+        answers("rewriter.sql.statement._names_by_field", answer=False),
+        f"{_WORD_TESTS}a_field_of_a_variant_gives_its_name_to_the_output[SELECT f.id, CAST(f.v:g AS int) FROM f "
+        "JOIN d ON f.ds = d.ds ORDER BY g]",
     ),
 )
 _WRITES = (

@@ -150,7 +150,7 @@ def test_no_clause_stands_before_the_check() -> None:
         "MERGE INTO t USING src s ON t.ds = s.ds WHEN NOT MATCHED AND s.then = 1 THEN INSERT *"
         " WHEN NOT MATCHED THEN INSERT *"
     )
-    assert refusal(planned(merge, source=TableFacts(columns))) is SkipReason.MERGE_UNCHECKED
+    assert refusal(planned(merge, source=TableFacts(columns))) is None
     behind = merge.index("WHEN NOT MATCHED THEN")
     clauses = [CheckClause(at, "(FALSE)", "INSERT *") for at in (merge.index("WHEN"), behind)]
     statement = parse(merge, chars_max=1_000)

@@ -56,7 +56,7 @@ def _nested(form: tuple[str, str, str], word: str, levels: int) -> str:
     return _JOIN + opening.format(word) * levels + innermost + closing.format(word) * levels
 
 
-@pytest.mark.parametrize("join", ["JOIN", "LEFT JOIN", "LEFT SEMI JOIN", "INNER JOIN", "JOIN LATERAL"])
+@pytest.mark.parametrize("join", ["JOIN", "LEFT JOIN", "LEFT SEMI JOIN", "INNER JOIN"])
 def test_joins_without_conditions_are_refused_where_reading_them_doubles(join: str) -> None:
     few, many = ("SELECT 1 FROM f " + f"{join} d " * levels + "WHERE f.ds = d.ds" for levels in (6, 40))
 
