@@ -69,7 +69,9 @@ def name_words(tokens: Sequence[Token]) -> None:
     for at, token in enumerate(tokens, 1):
         kind, before, behind = token.token_type, kinds[at - 1], kinds[at + 1 : at + 4]
         is_relation = begins_relation and kind in _BEHIND_RELATION and behind[0] is not TokenType.L_PAREN
-        is_name = kind in _WORDS and token.text.isidentifier() and (is_relation or _is_name(kind, before, behind))
+        is_output = kind is TokenType.VALUES and before is TokenType.ALIAS and selects[-1]
+        is_here = is_relation or is_output or _is_name(kind, before, behind)
+        is_name = kind in _WORDS and token.text.isidentifier() and is_here
         begins_relation = False
         if is_name:
             token.token_type = TokenType.IDENTIFIER

@@ -266,3 +266,9 @@ JOIN (SELECT ds, dense_rank() OVER (PARTITION BY year ORDER BY ds DESC) AS n FRO
 -- answer: [["it's", "string"], ["2026-01-03", "string"], ["2026-02-01", "string"], ["2030-01-01", "string"]]
 SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-03', '2026-02-01', '2030-01-01', CAST(X'69742773' AS STRING)) OR typeof(`ds`) <> 'string')) s
 JOIN (SELECT ds, max(ds) OVER (PARTITION BY month) AS last FROM dates) d ON s.ds = d.ds WHERE d.ds = d.last
+
+-- case: the branch of a UNION that shows a table's column beside one that casts
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE 'starpruner' IS NOT NULL AND (d.dow = 4) LIMIT 5001
+-- answer: [["2026-01-01", "string"]]
+SELECT u.ds, u.id FROM (SELECT ds, id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01') OR typeof(`ds`) <> 'string')) AS sales UNION ALL SELECT CAST(k AS STRING), id FROM by_date) u
+JOIN dates d ON u.ds = d.ds WHERE d.dow = 4

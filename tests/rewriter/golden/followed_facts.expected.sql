@@ -49,3 +49,35 @@ WHERE v.dow = 4
 -- answer: [["2026-01-01", "string"]]
 SELECT t.id FROM (SELECT * FROM sales_2025 WHERE (`ds` IN ('2026-01-01') OR typeof(`ds`) <> 'string')) t
 WHERE EXISTS (SELECT 1 FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01') OR typeof(`ds`) <> 'string')) s JOIN dates d ON s.ds = d.ds WHERE s.ds = t.ds AND d.dow = 4)
+
+-- case: a fact that a daily total joins with a calendar
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE 'starpruner' IS NOT NULL AND (d.dow = 4) LIMIT 5001
+-- answer: [["2026-01-01", "string"]]
+SELECT a.ds, a.n, t.id FROM (SELECT ds, sum(amount) AS n FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01') OR typeof(`ds`) <> 'string')) AS sales GROUP BY ds) a
+JOIN (SELECT * FROM sales_2025 WHERE (`ds` IN ('2026-01-01') OR typeof(`ds`) <> 'string')) t ON a.ds = t.ds JOIN dates d ON a.ds = d.ds WHERE d.dow = 4
+
+-- case: two daily totals
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE 'starpruner' IS NOT NULL AND (d.dow = 4) LIMIT 5001
+-- answer: [["2026-01-01", "string"]]
+SELECT a.ds, a.n, b.n FROM (SELECT ds, sum(amount) AS n FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01') OR typeof(`ds`) <> 'string')) AS sales GROUP BY ds) a
+JOIN (SELECT ds, count(*) AS n FROM (SELECT * FROM sales_2025 WHERE (`ds` IN ('2026-01-01') OR typeof(`ds`) <> 'string')) AS sales_2025 GROUP BY ds) b ON a.ds = b.ds JOIN dates d ON d.ds = b.ds WHERE d.dow = 4
+
+-- case: by a column that both branches of a UNION show, under another name
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE 'starpruner' IS NOT NULL AND (d.dow = 4) LIMIT 5001
+-- answer: [["2026-01-01", "string"]]
+SELECT u.day, t.id FROM (SELECT ds AS day, id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01') OR typeof(`ds`) <> 'string')) AS sales UNION ALL SELECT ds, id FROM (SELECT * FROM clocked WHERE (`ds` IN ('2026-01-01') OR typeof(`ds`) <> 'string')) AS clocked) u
+JOIN (SELECT * FROM sales_2025 WHERE (`ds` IN ('2026-01-01') OR typeof(`ds`) <> 'string')) t ON t.ds = u.day JOIN dates d ON u.day = d.ds WHERE d.dow = 4
+
+-- case: an expression over a column of a derived table
+-- key query: SELECT concat('', a.ds) AS key, typeof(concat('', a.ds)) AS type FROM (SELECT d.`ds` AS `ds` FROM dates d WHERE 'starpruner' IS NOT NULL AND (d.dow = 4)) AS `a` LIMIT 5001
+-- answer: [["2026-01-01", "string"]]
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE 'starpruner' IS NOT NULL AND (d.dow = 4) LIMIT 5001
+-- answer: [["2026-01-01", "string"]]
+SELECT a.ds, t.id FROM (SELECT ds, max(id) AS id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01') OR typeof(`ds`) <> 'string')) AS sales GROUP BY ds) a
+JOIN (SELECT * FROM sales_2025 WHERE (`ds` IN ('2026-01-01') OR typeof(`ds`) <> 'string')) t ON t.ds = concat('', a.ds) JOIN dates d ON a.ds = d.ds WHERE d.dow = 4
+
+-- case: a scalar subquery
+-- key query: SELECT reducer.key1 AS key, typeof(reducer.key1) AS type FROM (SELECT min(ds) FROM dates WHERE year = 2026) AS reducer(key1) LIMIT 2
+-- answer: [["2026-01-01", "string"]]
+SELECT s.id, t.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01') OR typeof(`ds`) <> 'string')) s JOIN (SELECT * FROM sales_2025 WHERE (`ds` IN ('2026-01-01') OR typeof(`ds`) <> 'string')) t ON t.ds = s.ds
+WHERE s.ds = (SELECT min(ds) FROM dates WHERE year = 2026)

@@ -86,6 +86,22 @@ SELECT s.id, o.g FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR type
 -- answer: [["2026-01-02", "string"]]
 SELECT ds, s.id, n.g FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s LEFT JOIN nothing n USING (ds) JOIN dates d USING (ds) WHERE d.dow = 5
 
+-- case: a column that USING has merged, where an outer join shows the other side's
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE 'starpruner' IS NOT NULL AND (d.dow = 5) LIMIT 5001
+-- answer: [["2026-01-02", "string"]]
+SELECT ds, s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s RIGHT JOIN nothing n USING (ds) JOIN dates d USING (ds) WHERE d.dow = 5
+
+-- case: a column that USING has merged of both sides
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE 'starpruner' IS NOT NULL AND (d.dow = 5) LIMIT 5001
+-- answer: [["2026-01-02", "string"]]
+SELECT ds, s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s FULL JOIN offers o USING (ds) JOIN dates d USING (ds) WHERE d.dow = 5
+
+-- case: a column that a FULL JOIN by ON compares, of which USING takes the first
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE 'starpruner' IS NOT NULL AND (d.dow = 5) LIMIT 5001
+-- answer: [["2026-01-02", "string"]]
+SELECT d.ds, s.id, o.g FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s FULL JOIN offers o ON s.ds = o.ds AND s.region = o.region
+JOIN dates d USING (ds) WHERE d.dow = 5
+
 -- case: names without tables beside LATERAL VIEW
 -- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE 'starpruner' IS NOT NULL AND (dow = 5) LIMIT 5001
 -- answer: [["2026-01-02", "string"]]

@@ -40,3 +40,19 @@ WHERE d.month = '2026-01'
 -- answer: [["2026-01-01", "string"], ["2026-01-02", "string"], ["2026-01-03", "string"], ["2026-02-01", "string"]]
 SELECT d.ds FROM dates d JOIN offers o ON o.ds = d.ds
 WHERE o.g = 1 AND NOT EXISTS (SELECT 1 FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01', '2026-01-02', '2026-01-03', '2026-02-01') OR typeof(`ds`) <> 'string')) s WHERE s.ds = d.ds AND s.amount > 20)
+
+-- case: a total for each row, by LATERAL
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE 'starpruner' IS NOT NULL AND (d.dow = 4) LIMIT 5001
+-- answer: [["2026-01-01", "string"]]
+SELECT d.ds, l.n FROM dates d, LATERAL (SELECT sum(amount) AS n FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01') OR typeof(`ds`) <> 'string')) s WHERE s.ds = d.ds) l WHERE d.dow = 4
+
+-- case: rows for each row, by JOIN LATERAL with a condition
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE 'starpruner' IS NOT NULL AND (d.dow IN (4, 5)) LIMIT 5001
+-- answer: [["2026-01-01", "string"], ["2026-01-02", "string"]]
+SELECT d.ds, l.id FROM dates d JOIN LATERAL (SELECT s.id, s.ds FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01', '2026-01-02') OR typeof(`ds`) <> 'string')) s WHERE d.ds = s.ds AND s.amount > 10) l ON l.id > 1
+WHERE d.dow IN (4, 5)
+
+-- case: rows without any, by LEFT JOIN LATERAL, whose condition pads the others
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE 'starpruner' IS NOT NULL AND (d.dow = 4) LIMIT 5001
+-- answer: [["2026-01-01", "string"]]
+SELECT d.ds, l.n FROM dates d LEFT JOIN LATERAL (SELECT count(*) AS n FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01') OR typeof(`ds`) <> 'string')) s WHERE s.ds = d.ds) l ON d.dow = 4

@@ -75,3 +75,9 @@ INSERT INTO written BY NAME SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN
 -- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE 'starpruner' IS NOT NULL AND (d.dow = 5) LIMIT 5001
 -- answer: [["2026-01-02", "string"]]
 INSERT OVERWRITE written (id) SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s JOIN dates d ON s.ds = d.ds WHERE d.dow = 5
+
+-- case: an INSERT that reads the table that it writes beside the fact
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE 'starpruner' IS NOT NULL AND (d.dow = 5) LIMIT 5001
+-- answer: [["2026-01-02", "string"]]
+INSERT INTO written SELECT id FROM written WHERE id > 90
+UNION SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s JOIN dates d ON s.ds = d.ds WHERE d.dow = 5

@@ -72,7 +72,7 @@ def test_a_word_is_a_name_where_it_begins_no_item(sql: str, quoted: str) -> None
 
 
 def test_a_statement_with_such_names_is_narrowed() -> None:
-    sql = "SELECT f.id, from, d.from FROM f JOIN d ON f.ds = d.ds WHERE d.from = 1"
+    sql = "SELECT f.id, from, d.from AS values FROM f JOIN d ON f.ds = d.ds WHERE d.from = 1"
     statement = parse(sql, chars_max=1_000)
     assert isinstance(statement, Statement)
     planned = plan(statement, CATALOG, LIMITS)

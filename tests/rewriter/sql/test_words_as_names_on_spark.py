@@ -43,6 +43,7 @@ PLACES = (
         "SELECT f.x FROM f {1} {0} JOIN group by",
         "SELECT 1 FROM {0} JOIN {1}",
     ),
+    *("SELECT 1 AS {0} FROM (SELECT {1}) f JOIN d", "SELECT 1 AS {0}, 2 AS {1} FROM (f JOIN d)"),
     *("SELECT f.x {1} {0} GROUP BY {1}", "SELECT f.x FROM {0} GROUP BY {1}", "SELECT DISTINCT {1} {0} JOIN d {1}"),
     *("SELECT 1 FROM f, LATERAL {0} {1}", f"SELECT {{0}} + .5, {{1}} {JOINED}", "SELECT 1 FROM f {0} {1} JOIN d"),
 )
