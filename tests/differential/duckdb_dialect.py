@@ -7,6 +7,8 @@ from duckdb import DuckDBPyConnection
 from sqlglot import ErrorLevel, exp, parse_one
 from star_tables import Schema
 
+from rewriter.sql.statement import parse_any
+
 # Spark's names of the types, and null as a key as Spark orders it.
 MACRO = """
     CREATE MACRO spark_typeof(value) AS CASE typeof(value)
@@ -24,7 +26,9 @@ def prepare(connection: DuckDBPyConnection) -> None:
 @lru_cache(maxsize=4_096)  # The small scopes ask one text of many tables.
 def to_duckdb(sql: str, schema: Schema) -> str:
     """The statement in DuckDB's words. Raises SqlglotError."""
-    tree = parse_one(sql, read="spark")
+    statement = parse_any(sql)
+    # Names that are words of SQL, as `FROM.x`, are known as names to the rewriter alone.
+    tree = parse_one(sql, read="spark") if statement is None else statement.tree.copy()
     for node in list(tree.find_all(exp.Typeof, exp.Cast, exp.EQ, exp.NullSafeEQ, exp.In)):
         if isinstance(node, exp.Typeof):
             _ = node.replace(exp.func("spark_typeof", node.this))

@@ -297,7 +297,7 @@ def rows_by_order_and_chance(patch: pytest.MonkeyPatch) -> None:
 def numbers_of_rows_are_known(patch: pytest.MonkeyPatch) -> None:
     """Windows count as giving the same each time, whatever their function."""
     known_functions("row_number")(patch)
-    patch.setattr(repeatable, "_is_certain_window", lambda _: True)
+    patch.setattr(repeatable, "_gives_the_same", lambda _: True)
 
 
 def main_query_alone_is_repeatable(patch: pytest.MonkeyPatch) -> None:
