@@ -61,7 +61,10 @@ class NoVerdictError(NotRunError):
 
 
 class EngineError(NoVerdictError):
-    """An error within DuckDB, such as `unordered_map::at` of its optimizer (1.5, filters below a UNION)."""
+    """An error within DuckDB, such as `unordered_map::at` of its optimizer (1.5, filters below a UNION).
+
+    Correlated LATERAL subqueries beside an anti join end in its InternalException.
+    """
 
 
 class NotCastError(NoVerdictError):
@@ -121,7 +124,8 @@ class Sieve:
         except duckdb.ConversionException as error:
             raise NotCastError(type(error).__name__) from error
         except (duckdb.Error, SqlglotError) as error:
-            kind = EngineError if "unordered_map::at" in str(error) else NotRunError
+            is_of_engine = isinstance(error, duckdb.InternalException) or "unordered_map::at" in str(error)
+            kind = EngineError if is_of_engine else NotRunError
             raise kind(_first_line(error)) from error
 
     def _rows(self, sql: str) -> Answer:
