@@ -29,7 +29,7 @@ from star_benchmark import StarBenchmark
 from tpcds import tpcds
 from tpcds_tables import PARQUET, TpcdsTables
 from verdict_table import show
-from verdicts import Measured, Summary, summary, verdict
+from verdicts import Measured, Summary, summary
 
 from demo.hive import Endpoint, connect, run
 from demo.java import find_java
@@ -92,7 +92,7 @@ class Bench:
         try:
             return self._measured(query, settings)
         except exc.Error as error:
-            return Measured(query, error=str(error).partition("\n")[0][:_ERROR_CHARS_MAX])
+            return Measured.failed(query, error)
 
     def _measured(self, query: str, settings: Settings) -> Measured:
         sql, unlimited = self.benchmark.queries[query], self.benchmark.unlimited(query)
@@ -107,15 +107,7 @@ class Bench:
         }
         # Explained last: that also lists partitions, which the proxied runs do by themselves if they need to.
         told = explained(self.admin_url, self.database, sql)
-        return Measured(
-            query,
-            rows=len(direct),
-            same_answer=same_rows(direct, proxied),
-            narrowed=told.narrowed,
-            key_queries_s=told.key_queries_s,
-            pairs=pairs,
-            verdicts={listing: verdict(pair) for listing, pair in pairs.items()},
-        )
+        return Measured.of_pairs(query, len(direct), told, pairs, same_answer=same_rows(direct, proxied))
 
     def _after_commits(self, sql: str) -> Callable[[bool], hive.Connection]:
         """Open sessions that find a new version of each fact of the query."""
@@ -127,10 +119,6 @@ class Bench:
             return self.sides.open_session(is_proxied)
 
         return open_session
-
-
-# Spark's messages go on with the plan.
-_ERROR_CHARS_MAX = 300
 
 
 def _named(sql: str, tables: Iterable[str]) -> list[str]:

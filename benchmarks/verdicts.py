@@ -5,12 +5,16 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from statistics import geometric_mean, median
 
-from explaining import NarrowedScan
+from explaining import Explained, NarrowedScan
 from intervals import Interval, median_interval
 from pairs import Pair, Runs
+from pyhive import exc
 
 # An interval above or below these shows a loss or a win; differences in between matter to nobody.
 LOSS_ABOVE, WIN_BELOW = 1.05, 0.95
+
+
+_ERROR_CHARS_MAX = 300
 
 
 class Standing(StrEnum):
@@ -96,6 +100,19 @@ class Measured:
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)
     # The reason for which it could not be measured.
     error: str | None = None
+
+    @classmethod
+    def of_pairs(
+        cls, query: str, rows: int, told: Explained, pairs: Mapping[str, Pair], *, same_answer: bool
+    ) -> "Measured":
+        """A query with its runs by the state of the listing, as the proxy has explained it."""
+        verdicts = {listing: verdict(pair) for listing, pair in pairs.items()}
+        return cls(query, rows, same_answer, told.narrowed, told.key_queries_s, pairs, verdicts)
+
+    @classmethod
+    def failed(cls, query: str, error: exc.Error) -> "Measured":
+        """A query that Spark did not answer, with the first line of its message: the plan follows it."""
+        return cls(query, error=str(error).partition("\n")[0][:_ERROR_CHARS_MAX])
 
 
 @dataclass(frozen=True)

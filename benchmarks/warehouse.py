@@ -1,4 +1,4 @@
-"""What jobs of warehouses send, on tables of some 2,000 partitions, directly and through the proxy.
+"""Statements that jobs of warehouses send, on tables of some 2,000 partitions, directly and through the proxy.
 
 The statements are those of tests/reach/statements/warehouse.toml, and the tables those of tests/reach/tables.sql
 with every day of six years in place of three days a month.
@@ -21,7 +21,7 @@ from reach_corpus import DATABASE, ReachStatement, statements, table_statements
 from reports import json_option, write_json
 from rich.console import Console
 from verdict_table import show
-from verdicts import Measured, summary, verdict
+from verdicts import Measured, summary
 
 from demo.hive import connect, run
 from demo.java import find_java
@@ -40,7 +40,6 @@ _ALL_DAYS = {
 }
 _SOME_DAYS = re.compile(r"(?:year = 2024 AND )?day IN \([0-9, ]+\)")
 _OF_TABLE = re.compile(r"(?:CREATE TABLE|INSERT INTO) (\w+)")
-_ERROR_CHARS_MAX = 300
 _COLUMNS = 150
 
 
@@ -95,16 +94,8 @@ def measured(one: ReachStatement, sides: Sides, admin_url: str, runs: int, warm_
         }
         told = explained(admin_url, DATABASE, one.query)
     except exc.Error as error:
-        return Measured(one.name, error=str(error).partition("\n")[0][:_ERROR_CHARS_MAX])
-    return Measured(
-        one.name,
-        rows=len(direct),
-        same_answer=same_rows(direct, proxied),
-        narrowed=told.narrowed,
-        key_queries_s=told.key_queries_s,
-        pairs=pairs,
-        verdicts={listing: verdict(pair) for listing, pair in pairs.items()},
-    )
+        return Measured.failed(one.name, error)
+    return Measured.of_pairs(one.name, len(direct), told, pairs, same_answer=same_rows(direct, proxied))
 
 
 @click.command()

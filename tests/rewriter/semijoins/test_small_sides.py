@@ -227,7 +227,7 @@ def test_a_lateral_view_makes_keys_of_the_rows_of_one_table(sql: str, asked: str
         # A name that is not certain: of two items, or of a column that the table has too.
         "SELECT id FROM f, d LATERAL VIEW explode(array(d.ds)) d AS n WHERE f.ds = d.n AND g = 1",
         "SELECT id FROM f, d LATERAL VIEW explode(array(ds)) x AS n WHERE f.ds = n AND d.g = 1",
-        # What may give something else each time.
+        # Calls that may give something else each time.
         "SELECT id FROM f, d LATERAL VIEW explode(array(d.ds, uuid())) x AS n WHERE f.ds = n AND d.g = 1",
         f"SELECT id FROM f, d {EXPLODE}(array(d.ds, string(now()))) x AS n WHERE f.ds = n AND d.g = 1",
         f"SELECT id FROM f JOIN (SELECT n FROM d {EXPLODE}(array(uuid(), ds)) x AS n WHERE g = 1) y ON f.ds = n",

@@ -26,7 +26,7 @@ CTE = "WITH x AS (SELECT id, ds FROM f)"
 
 
 def tree(sql: str) -> exp.Expr:
-    """What is read of a text, with all names unquoted."""
+    """The tree of a text, with all names unquoted."""
     statement = parse(sql, chars_max=1_000, has_views=True)
     assert isinstance(statement, Statement), sql
     for identifier in statement.tree.find_all(exp.Identifier):
