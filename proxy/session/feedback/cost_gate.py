@@ -88,6 +88,7 @@ class Fact:
     """A table that a statement narrows, or would: the last part of its name, and its size as far as known."""
 
     name: str
+    # Of which Spark lists the files for each session: 0 of Delta and Iceberg, whose metadata has them for all.
     partitions: int | None = None
     size_bytes: int | None = None
 
@@ -329,7 +330,7 @@ _IN_VAIN = frozenset({OutcomeKind.RECOVERED, OutcomeKind.OVERTAKEN})
 
 def _about(record: RunRecord, facts: tuple[Fact, ...]) -> RunRecord:
     """The record with what is known of the facts now."""
-    names = frozenset(fact.name.lower() for fact in facts)
+    names = frozenset(fact.name.lower() for fact in facts if fact.partitions != 0)
     is_counted = all(fact.partitions is not None for fact in facts)
     if record.is_counted and not is_counted and names == record.facts:
         return record

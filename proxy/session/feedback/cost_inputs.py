@@ -83,6 +83,8 @@ def _partition_count(
     name: TableName, counted: Mapping[TableName, PartitionIndex], sizes: TableSizes
 ) -> int | None:
     facts = sizes.facts(name)
+    if facts is not None and (facts.delta is not None or facts.iceberg is not None):
+        return 0
     if facts is not None and not facts.partition_columns:
         return 1
     return counted[name].count if name in counted else sizes.partition_count(name)

@@ -272,6 +272,10 @@ class RunRecord:
         """The record with the better way on listed files, once both were seen."""
         if not (self.rewritten and self.originals):
             return self
+        # A first run also asks for descriptions, which later ones remember.
+        is_first = self.rewritten_count == 1 and self.rewritten_s - self.overhead_s < self.warm_s
+        if is_first and self.is_left is None:
+            return self
         is_slow = self.originals[-1] > _SURPRISE * self.rewritten_s and self.gained_s < 0.0
         factor = 1 / _EVEN if self.is_left is False else _EVEN
         return replace(self, is_left=not is_slow and self.warm_s < self.rewritten_s * factor)

@@ -22,6 +22,7 @@ SMALL, LARGE = Fact("sales", partitions=200), Fact("Sales", partitions=10_000)
 # Its files are listed in 3.2 s.
 MIDDLING = Fact("sales", partitions=1_800)
 UNKNOWN = Fact("sales")
+DELTA = Fact("sales", partitions=0)
 
 
 class Gate(CostGate):
@@ -175,6 +176,27 @@ def test_one_original_that_was_not_much_slower_is_no_comparison_yet(gate: Gate) 
     assert gate.leaves_it()
 
 
+def test_a_first_run_for_which_tables_were_described_is_no_comparison_yet(gate: Gate) -> None:
+    assert gate.narrowings_to_a_trial(asking_s=4.5, run_s=1.2, fact=DELTA) == 1
+    gate.runs_directly(run_s=2.0)
+    gate.opens_a_session()
+    assert not gate.leaves_it()
+    gate.narrows(asking_s=0.2, run_s=1.2, fact=DELTA)
+    assert not gate.leaves_it()
+
+
+def test_no_session_lists_the_files_of_a_format_that_has_a_list_of_its_own(gate: Gate) -> None:
+    """Star joins with Delta tables were narrowed ten times, which took twice as long."""
+    assert gate.narrowings_to_a_trial(asking_s=1.6, run_s=1.6, fact=DELTA) == 1
+    gate.runs_directly(run_s=1.8)
+    gate.narrows(asking_s=1.6, run_s=1.6, fact=DELTA)
+    assert gate.leaves_it()
+    gate.written({"sales"})
+    assert gate.leaves_it()
+    gate.opens_a_session()
+    assert gate.leaves_it()
+
+
 def test_what_runs_faster_narrowed_is_narrowed_again_after_a_run_that_takes_surprisingly_long(gate: Gate) -> None:
     gate.narrows(asking_s=0.2, run_s=0.2)
     gate.runs_directly(5, run_s=0.2)
@@ -253,7 +275,7 @@ def test_a_fact_that_nobody_ran_upon_for_an_hour_counts_as_cold(gate: Gate) -> N
 
 def test_of_even_ways_the_one_is_taken_that_asks_nothing_unless_files_would_be_listed(gate: Gate) -> None:
     gate.has_files_listed()
-    gate.narrows(asking_s=0.1, run_s=0.3, fact=LARGE)
+    gate.narrows(2, asking_s=0.1, run_s=0.3, fact=LARGE)
     gate.runs_directly(3, run_s=0.4)
     assert gate.leaves_it()
     gate.opens_a_session()
@@ -550,6 +572,8 @@ WORLDS = {
     "once in eleven minutes": World(0.4, 0.2, 0.2, 0.15, partitions=200, pause_s=660.0),
     "a session for each statement": World(3.3, 0.4, 0.5, 0.1, partitions=1_800, session_every=1),
     "long sessions": World(3.3, 0.4, 0.5, 0.1, partitions=1_800, session_every=100),
+    "a Delta table that narrowing is bad for": World(0.0, 1.8, 1.7, 1.6, 5, partitions=0, session_every=20),
+    "a Delta table that narrowing is good for": World(0.0, 4.0, 0.5, 0.8, 5, partitions=0, session_every=1),
     "even": World(3.0, 0.4, 0.3, 0.1, partitions=2_000),
     "even and noisy": World(3.0, 0.4, 0.3, 0.1, partitions=2_000, noise=0.3),
     "a fact that is refreshed before each run": World(2.0, 1.1, 1.0, 0.1, 1, partitions=600),
