@@ -15,6 +15,7 @@
 # make bench-tpcds   all of TPC-DS at scale 1, each ratio with its interval, which takes hours; goes on where it was
 #              stopped
 # make bench-dashboard  twelve statements on eight sessions, again and again, cold and warm; a quarter of an hour
+# make bench-savings  the time that the page says was saved, beside the time that was; a quarter of an hour
 # make bench-short   a hundred short statements, from which little can be gained; five minutes
 # make bench-wire    what the wire costs: large results, short calls, many sessions; ten minutes
 # make bench-kerberos  what logins by Kerberos and wrapped frames cost; some minutes, and needs a KDC's programs
@@ -44,7 +45,7 @@ QUICK_QUERIES := q3 q7 q19 q37 q42 q55 q60 q71 q82 q96 q98 q9
 # One fact each, joined to filtered days: all are narrowed, to one in five partitions or down to one in sixty.
 STAR_QUERIES := q3 q7 q15 q19 q27 q42 q43 q52 q55 q68 q79 q98
 
-.PHONY: setup demo test test-fast test-of test-all test-older test-servers iceberg bench bench-tpcds bench-warehouse bench-dashboard bench-short bench-wire bench-sizing bench-kerberos bench-layouts bench-lists bench-shared-lists bench-iceberg bench-delta bench-merge bench-small-files wheel-demo check clean
+.PHONY: setup demo test test-fast test-of test-all test-older test-servers iceberg bench bench-tpcds bench-warehouse bench-dashboard bench-savings bench-short bench-wire bench-sizing bench-kerberos bench-layouts bench-lists bench-shared-lists bench-iceberg bench-delta bench-merge bench-small-files wheel-demo check clean
 
 setup: $(READY)
 
@@ -197,6 +198,9 @@ bench-warehouse: setup
 
 bench-dashboard: setup
 	$(BIN)/python benchmarks/dashboard.py --json .starpruner/bench/dashboard.json
+
+bench-savings: setup
+	$(BIN)/python benchmarks/savings.py --json .starpruner/bench/savings.json
 
 bench-short: setup
 	$(BIN)/python benchmarks/short_statements.py --json .starpruner/bench/short_statements.json

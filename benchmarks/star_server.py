@@ -29,9 +29,9 @@ class StarServer:
         return self.server.child.process.pid
 
     @contextmanager
-    def proxy(self) -> Iterator[ProxyProcess]:
+    def proxy(self, *options: str) -> Iterator[ProxyProcess]:
         """A newly started proxy, which knows nothing of the tables yet."""
-        with proxy_process(self.server.endpoint, self.directory / "proxy") as proxy:
+        with proxy_process(self.server.endpoint, self.directory / "proxy", options=options) as proxy:
             yield proxy
 
     @contextmanager

@@ -29,6 +29,7 @@ from proxy.history.queries import (
     today,
 )
 from proxy.history.record import Record
+from proxy.history.savings import Savings, total
 from rewriter import SkipReason
 from rewriter.vocabulary.remedies import REMEDIES
 
@@ -41,8 +42,8 @@ _FRONT_LINES: Final = 5
 REASON_DAYS: Final = 7
 
 
-class SparingDashboard(msgspec.Struct):
-    """Statements of one fingerprint that left out partitions: their number, and one of them."""
+class RewrittenDashboard(msgspec.Struct):
+    """Rewritten statements of one fingerprint: their number, and one of them."""
 
     fingerprint: str | None
     statements: int
@@ -50,8 +51,7 @@ class SparingDashboard(msgspec.Struct):
     partitions_total: int
     last_id: str
     excerpt: str
-    # Null where too few originals ran to tell.
-    saved_s: float | None = None
+    savings: Savings = Savings()
 
 
 class NowView(msgspec.Struct):
@@ -74,10 +74,9 @@ class TodayView(msgspec.Struct):
     """The statements since midnight: their sums, those that gained most, and the slowest."""
 
     sums: Sums
-    # Of statements whose originals ran at least three times in the last seven days; null where there is none.
-    saved_s: float | None
-    saved_runs: int
-    dashboards: list[SparingDashboard]
+    # By originals of the last seven days.
+    savings: Savings
+    dashboards: list[RewrittenDashboard]
     slowest: list[StatementLine]
     # Among the slowest, those that stayed original although there was something to decide.
     slowest_originals: list[StatementLine]
@@ -199,16 +198,14 @@ def remedy_of(code: str) -> str:
 
 def _today(wanted: Filter, reader: HistoryReader) -> TodayView:
     sums = reader.sums(wanted)
-    dashboards = [SparingDashboard(*row) for row in reader.most_spared(wanted, _FRONT_LINES)]
     week = msgspec.structs.replace(wanted, since=time.time() - REASON_DAYS * DAY_S)
-    saved = {one.fingerprint: one for one in reader.saved_times(week, wanted.since or 0.0)}
-    for dashboard in dashboards:
-        if dashboard.fingerprint in saved:
-            dashboard.saved_s = saved[dashboard.fingerprint].seconds
-    saved_s = sum(one.seconds for one in saved.values()) if saved else None
+    saved = reader.savings(week, wanted.since or 0.0)
+    rewritten = [RewrittenDashboard(*row, saved.get(row[0], Savings())) for row in reader.rewritten(wanted)]
+    # The sort keeps the order of partitions left out where no time is known.
+    dashboards = sorted(rewritten, key=lambda one: one.savings.rank, reverse=True)[:_FRONT_LINES]
     slowest = reader.slowest(wanted, _FRONT_LINES)
     left = reader.slowest(msgspec.structs.replace(wanted, outcome="original", only_candidates=True), _FRONT_LINES)
-    return TodayView(sums, saved_s, sum(one.runs for one in saved.values()), dashboards, slowest, left)
+    return TodayView(sums, total(saved.values()), dashboards, slowest, left)
 
 
 def _reason(line: ReasonLine) -> ReasonView:

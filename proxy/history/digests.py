@@ -11,44 +11,26 @@ from typing import Any, Final
 
 import msgspec
 
+from proxy.history.savings import Savings, savings
+
 # Later runs that take this many times as long as earlier ones are called slower.
 _SLOWER: Final = 1.5
 _IS_REWRITTEN: Final = "(s.outcome = 'rewritten')"
 # Characters of a text in a list.
 _EXCERPT_CHARS: Final = 300
 
-# The median of fewer originals says little: the first, on a cold listing, may take ten times as long as others.
-ORIGINALS_MIN: Final = 3
-
 # Runs that took a time: of each kind the median and the 95th percentile are those of a run that was made.
-_RUNS: Final = """
+_TIMES: Final = """
 WITH runs AS (
   SELECT fingerprint, kind, took, row_number() OVER (PARTITION BY fingerprint, kind ORDER BY took) AS place,
     count(*) OVER (PARTITION BY fingerprint, kind) AS total
   FROM (SELECT fingerprint, {kind} AS kind, deciding_s + run_s AS took FROM statements AS s
     WHERE {where} AND fingerprint IS NOT NULL AND run_s IS NOT NULL AND outcome IN ('rewritten', 'original'))
 )
-"""
-_TIMES: Final = (
-    _RUNS
-    + """
 SELECT fingerprint, kind, total, max(CASE WHEN place = (total + 1) / 2 THEN took END),
   max(CASE WHEN place = (total * 95 + 99) / 100 THEN took END), sum(took)
 FROM runs WHERE kind IS NOT NULL GROUP BY fingerprint, kind
 """
-)
-_SAVED: Final = (
-    _RUNS  # noqa: S608 - the parts are our own
-    + """,
-originals AS (
-  SELECT fingerprint, max(CASE WHEN place = (total + 1) / 2 THEN took END) AS median
-  FROM runs WHERE kind = 0 AND total >= {least} GROUP BY fingerprint
-)
-SELECT s.fingerprint, count(*), sum(median - (deciding_s + run_s))
-FROM statements AS s JOIN originals USING (fingerprint)
-WHERE {where} AND s.id >= ? AND run_s IS NOT NULL AND outcome = 'rewritten' GROUP BY s.fingerprint
-"""
-)
 
 _LINES: Final = """
 SELECT fingerprint, count(*), total(outcome = 'rewritten'), total(outcome = 'fallback'), total(outcome = 'failed'),
@@ -70,17 +52,6 @@ class RunTimes(msgspec.Struct):
     p95_s: float
     # Of all of them together.
     sum_s: float
-
-
-class SavedTime(msgspec.Struct):
-    """The time that rewritten runs of a fingerprint have saved: each against the median of its originals.
-
-    Below zero where they took longer. Only of fingerprints of which at least three originals are kept.
-    """
-
-    fingerprint: str
-    runs: int
-    seconds: float
 
 
 class Digest(msgspec.Struct, kw_only=True):
@@ -108,8 +79,7 @@ class Digest(msgspec.Struct, kw_only=True):
     times_original: RunTimes | None = None
     times_later: RunTimes | None = None
     times_earlier: RunTimes | None = None
-    # As SavedTime has them; null where too few originals are kept to tell.
-    saved_s: float | None = None
+    savings: Savings = Savings()
     reasons: list[str] = []
 
     @property
@@ -144,8 +114,9 @@ def digests(
         for fingerprint, is_second, *times in timed:
             if fingerprint in lines:
                 setattr(lines[fingerprint], fields[is_second], RunTimes(*times))
-    for line in lines.values():
-        line.saved_s = _saved(line)
+    for fingerprint, saved in savings(connection, where, values).items():
+        if fingerprint in lines:
+            lines[fingerprint].savings = saved
     named = connection.execute(
         "SELECT DISTINCT s.fingerprint, r.reason FROM reasons AS r JOIN statements AS s ON s.id = r.id"  # noqa: S608
         f" WHERE {where} AND s.fingerprint IS NOT NULL ORDER BY r.reason",
@@ -155,19 +126,6 @@ def digests(
         if fingerprint in lines:
             lines[fingerprint].reasons.append(reason)
     return list(lines.values())
-
-
-def saved_times(connection: sqlite3.Connection, where: str, values: list[object], since: str) -> list[SavedTime]:
-    """The time saved since an id by each fingerprint, by originals of all statements that satisfy a condition."""
-    question = _SAVED.format(kind=_IS_REWRITTEN, where=where, least=ORIGINALS_MIN)
-    return [SavedTime(*row) for row in connection.execute(question, (*values, *values, since))]
-
-
-def _saved(line: Digest) -> float | None:
-    originals, rewritten = line.times_original, line.times_rewritten
-    if originals is None or rewritten is None or originals.runs < ORIGINALS_MIN:
-        return None
-    return rewritten.runs * originals.median_s - rewritten.sum_s
 
 
 def _period(earlier: TimeSpan, later: TimeSpan) -> str:

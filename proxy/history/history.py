@@ -37,7 +37,6 @@ from proxy.history.record import (
     new_id,
     now,
     shadow_of,
-    text_fingerprint,
 )
 from proxy.history.redaction import kept, kept_text
 from proxy.history.store import FILE_NAME, Store, StoreError
@@ -338,7 +337,7 @@ class History:
     def _write_batch(self, store: Store) -> None:
         records = self._batch()
         verdicts = [self._verdicts.popleft() for _ in range(min(BATCH_MAX, len(self._verdicts)))]
-        written = [_with_fingerprint(kept(record, literals=self.literals)) for record in records]
+        written = [kept(record, literals=self.literals) for record in records]
         try:
             store.add(written, verdicts)
         except ValueError:
@@ -404,17 +403,24 @@ class SessionHistory:
         self._last: deque[LoggedStatement] = deque(maxlen=LAST_STATEMENTS_MAX)
 
     def began(
-        self, text: str, decision: Decision | None = None, reason: SkipReason | None = None
+        self,
+        text: str,
+        decision: Decision | None = None,
+        reason: SkipReason | None = None,
+        *,
+        lists_files: bool | None = None,
     ) -> StatementHistory:
         """See SessionLog."""
         try:
-            return self._began(text, decision, reason)
+            return self._began(text, decision, reason, lists_files=lists_files)
         except Exception as error:  # noqa: BLE001 - the statement goes on
             # Without its message, which may quote the statement.
             _log.error("a statement is missing from the history: %s", type(error).__name__)
             return StatementHistory(self, None, "-")
 
-    def _began(self, text: str, decision: Decision | None, reason: SkipReason | None) -> StatementHistory:
+    def _began(
+        self, text: str, decision: Decision | None, reason: SkipReason | None, *, lists_files: bool | None
+    ) -> StatementHistory:
         state, at = self._state, now()
         state.statements += 1
         record = Record(
@@ -426,6 +432,7 @@ class SessionHistory:
             database=state.database,
             backend=state.backend,
             original=cut(text),
+            lists_files=lists_files,
         )
         if reason is not None:
             record.skip_reason = reason.name
@@ -501,10 +508,3 @@ class StatementHistory:
         verdict = shadow_of(comparison, decision)
         add_verdict(record, verdict)
         self._session.history.compared(record.id, verdict)
-
-
-def _with_fingerprint(record: Record) -> Record:
-    """The record as it is kept, which had no time for this before."""
-    if record.fingerprint is None:
-        record.fingerprint = text_fingerprint(record.original)
-    return record

@@ -16,9 +16,10 @@ from typing import Any, Final
 
 import msgspec
 
-from proxy.history.digests import Digest, SavedTime, TimeSpan, digests, saved_times
+from proxy.history.digests import Digest, TimeSpan, digests
 from proxy.history.history import LOST_AFTER_S, ProcessState
 from proxy.history.record import TEXT_FINGERPRINT, Record, id_of_time
+from proxy.history.savings import Savings, savings
 from proxy.history.store import connect
 
 # Statements of one page.
@@ -175,14 +176,14 @@ class HistoryReader:
             ).fetchall()
             return self._lines(connection, [row[:-1] for row in found])
 
-    def most_spared(self, wanted: Filter, rows: int) -> list[tuple[str, int, int, int, str, str]]:
-        """Fingerprints whose statements left out most partitions: runs, spared, total, the last id, an excerpt."""
+    def rewritten(self, wanted: Filter, rows: int = DIGESTS_MAX) -> list[tuple[str, int, int, int, str, str]]:
+        """Fingerprints of rewritten statements: runs, partitions spared and in all, the last id, an excerpt."""
         where, values = _where(wanted)
         with self._connected() as connection:
             return connection.execute(
-                "SELECT fingerprint, count(*), sum(partitions_total - partitions_kept), sum(partitions_total),"  # noqa: S608
-                f" max(id), substr(original, 1, {EXCERPT_CHARS}) FROM statements AS s"
-                f" WHERE {where} AND outcome = 'rewritten' AND partitions_kept IS NOT NULL"
+                "SELECT fingerprint, count(*), coalesce(sum(partitions_total - partitions_kept), 0),"  # noqa: S608
+                f" coalesce(sum(partitions_total), 0), max(id), substr(original, 1, {EXCERPT_CHARS})"
+                f" FROM statements AS s WHERE {where} AND outcome = 'rewritten'"
                 " GROUP BY fingerprint ORDER BY 3 DESC LIMIT ?",
                 (*values, rows),
             ).fetchall()
@@ -191,12 +192,12 @@ class HistoryReader:
         """One statement; None where there is none, or the user may not see it."""
         with self._connected() as connection:
             row = connection.execute(
-                "SELECT record, original, user FROM statements WHERE id = ?", (identifier,)
+                "SELECT record, original, user, fingerprint FROM statements WHERE id = ?", (identifier,)
             ).fetchone()
         if row is None or (seen_by is not None and row[2] != seen_by):
             return None
         record = msgspec.json.decode(row[0], type=Record)
-        record.original = row[1]
+        record.original, record.fingerprint = row[1], row[3]
         return record
 
     def sums(self, wanted: Filter) -> Sums:
@@ -263,11 +264,11 @@ class HistoryReader:
         with self._connected() as connection:
             return digests(connection, where, values, _compared(days), rows)
 
-    def saved_times(self, wanted: Filter, since: float) -> list[SavedTime]:
-        """The time that each fingerprint has saved since then, by its originals among the statements asked for."""
+    def savings(self, wanted: Filter, since: float) -> dict[str, Savings]:
+        """The savings since then by fingerprint, by originals among the statements asked for."""
         where, values = _where(wanted)
         with self._connected() as connection:
-            return saved_times(connection, where, values, id_of_time(since))
+            return savings(connection, where, values, id_of_time(since))
 
     def others(self, process: str) -> list[ProcessState]:
         """The states of the other processes that share the file."""

@@ -97,6 +97,8 @@ class Record(msgspec.Struct, kw_only=True):
     rules: list[str] = []
     scans: list[ScanView] = []
     cost_report: str | None = None
+    # True if Spark has to list files for its original; null where that is not known.
+    lists_files: bool | None = None
     # From its arrival until it was sent, the next two included; of a rewritten one, key queries too.
     deciding_s: float = 0.0
     descriptions_s: float = 0.0

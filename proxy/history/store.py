@@ -14,18 +14,29 @@ from typing import Final
 
 import msgspec
 
-from proxy.history.record import Record, ShadowRecord, add_verdict, counted, id_of_time, reasons_of, tables_of
+from proxy.history.record import (
+    Record,
+    ShadowRecord,
+    add_verdict,
+    counted,
+    id_of_time,
+    reasons_of,
+    tables_of,
+    text_fingerprint,
+)
 from proxy.kept_files import alone_in, put_aside
 
 FILE_NAME: Final = "history.sqlite"
 # The layout of the file, kept in its header. A file of a newer one is left alone.
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 # Waits for another process, whose transactions are short.
 BUSY_S: Final = 5.0
 # The oldest go in steps, so that each transaction is short.
 _DELETED_AT_ONCE: Final = 1_000
 # The part of the room that is made free where there is none: not a few statements each time.
 _FREED: Final = 0.05
+# Texts whose fingerprints are remembered. Some hundreds of dashboards come again and again.
+_PARSED_MAX: Final = 10_000
 # The write-ahead log is cut to this after it grew: it counts on top of the bytes of the history.
 _LOG_BYTES_MAX: Final = 4 * 1024 * 1024
 
@@ -53,7 +64,9 @@ CREATE TABLE spark_ids (spark_id TEXT NOT NULL, id TEXT NOT NULL);
 CREATE INDEX spark_ids_spark_id ON spark_ids (spark_id);
 CREATE INDEX spark_ids_id ON spark_ids (id);
 """
-_SCHEMAS: Final = (_SCHEMA, _SCHEMA_2)
+# Version 3 tells if Spark has to list files for the original of a statement.
+_SCHEMA_3: Final = "ALTER TABLE statements ADD COLUMN lists_files INTEGER;"
+_SCHEMAS: Final = (_SCHEMA, _SCHEMA_2, _SCHEMA_3)
 # The tables with a row or more for each statement.
 _TABLES: Final = ("statements", "reasons", "tables", "spark_ids")
 
@@ -71,6 +84,8 @@ class Store:
         path = directory / FILE_NAME
         with alone_in(directory):
             self._connection = _opened(path, is_suspect=is_suspect)
+        # By what a text has beside its constants, the fingerprint of the statement once it was parsed.
+        self._parsed: dict[str, str] = {}
         self._path = path
         self._inode = path.stat().st_ino
         (page_bytes,) = self._connection.execute("PRAGMA page_size").fetchone()
@@ -122,13 +137,26 @@ class Store:
             for identifier, verdict in verdicts:
                 self._add_verdict(identifier, verdict)
 
+    def _fingerprint(self, record: Record) -> str:
+        """The fingerprint of a statement; of one that was not parsed, that of a parsed one with the same text."""
+        text = text_fingerprint(record.original)
+        if record.fingerprint is None:
+            return self._parsed.get(text, text)
+        if len(self._parsed) >= _PARSED_MAX:
+            self._parsed.clear()
+        self._parsed[text] = record.fingerprint
+        update = "UPDATE statements SET fingerprint = ? WHERE fingerprint = ?"
+        _ = self._connection.execute(update, (record.fingerprint, text))
+        return record.fingerprint
+
     def _add_one(self, record: Record) -> None:
+        record = msgspec.structs.replace(record, fingerprint=self._fingerprint(record))
         counts = [counted(record, part) for part in ("partitions", "files", "bytes")]
         values = (
             *(record.id, record.started_at, _text(record.user), record.session, record.outcome),
             *(record.fingerprint, record.skip_reason, record.deciding_s, record.key_queries_s, record.run_s),
             *(number for count in counts for number in (count.total, count.kept)),
-            *(_text(record.original), msgspec.json.encode(_encodable(record))),
+            *(_text(record.original), msgspec.json.encode(_encodable(record)), record.lists_files),
         )
         execute = self._connection.execute
         execute(f"REPLACE INTO statements VALUES ({', '.join('?' * len(values))})", values)  # noqa: S608 - marks

@@ -31,7 +31,7 @@ from proxy.session.consistency.session_state import SessionState
 from proxy.session.consistency.session_writes import SessionWrites
 from proxy.session.decider import Decider
 from proxy.session.decision import Decision, DecisionTerms
-from proxy.session.feedback.cost_gate import PRIVATE_SCOPE, owner_of
+from proxy.session.feedback.cost_gate import PRIVATE_SCOPE, Run, StatementKey, Way, owner_of
 from proxy.session.feedback.own_faults import is_own_fault
 from proxy.session.feedback.quarantine import Suspects, learn
 from proxy.session.feedback.quarantine_list import Cause
@@ -49,7 +49,7 @@ from proxy.session.statement_log import LoggedStatement, NoStatementLog, Stateme
 from proxy.statements.parse_failures import parse_failure_of
 from proxy.statements.skewed_by import skew_statement
 from proxy.statements.statement_class import StatementClass
-from proxy.statements.written_tables import WriteTargets
+from proxy.statements.written_tables import WriteTargets, words_in
 from rewriter import SkipReason, TableName
 from rewriter.domains.literals import literal
 
@@ -116,19 +116,19 @@ class Session:
         changes = self._state.changes
         await self._look_up_written(statement)
         if not settings.enabled:
-            return self._original(statement, self._log.began(statement.text, None, SkipReason.SWITCHED_OFF))
+            return self._undecided(statement, SkipReason.SWITCHED_OFF)[0]
         if self._is_shadowed(statement, settings):
-            entry = self._log.began(statement.text, None, SkipReason.IN_SHADOW)
-            return replace(
-                self._original(statement, entry), beside=partial(self._shadow, statement, settings, entry)
-            )
+            dispatch, entry = self._undecided(statement, SkipReason.IN_SHADOW)
+            return replace(dispatch, beside=partial(self._shadow, statement, settings, entry))
         decision = await self._decider.decide(statement, self._terms(settings, keys))
         self._note_evolution()
         if self._state.changes != changes:
             # A statement on another connection changed the session.
             return self.forward_unchanged(statement)
         premises = self._premises(decision, changes)
-        entry = self._log.began(statement.text, decision)
+        run = decision.run(self._decider.listings)
+        lists_files = self._shared.gate.lists_files(run) if run is not None else None
+        entry = self._log.began(statement.text, decision, lists_files=lists_files)
         self._note(decision, entry.id)
         dispatch = self._dispatch(decision, premises, self._begin(statement, entry), entry.id)
         return replace(
@@ -204,6 +204,21 @@ class Session:
             on_operation=entry.operation_opened,
             statement_id=entry.id,
         )
+
+    def _undecided(self, statement: StatementClass, reason: SkipReason) -> tuple[Dispatch, StatementEntry]:
+        """Dispatch an original whose time those of rewritten runs are compared with, in any session."""
+        gate = self._shared.gate
+        facts = gate.facts_among(words_in(statement.text)) if statement.may_have_a_join else ()
+        run = Run(StatementKey("", ""), Way.ORIGINAL, self._decider.listings, facts=facts) if facts else None
+        lists_files = gate.lists_files(run) if run is not None else None
+        entry = self._log.began(statement.text, None, reason, lists_files=lists_files)
+        dispatch = self._original(statement, entry)
+
+        def ended(outcome: Outcome) -> None:
+            if run is not None and outcome.kind is OutcomeKind.FINISHED:
+                gate.files_listed(run)
+
+        return replace(dispatch, on_outcome=_Listeners((dispatch.on_outcome, ended))), entry
 
     async def _look_up_written(self, statement: StatementClass) -> None:
         """Ask about the target of a write, for other sessions, also where this one is to be left alone."""
@@ -410,7 +425,10 @@ class Session:
         sound = msgspec.structs.replace(settings, cost_gate=False)
         terms = replace(self._terms(sound), state=None, is_compared=True)
         decision = await Decider(shared).decide(statement, terms)
-        key, rewrite = decision.key, decision.rewrite
+        key, rewrite, run = decision.key, decision.rewrite, decision.run(self._decider.listings)
+        if run is not None:
+            # By its original; and from now on the facts are known by their names.
+            shared.gate.files_listed(run)
         if not (decision.is_narrowed and decision.only_reads) or rewrite is None or key is None:
             return
 

@@ -60,9 +60,17 @@ class SessionLog(Protocol):
     """The statements of one session in the log. No method may raise."""
 
     def began(
-        self, text: str, decision: Decision | None = None, reason: SkipReason | None = None
+        self,
+        text: str,
+        decision: Decision | None = None,
+        reason: SkipReason | None = None,
+        *,
+        lists_files: bool | None = None,
     ) -> StatementEntry:
-        """A statement is about to be released; without a decision `reason` says why, where that is known."""
+        """A statement is about to be released; without a decision `reason` says why, where that is known.
+
+        `lists_files` tells if Spark has to list files for its original (`Gate.lists_files`).
+        """
         ...
 
     def answered(self, text: str, deciding_s: float) -> StatementEntry:
@@ -96,7 +104,12 @@ class NoStatementLog:
         return self
 
     def began(
-        self, _text: str, _decision: Decision | None = None, _reason: SkipReason | None = None
+        self,
+        _text: str,
+        _decision: Decision | None = None,
+        _reason: SkipReason | None = None,
+        *,
+        lists_files: bool | None = None,  # noqa: ARG002 - a keyword of the protocol
     ) -> NoStatementLog:
         """See SessionLog."""
         return self

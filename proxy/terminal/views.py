@@ -75,7 +75,7 @@ def _digest(one: Digest) -> list[str]:
         percent(one.rewritten, one.runs),
         _median(one.times_rewritten),
         _median(one.times_original),
-        UNKNOWN if one.saved_s is None else seconds(one.saved_s),
+        seconds(one.savings.measured_s) if one.savings.is_known else UNKNOWN,
         f"{'slower, ' if one.is_slower else ''}{_median(one.times_later)}",
         _median(one.times_earlier),
         percent(one.partitions_spared, one.partitions_total),

@@ -91,7 +91,8 @@ def some_statements(count: int) -> list[Record]:
         one: Record
         when = at - 37 * (count - number)
         if kind in {0, 1, 2, 3}:
-            one = record(at=when, original=SQL.replace("may", f"m{number}"), run_s=1.2 + kind)
+            text = SQL.replace("may", f"m{number}")
+            one = record(at=when, original=text, run_s=1.2 + kind, lists_files=True)
         elif kind == 4:
             one = left_alone(
                 "NOT_A_PARTITION_COLUMN", at=when, user="bob", run_s=95.0, original=SQL.replace("s.ds", "s.day")
@@ -119,6 +120,7 @@ def some_statements(count: int) -> list[Record]:
         else:
             shadow = ShadowRecord("equal", "", 3.1)
             one = left_alone(at=when, skip_reason="IN_SHADOW", shadow=shadow, fingerprint="f1", run_s=38.0)
+            one.lists_files = True
         made.append(one)
     made.append(star(at + 10))
     return made
@@ -142,4 +144,7 @@ def star(at: float) -> Record:
         msgspec.structs.replace(scan(name, skip="NOT_PARTITIONED"), alias=alias, is_fact=False)
         for name, alias in (("dates", "d"), ("stores", "t"))
     ]
-    return record(at=at, scans=[sales, returns, left, *sides], rewritten=REWRITTEN, rules=["inner_join", "pairs"])
+    scans = [sales, returns, left, *sides]
+    one = record(at=at, fingerprint="f3", scans=scans, rewritten=REWRITTEN, rules=["inner_join", "pairs"])
+    one.lists_files = True
+    return one

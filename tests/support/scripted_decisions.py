@@ -177,7 +177,14 @@ class Log:
     def session_opened(self, _opening: SessionOpening) -> "Log":
         return self
 
-    def began(self, text: str, _decision: Decision | None = None, _reason: SkipReason | None = None) -> Entry:
+    def began(
+        self,
+        text: str,
+        _decision: Decision | None = None,
+        _reason: SkipReason | None = None,
+        *,
+        lists_files: bool | None = None,  # noqa: ARG002 - a keyword of the protocol
+    ) -> Entry:
         self.entries.append(Entry(text, len(self.entries)))
         return self.entries[-1]
 

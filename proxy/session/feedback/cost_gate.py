@@ -11,7 +11,7 @@ moment one may go unrecorded, and nothing worse. Only the steps by which a recor
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from hashlib import blake2b
@@ -172,6 +172,21 @@ class Gate(Protocol):
         """Learn from the end of a statement. Of failures, conflicts with other writers alone teach something."""
         ...
 
+    def lists_files(self, run: Run) -> bool:
+        """True if Spark has to list files for the original of a run that begins.
+
+        Of a rewritten run: if all earlier statements of its session had run as originals.
+        """
+        ...
+
+    def files_listed(self, run: Run) -> None:
+        """Count the files of its facts as listed: the statement was not planned, and the original has run."""
+        ...
+
+    def facts_among(self, words: Collection[str]) -> tuple[Fact, ...]:
+        """The facts among these words that other statements have named so far."""
+        ...
+
     def written(self, words: Iterable[str]) -> None:
         """Count the tables among these words as written: Spark lists their files again."""
         ...
@@ -256,6 +271,23 @@ class CostGate:
         if outcome.kind is OutcomeKind.FAILED and not is_rewritten and is_write_conflict(outcome.message):
             self._keep(run.subject, replace(self._record(run.subject), conflicted_at=self._clock()))
 
+    def lists_files(self, run: Run) -> bool:
+        """See Gate."""
+        record = self._about(run)
+        if run.way is Way.REWRITTEN:
+            return not run.listings.were_read(record.facts, self._written_at)
+        return self._listing(record, run.listings) is not Listing.LISTED
+
+    def files_listed(self, run: Run) -> None:
+        """See Gate."""
+        facts = self._about(run).facts
+        run.listings.tables_listed(facts)
+        run.listings.tables_read(facts)
+
+    def facts_among(self, words: Collection[str]) -> tuple[Fact, ...]:
+        """See Gate."""
+        return tuple(Fact(name) for name in words if name in self._written_at)
+
     def written(self, words: Iterable[str]) -> None:
         """See Gate."""
         now = self._clock()
@@ -268,6 +300,7 @@ class CostGate:
         """Learn from a run for which keys were asked; `run_s` is infinite where they were of no use."""
         record = self._about(run)
         asking_s = self._asking_s.get(run.subject.owner, _ASKING_S)
+        run.listings.tables_read(record.facts)
         asking_s += (run.overhead_s - asking_s) * _ASKING_WEIGHT
         with self._keeping:
             _keep_newest(self._asking_s, run.subject.owner, max(asking_s, _ASKING_MIN_S))
@@ -284,6 +317,7 @@ class CostGate:
         record = self._about(run)
         listing = self._listing(record, run.listings)
         run.listings.tables_listed(record.facts)
+        run.listings.tables_read(record.facts)
         self._keep(run.subject, record.after_original(run_s, listing))
 
     def _listing(self, record: RunRecord, listings: SessionListings) -> Listing:

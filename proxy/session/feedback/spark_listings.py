@@ -34,6 +34,8 @@ class SessionListings:
         self._clock = clock
         self._opened_at = clock()
         self._listed_at: dict[str, float] = {}
+        # When a statement last read them, as it came or narrowed.
+        self._read_at: dict[str, float] = {}
         # The seconds lost for some tables, and when any were last.
         self._lost: dict[Collection[str], tuple[float, float]] = {}
 
@@ -51,6 +53,18 @@ class SessionListings:
         if len(self._listed_at) >= _TABLES_MAX:
             self._listed_at.clear()
         self._listed_at.update(dict.fromkeys(tables, self._clock()))
+
+    def were_read(self, tables: Collection[str], written_at: Mapping[str, float]) -> bool:
+        """True if each was read since it was written: by originals alone, it would be listed by now."""
+        oldest = self._clock() - _IDLE_S
+        read_at = {name: self._read_at.get(name, -inf) for name in tables}
+        return all(at >= oldest and at > written_at.get(name, -inf) for name, at in read_at.items())
+
+    def tables_read(self, tables: Collection[str]) -> None:
+        """Count tables as read."""
+        if len(self._read_at) >= _TABLES_MAX:
+            self._read_at.clear()
+        self._read_at.update(dict.fromkeys(tables, self._clock()))
 
     def lost_s(self, tables: Collection[str], written_at: Mapping[str, float]) -> float:
         """The seconds that rewritten runs on these tables have lost since they were last listed, or written."""

@@ -146,6 +146,39 @@ def test_statements_without_a_decision_say_why(history: History) -> None:
     assert (found.outcome, found.skip_reason, found.rewritten) == ("original", "SWITCHED_OFF", None)
 
 
+def kept(history: History) -> list[Record]:
+    """All statements, the oldest first, after the writer has ended."""
+    history.start()
+    history.close()
+    assert history.path is not None
+    reader = HistoryReader(history.path)
+    found = [reader.statement(line.id, None) for line in reader.statements(Filter()).statements]
+    return [one for one in reversed(found) if one is not None]
+
+
+def test_it_is_kept_whether_spark_has_to_list_files_for_the_original(history: History, one: TextSession) -> None:
+    """The first narrowed run would have had them listed. The first original has: narrowed ones do not."""
+    scripts = [[*DESCRIBE, KEYS], [KEYS], [], [], []]
+    texts = [SQL, SQL, "SET starpruner.enabled=false", SQL, SQL.replace("1", "2")]
+    for sql, script in zip(texts, scripts, strict=True):
+        played(one.rewrite(sql), script).on_outcome(FINISHED)
+    found = [record for record in kept(history) if record.original.startswith("SELECT")]
+    assert [record.outcome for record in found] == ["rewritten", "rewritten", "original", "original"]
+    assert [record.lists_files for record in found] == [True, False, True, False]
+    assert len({record.fingerprint for record in found}) == 1, "also of those that were not parsed"
+
+
+def test_originals_in_shadow_mode_are_kept_so_too(history: History) -> None:
+    shadow = session(history, Config(rewrite=RewriteSection(mode="shadow")))
+    for _ in range(3):
+        dispatch = played(shadow.rewrite(SQL), [])
+        assert dispatch.beside is not None
+        with pytest.raises(AssertionError, match="not in the script: "):  # the queries that compare the answers
+            played(dispatch.beside(), [*DESCRIBE, KEYS])
+        dispatch.on_outcome(FINISHED)
+    assert [record.lists_files for record in kept(history)] == [None, False, False]
+
+
 def test_a_shadow_run_leaves_its_reason(history: History) -> None:
     shadow = Config(rewrite=RewriteSection(mode="shadow"))
     dispatch = played(session(history, shadow).rewrite(SQL), [])

@@ -61,7 +61,8 @@ def test_a_statement_is_found_by_its_id_and_by_those_of_spark(store: Store, tmp_
 def test_a_file_of_the_first_version_goes_on(tmp_path: Path) -> None:
     Store(tmp_path, bytes_max=ROOM).close()
     with sqlite3.connect(tmp_path / FILE_NAME) as connection:
-        connection.executescript("DROP TABLE spark_ids; PRAGMA user_version = 1")
+        gone = "DROP TABLE spark_ids; ALTER TABLE statements DROP COLUMN lists_files"
+        connection.executescript(f"{gone}; PRAGMA user_version = 1")
     connection.close()
     one = record(spark_ids=["5f0c0a52-1111-4222-8333-0123456789ab"])
     for kept in (one, record()):
@@ -145,45 +146,28 @@ def test_reasons_are_counted_by_day_and_those_without_remedy_come_last(store: St
 
 def test_a_digest_has_times_of_both_kinds_of_runs_that_were_made(store: Store, tmp_path: Path) -> None:
     at = time.time()
-    runs = [record(at=at - n, run_s=float(n), deciding_s=0.0) for n in range(1, 21)]
+    runs = [record(at=at - n, run_s=float(n), deciding_s=0.0, lists_files=True) for n in range(1, 21)]
     trials = [
-        record(at=at - 90_000 - n, rewritten=None, outcome="original", run_s=50.0, deciding_s=0.0)
+        record(
+            at=at - 90_000 - n, rewritten=None, outcome="original", run_s=50.0, deciding_s=0.0, lists_files=True
+        )
         for n in range(3)
     ]
     failed = record(at=at - 30, outcome="failed", run_s=999.0)
     other = left_alone(at=at - 5, run_s=4_000.0, user="bob")
-    plain = left_alone(at=at - 5, fingerprint=None)
-    store.add([*runs, *trials, failed, other, plain])
+    store.add([*runs, *trials, failed, other])
     first, second = reader(tmp_path).digests(Filter())
     assert (first.fingerprint, first.runs, first.reasons) == ("f2", 1, ["NO_EQUALITY"])
     assert (second.runs, second.rewritten, second.failures, second.reasons) == (24, 20, 1, [])
     assert second.times_rewritten == RunTimes(20, 10.0, 19.0, 210.0)
     assert second.times_original == RunTimes(3, 50.0, 50.0, 150.0)
     assert (second.times_later, second.times_earlier) == (second.times_rewritten, second.times_original)
-    assert second.saved_s == 20 * 50.0 - 210.0
-    assert (first.saved_s, first.is_slower) == (None, False)
+    assert second.savings.measured_s == 20 * 50.0 - 210.0
+    assert (first.savings.is_known, first.is_slower) == (False, False)
     assert second.partitions_spared == 20 * 2_800
     assert (second.first_seen, second.last_seen) == (trials[-1].started_at, runs[0].started_at)
     assert [one.fingerprint for one in reader(tmp_path).digests(Filter(seen_by="bob"))] == ["f2"]
     assert [one.runs for one in reader(tmp_path).digests(Filter(since=at - 3_600, outcome="rewritten"))] == [20]
-
-
-def test_time_is_saved_against_the_median_of_three_originals_at_least(store: Store, tmp_path: Path) -> None:
-    at = time.time()
-    originals = [left_alone(fingerprint="f1", scans=[], at=at - 50, run_s=run_s) for run_s in (90.0, 4.0)]
-    runs = [
-        record(at=at - age, run_s=run_s, deciding_s=0.5) for age, run_s in ((20, 1.0), (10, 6.0), (5_000, 1.0))
-    ]
-    store.add([*originals, *runs])
-    assert reader(tmp_path).saved_times(Filter(), at - 100) == [], "two originals say little"
-    store.add([left_alone(fingerprint="f1", scans=[], at=at - 50, run_s=5.0, user="bob")])
-    median_s = 5.0 + originals[0].deciding_s
-    (saved,) = reader(tmp_path).saved_times(Filter(), at - 100)
-    assert (saved.fingerprint, saved.runs) == ("f1", 2)
-    assert saved.seconds == pytest.approx((median_s - 1.5) + (median_s - 6.5)), "also where one took longer"
-    assert reader(tmp_path).saved_times(Filter(seen_by="ann"), at - 100) == [], (
-        "bob's original is not ann's to see"
-    )
 
 
 def test_two_days_are_compared(store: Store, tmp_path: Path) -> None:
@@ -231,7 +215,7 @@ def test_a_file_of_a_newer_version_is_left_as_it_is(tmp_path: Path) -> None:
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
     connection.close()
     with pytest.raises(
-        StoreError, match=r"written by a newer Starpruner \(schema 3, this one knows 2\).*history\.path"
+        StoreError, match=r"written by a newer Starpruner \(schema 4, this one knows 3\).*history\.path"
     ):
         Store(tmp_path, bytes_max=ROOM)
 

@@ -1,0 +1,101 @@
+"""Time saved: each rewritten run against originals of its fingerprint that found the server as it did.
+
+Like is compared with like. Spark lists the files of a partitioned fact once in a session, and again after a
+write, which can take longer than all else. A cold run, for whose original it would have to, is compared with
+originals for which it had to; a warm one with the others. The originals are those of any session: trials of the
+cost gate, statements in shadow mode, runs with rewriting switched off. They count without the time for deciding,
+which a server without the proxy does not take.
+
+Time that was spent in vain counts against it: deciding about statements that went as they came, and the first runs
+of those that fell back. Where no such original is kept, an estimate stands beside the sum, and never in it: a cold
+run has saved the listing of the partitions that it left out, less the time of deciding.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+# Spark compiles a plan when it is new, so that the first of several originals takes longest. Cold ones are rare:
+# the cost gate tries one, and no other.
+_WARM_MIN: Final = 2
+_COLD_MIN: Final = 1
+# Time of Spark to list the files of one partition, where no fingerprint has both cold and warm originals.
+_PARTITION_LISTED_S: Final = 0.0018
+
+# The median is that of a run that was made, the lower one of two.
+_SAVED: Final = """
+WITH runs AS (
+  SELECT id, fingerprint, outcome, lists_files AS is_cold, deciding_s, run_s,
+    partitions_total, partitions_total - partitions_kept AS spared
+  FROM statements AS s
+  WHERE {where} AND fingerprint IS NOT NULL AND run_s IS NOT NULL
+    AND outcome IN ('rewritten', 'original', 'fallback')
+), placed AS (
+  SELECT fingerprint, is_cold, run_s,
+    row_number() OVER (PARTITION BY fingerprint, is_cold ORDER BY run_s) AS place,
+    count(*) OVER (PARTITION BY fingerprint, is_cold) AS total
+  FROM runs WHERE outcome = 'original' AND is_cold IS NOT NULL
+), originals AS (
+  SELECT fingerprint, is_cold, run_s AS median FROM placed
+  WHERE place = (total + 1) / 2 AND total >= iif(is_cold, {cold_min}, {warm_min})
+), listing AS (
+  SELECT coalesce(max(sum(cold.median - warm.median), 0.0) / sum(partitions), {partition_s}) AS partition_s
+  FROM originals AS cold JOIN originals AS warm USING (fingerprint)
+  JOIN (SELECT fingerprint, max(partitions_total) AS partitions FROM runs GROUP BY fingerprint) USING (fingerprint)
+  WHERE cold.is_cold AND NOT warm.is_cold AND partitions > 0
+), compared AS (
+  SELECT runs.*, median, outcome = 'rewritten' AS is_rewritten, CASE
+      WHEN median IS NULL AND (is_cold OR spared = 0) THEN spared * partition_s - deciding_s
+    END AS estimate,
+    CASE outcome WHEN 'original' THEN deciding_s WHEN 'fallback' THEN deciding_s + run_s ELSE 0.0 END AS spent_s
+  FROM runs LEFT JOIN originals USING (fingerprint, is_cold) CROSS JOIN listing
+  WHERE id >= ?
+)
+SELECT fingerprint, sum(is_rewritten), count(median) FILTER (WHERE is_rewritten),
+  total(median - deciding_s - run_s) FILTER (WHERE is_rewritten) - total(spent_s), total(spent_s),
+  count(estimate) FILTER (WHERE is_rewritten), total(estimate) FILTER (WHERE is_rewritten)
+FROM compared GROUP BY fingerprint
+"""
+
+
+class Savings(msgspec.Struct, frozen=True):
+    """The seconds that rewriting has saved; below zero, it has cost time."""
+
+    # Rewritten statements that finished, and those of them for which there are originals to compare with.
+    runs: int = 0
+    measured: int = 0
+    # Of those that are compared, less the time spent in vain.
+    measured_s: float = 0.0
+    spent_s: float = 0.0
+    # The others as far as there is an estimate.
+    estimated: int = 0
+    estimated_s: float = 0.0
+
+    @property
+    def is_known(self) -> bool:
+        """True if any is compared with originals."""
+        return self.measured > 0
+
+    @property
+    def rank(self) -> tuple[bool, float]:
+        """Sorts by the time saved, estimates behind what was measured."""
+        return self.is_known, self.measured_s if self.is_known else self.estimated_s
+
+
+def savings(
+    connection: sqlite3.Connection, where: str, values: Sequence[object], since: str = ""
+) -> dict[str, Savings]:
+    """The savings since an id by fingerprint, by originals of all statements that satisfy a condition."""
+    question = _SAVED.format(where=where, cold_min=_COLD_MIN, warm_min=_WARM_MIN, partition_s=_PARTITION_LISTED_S)
+    rows = connection.execute(question, (*values, since))
+    return {fingerprint: Savings(*row) for fingerprint, *row in rows}
+
+
+def total(parts: Iterable[Savings]) -> Savings:
+    """The sum."""
+    rows = [msgspec.structs.astuple(part) for part in parts]
+    return Savings(*map(sum, zip(*rows, strict=True))) if rows else Savings()
