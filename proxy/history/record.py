@@ -166,8 +166,7 @@ def decide(record: Record, decision: Decision) -> None:
     record.started_at -= timings.total_s
     record.skip_reason = decision.skip.name if decision.skip is not None else None
     record.fingerprint = key.fingerprint if key is not None else None
-    if decision.gate_report is not None:
-        record.cost_report = decision.gate_report.sentence
+    record.cost_report = decision.cost_report
     if decision.rewrite is None:
         return
     explained = view(decision)

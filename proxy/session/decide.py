@@ -73,7 +73,7 @@ async def _draft(ctx: DecisionContext) -> Draft:
     draft = await _classified(ctx, draft)
     if draft.statement is not None and not ctx.is_over(draft):
         ctx, draft = await _weighed(ctx, draft, draft.statement)
-    if draft.skip is SkipReason.NOT_WORTH_IT:
+    if draft.is_left_by_gate:
         draft = await with_fewer_splits(ctx, draft)
     plan, basis = draft.plan, draft.basis
     if plan is None or basis is None or ctx.is_over(draft) or draft.is_changed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import inf
+from typing import Final
 
 from proxy.operations.dispatch import always
 from proxy.operations.key_check import ASK_FIRST, CheckVerdict, KeyTerms
@@ -22,6 +23,9 @@ from proxy.session.timings import Timings
 from rewriter import KeyQuery, Keys, Plan, Rewrite, SkipReason, TableName, UnpinnedReason
 from rewriter.partitions.index import PartitionIndex
 from rewriter.vocabulary.cited import listed
+
+# Reasons of scans of dimensions, and of CTEs, whose tables have scans of their own.
+NO_FACTS: Final = frozenset({SkipReason.NOT_A_TABLE, SkipReason.NOT_PARTITIONED})
 
 
 @dataclass(frozen=True)
@@ -155,16 +159,35 @@ class Decision:
         return self.rewrite.check_failure if self.rewrite is not None and self.is_narrowed else ""
 
     @property
+    def is_left_by_gate(self) -> bool:
+        """True if the cost gate left it alone, and there was no other reason before."""
+        return self.gate_report is not None and self.gate_report.leaves and self.skip is self.gate_report.skip
+
+    @property
+    def cost_report(self) -> str | None:
+        """The cost gate's report on a statement that is rewritten, or would be, or that it left alone."""
+        report, scans = self.gate_report, self.rewrite.scans if self.rewrite is not None else ()
+        would_be = any(scan.skip is SkipReason.KEYS_NOT_ASKED for scan in scans)
+        is_told = report is not None and (report.leaves or self.is_narrowed or would_be)
+        return report.sentence if report is not None and is_told else None
+
+    @property
     def _was_spared(self) -> bool:
         """True if it was left alone before any key query."""
         is_written = self.skip is SkipReason.SMALL_SIDE_WRITTEN and self.timings.key_queries_s == 0.0
-        return is_written or self.skip is SkipReason.NOT_WORTH_IT
+        return is_written or self.is_left_by_gate
+
+    @property
+    def _scan_reason(self) -> SkipReason | None:
+        """The reason of the first scan, a dimension's or a CTE's only where there is no other."""
+        skips = [scan.skip for scan in self.rewrite.scans if scan.skip is not None] if self.rewrite else []
+        return next((skip for skip in skips if skip not in NO_FACTS), skips[0] if skips else None)
 
     def run(self, listings: SessionListings) -> Run | None:
         """The run that the cost gate learns from once the statement has ended; None without a lesson."""
         # The gate left it alone, and it may have fewer splits all the same.
         is_left = self.gate_report is not None and self.gate_report.leaves
-        is_left = is_left and (self.rewrite is not None or self.skip is SkipReason.NOT_WORTH_IT)
+        is_left = is_left and (self.rewrite is not None or self.is_left_by_gate)
         if self.key is None or self.plan is None or is_left:
             # It was left alone: by the gate itself, whatever the number of its splits, or for a while.
             return Run(self.key, Way.ORIGINAL, listings, facts=self.facts) if self.key is not None else None
@@ -182,4 +205,6 @@ class Decision:
             return Run(self.key, Way.ORIGINAL, listings, facts=self.facts) if self.facts else None
         way = Way.REWRITTEN if is_narrowed else Way.ASKED_ONLY
         # Files that are fetched once for all statements are no cost of this one.
-        return Run(self.key, way, listings, self.timings.total_s - self.timings.files_s, self.facts)
+        overhead_s = self.timings.total_s - self.timings.files_s
+        reason = None if is_narrowed else self._scan_reason
+        return Run(self.key, way, listings, overhead_s, self.facts, reason)

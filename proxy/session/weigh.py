@@ -40,7 +40,7 @@ def gate(ctx: DecisionContext, draft: Draft, key: StatementKey) -> Draft:
     ask = ctx.shared.gate.report if ctx.terms.is_explained else ctx.shared.gate.decide
     report = ask(key, ctx.listings)
     draft = replace(draft, gate_report=report, verdict=report.verdict)
-    return draft.left(SkipReason.NOT_WORTH_IT) if report.leaves else draft
+    return draft.left(report.skip) if report.leaves else draft
 
 
 async def weigh(ctx: DecisionContext, draft: Draft, planned: Plan) -> Draft:

@@ -41,6 +41,7 @@ REMEDIES: Final[dict[SkipReason, str]] = {
     SkipReason.QUARANTINED: "nothing: it ends by itself; look into the log",
     SkipReason.SMALL_SIDE_WRITTEN: "nothing",
     SkipReason.NOT_WORTH_IT: "`SET starpruner.cost_gate=false` to try it",
+    SkipReason.TRIAL: "nothing: the faster way is taken from then on",
     SkipReason.FEW_FILES: "lay the table out so that files differ: layouts.md",
     SkipReason.NO_EQUALITY: (
         "write the condition in the SELECT that reads the table, without words that may mean something"

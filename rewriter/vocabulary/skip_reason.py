@@ -70,6 +70,7 @@ class SkipReason(Enum):
     QUARANTINED = "A statement like this one did harm when rewritten, so its original is sent for a while."
     SMALL_SIDE_WRITTEN = "A table that keys are read from is being written, or was in the meantime."
     NOT_WORTH_IT = "To ask for keys is expected to take longer than it saves."
+    TRIAL = "The original runs this once, to compare what it takes."
     FEW_FILES = "Too few files would be skipped to make up for what it takes to narrow the statement."
 
     # The block (one SELECT with its FROM) that the scan stands in.

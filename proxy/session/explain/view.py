@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from proxy.session.decision import Decision
+from proxy.session.decision import NO_FACTS, Decision
 from proxy.session.timings import Timings
 from rewriter import (
     KeyQuery,
@@ -153,7 +153,7 @@ def view(decision: Decision) -> ExplainView:
         skip_reason=_code(decision.skip),
         skip_sentence=_sentence(decision.skip),
         cause=decision.cause,
-        cost_report=decision.gate_report.sentence if decision.gate_report is not None else None,
+        cost_report=decision.cost_report,
         quarantined=[one.sentence for one in decision.quarantined],
         snapshots=_snapshots(decision),
         timings_ms=_timings(decision.timings),
@@ -182,7 +182,7 @@ def _scan(outcome: ScanOutcome, decision: Decision) -> ScanView:
         skip_reason=_code(skip),
         skip_sentence=_sentence(skip),
         cause=cause,
-        is_fact=outcome.skip not in _NO_FACTS,
+        is_fact=outcome.skip not in NO_FACTS,
     )
 
 
@@ -196,9 +196,6 @@ def _cause(outcome: ScanOutcome, decision: Decision) -> str | None:
 
 
 _BY_ERROR = frozenset({SkipReason.KEY_QUERY_FAILED, SkipReason.SCALAR_SUBQUERY_ROWS})
-
-# The name of a CTE, whose tables have scans of their own, and a dimension.
-_NO_FACTS = frozenset({SkipReason.NOT_A_TABLE, SkipReason.NOT_PARTITIONED})
 
 
 def _narrowing(outcome: ScanOutcome, decision: Decision) -> NarrowingView:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from hashlib import blake2b
-from math import inf, isfinite, isinf
+from math import inf, isinf
 from threading import Lock
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -23,6 +23,7 @@ from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.session.feedback.cost_model import GateVerdict, Moment, RunRecord
 from proxy.session.feedback.spark_errors import is_write_conflict
 from proxy.session.feedback.spark_listings import Listing, SessionListings
+from rewriter import SkipReason
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
@@ -110,6 +111,8 @@ class Run:
     listings: SessionListings = field(repr=False)
     overhead_s: float = 0.0
     facts: tuple[Fact, ...] = ()
+    # The reason why nothing was inserted, although keys or descriptions were asked for.
+    reason: SkipReason | None = None
 
 
 @dataclass(frozen=True)
@@ -127,11 +130,20 @@ class GateReport:
         return self.verdict is GateVerdict.ORIGINAL
 
     @property
+    def skip(self) -> SkipReason:
+        """The reason for which it leaves a statement alone: that of its last plan, if nothing can be inserted."""
+        if self.is_trial:
+            return SkipReason.TRIAL
+        return self.record.reason if self.record.is_in_vain and self.record.reason else SkipReason.NOT_WORTH_IT
+
+    @property
     def sentence(self) -> str:
         """The report in words."""
         record, ways = self.record, []
+        if record.is_in_vain and record.reason is not None:
+            return f"It was planned {_times(record.rewritten_count)}, and nothing could be inserted: {self.why}."
         if record.rewritten:
-            took = f"in {record.rewritten_s:.2f} s" if isfinite(record.rewritten_s) else "without gain"
+            took = "without gain" if record.is_in_vain else f"in {record.rewritten_s:.2f} s"
             asking = f"of which asking for keys took {record.overhead_s:.2f} s"
             ways.append(f"{_times(record.rewritten_count)} rewritten {took}, {asking}")
         if record.originals or record.cold_s is not None:
@@ -304,7 +316,7 @@ class CostGate:
         asking_s += (run.overhead_s - asking_s) * _ASKING_WEIGHT
         with self._keeping:
             _keep_newest(self._asking_s, run.subject.owner, max(asking_s, _ASKING_MIN_S))
-        after = record.after_rewritten(run.overhead_s, run_s, self._clock())
+        after = replace(record.after_rewritten(run.overhead_s, run_s, self._clock()), reason=run.reason)
         if self._listing(record, run.listings) is not Listing.LISTED:
             lost_s = (
                 run_s + run.overhead_s - record.warm_s if record.originals else after.risked_s - record.risked_s

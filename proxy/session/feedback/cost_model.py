@@ -6,7 +6,8 @@ had to list the files of the facts count apart. In a session that lacks these fi
 estimate while none was seen; if the original is slower for the listing alone, it runs once the session's rewritten
 runs have lost as much since its start or the last write. The other way is tried when it is expected to cost at
 most 1 % of the time of all runs since the last trial, the first time as much as rewritten runs may have lost: what
-asking took, a tenth of each run at least. Trials take less than 2 % of the time once the first is made up for. A
+asking took, a tenth of each run at least. On listed files an original that was never seen is tried after two
+rewritten runs in any case, since it is not slower than without us. Trials take less than 2 % of the time once the first is made up for. A
 statement that is left alone is tried no sooner than after `rewrite.gate_retry_s`; an original that took twice as
 long as a rewritten run, and more than originals gained before, brings narrowing back at once. No original is tried
 that would list files after a write through the proxy, if such a run was seen before.
@@ -24,6 +25,7 @@ from statistics import median_low
 from typing import Final, NamedTuple
 
 from proxy.session.feedback.spark_listings import Listing
+from rewriter import SkipReason
 
 # Runs that count, of each way: a median of three lets one outlier pass, and follows a change after two runs.
 RUNS_KEPT_MAX: Final = 3
@@ -32,6 +34,9 @@ _TRIAL_PART: Final = 0.01
 # Part of a rewritten run that counts as lost while no original is known, even where asking takes less: literals
 # can slow a plan down, by a factor of four at the worst seen.
 _RISKED_PART: Final = 0.1
+# Rewritten runs on listed files before the first original is tried. Asking that nobody waits for takes no time of
+# its own, and slows the statement down by as much as its key query takes of the server.
+_RUNS_BEFORE_TRIAL: Final = 2
 # Times that differ by less than this factor are even. Then what was decided stays, and the original is better at
 # first, since nothing is asked for it.
 _EVEN: Final = 1.1
@@ -100,6 +105,8 @@ class RunRecord:
     planned_at: float = -inf
     # When an original last failed by a conflict with another writer.
     conflicted_at: float = -inf
+    # The reason for which nothing was inserted, where the keys of the last run were of no use.
+    reason: SkipReason | None = None
 
     @property
     def rewritten_s(self) -> float:
@@ -110,6 +117,11 @@ class RunRecord:
     def overhead_s(self) -> float:
         """The time of asking."""
         return median_low(self.overheads)
+
+    @property
+    def is_in_vain(self) -> bool:
+        """True if it was planned, or its keys asked for, to no use."""
+        return bool(self.rewritten) and isinf(self.rewritten_s)
 
     @property
     def is_measured(self) -> bool:
@@ -145,7 +157,7 @@ class RunRecord:
 
     def choice(self, moment: Moment) -> Choice:
         """The way of the next statement."""
-        if self.rewritten and isinf(self.rewritten_s):
+        if self.is_in_vain:
             return self._left(self.overhead_s, moment)
         if self.has_conflicted(moment.now):
             return Choice(GateVerdict.REWRITE, "rewritten, since its original conflicted with another writer")
@@ -190,6 +202,8 @@ class RunRecord:
         risked_s = self.risked_s if is_listed else max(self.risked_s, moment.lost_s)
         allowed_s = risked_s if is_first or is_second else self.since_s * _TRIAL_PART
         is_due = _price_s(max((original_s, *self.originals[-1:])), self.rewritten_s) <= allowed_s
+        # An original on listed files is never worse than without us, while a rewritten run may be.
+        is_due |= is_listed and not self.is_measured and self.rewritten_count >= _RUNS_BEFORE_TRIAL
         if is_due and not (moment.listing is Listing.WRITTEN and has_listed):
             return Choice(GateVerdict.ORIGINAL, "left alone this time, to see what it takes so", is_trial=True)
         listed = f", since in this session files would be listed for {original_s - self.warm_s:.1f} s"

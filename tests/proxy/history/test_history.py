@@ -14,7 +14,7 @@ from proxy.history import history as history_module
 from proxy.history.directory import history_directory
 from proxy.history.history import History
 from proxy.history.queries import Filter, HistoryError, HistoryReader
-from proxy.history.record import Record
+from proxy.history.record import Record, reasons_of
 from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.operations.session_port import SessionOpening
 from proxy.session.explain.answered_statements import AnsweringSession
@@ -166,6 +166,19 @@ def test_it_is_kept_whether_spark_has_to_list_files_for_the_original(history: Hi
     assert [record.outcome for record in found] == ["rewritten", "rewritten", "original", "original"]
     assert [record.lists_files for record in found] == [True, False, True, False]
     assert len({record.fingerprint for record in found}) == 1, "also of those that were not parsed"
+
+
+def test_a_statement_that_cannot_be_narrowed_says_why_each_time(history: History, one: TextSession) -> None:
+    """The cost gate has it planned once in a while, and says nothing of what it takes to ask for keys."""
+    sql = "SELECT f.id FROM f LEFT JOIN d ON f.ds = d.ds AND d.g = 1"
+    for script in ([*DESCRIBE], [], []):
+        played(one.rewrite(sql), script).on_outcome(FINISHED)
+    found = kept(history)
+    assert [reasons_of(record) for record in found] == [[("OUTER_JOIN", "f")], *[[("OUTER_JOIN", "")]] * 2]
+    assert found[0].cost_report is None
+    assert found[2].cost_report == (
+        "It was planned once, and nothing could be inserted: left alone for another 600 s."
+    )
 
 
 def test_originals_in_shadow_mode_are_kept_so_too(history: History) -> None:

@@ -17,6 +17,7 @@ from proxy.session.feedback import cost_gate as gate_module
 from proxy.session.feedback.cost_gate import CostGate, Fact, GateReport, Run, StatementKey, Way, owner_of
 from proxy.session.feedback.cost_model import GateVerdict
 from proxy.session.feedback.spark_listings import SessionListings
+from rewriter import SkipReason
 
 SMALL, LARGE = Fact("sales", partitions=200), Fact("Sales", partitions=10_000)
 # Its files are listed in 3.2 s.
@@ -95,6 +96,7 @@ def test_a_small_fact_that_asking_takes_long_for_is_tried_as_it_came(gate: Gate)
         "It ran 2 times rewritten in 0.40 s, of which asking for keys took 0.20 s:"
         " left alone this time, to see what it takes so."
     )
+    assert gate.report(SUBJECT, gate.listings).skip is SkipReason.TRIAL
     other = SUBJECT._replace(scope="another")
     assert "not seen before" in gate.report(other, gate.listings).sentence, "that is not told to another user"
 
@@ -129,6 +131,7 @@ def test_what_runs_faster_as_it_came_is_left_alone_and_tried_again_later(gate: G
         "It ran once rewritten in 0.40 s, of which asking for keys took 0.20 s,"
         " and 100 times as the original in 0.20 s: left alone for another 500 s."
     )
+    assert gate.report(SUBJECT, gate.listings).skip is SkipReason.NOT_WORTH_IT
     gate.clock.now += 499
     assert gate.leaves_it()
     gate.clock.now += 1
@@ -194,6 +197,13 @@ def test_no_session_lists_the_files_of_a_format_that_has_a_list_of_its_own(gate:
     gate.written({"sales"})
     assert gate.leaves_it()
     gate.opens_a_session()
+    assert gate.leaves_it()
+
+
+def test_where_no_files_are_listed_the_original_is_tried_soon_though_nothing_is_waited_for(gate: Gate) -> None:
+    """The keys are asked for beside the statement, which takes longer for it: twice as long on two cores."""
+    assert gate.narrowings_to_a_trial(asking_s=0.01, run_s=1.9, fact=DELTA) == 2
+    gate.runs_directly(run_s=1.3)
     assert gate.leaves_it()
 
 
