@@ -7,10 +7,10 @@ estimate while none was seen; if the original is slower for the listing alone, i
 runs have lost as much since its start or the last write. The other way is tried when it is expected to cost at
 most 1 % of the time of all runs since the last trial, the first time as much as rewritten runs may have lost: what
 asking took, a tenth of each run at least. On listed files an original that was never seen is tried after two
-rewritten runs in any case, since it is not slower than without us. Trials take less than 2 % of the time once the first is made up for. A
-statement that is left alone is tried no sooner than after `rewrite.gate_retry_s`; an original that took twice as
-long as a rewritten run, and more than originals gained before, brings narrowing back at once. No original is tried
-that would list files after a write through the proxy, if such a run was seen before.
+rewritten runs in any case, since it is not slower than without us. Trials take less than 2 % of the time once the
+first is made up for. A statement that is left alone is tried no sooner than after `rewrite.gate_retry_s`; an
+original that took twice as long as a rewritten run, and more than originals gained before, brings narrowing back
+at once. No original is tried that would list files after a write through the proxy, if such a run was seen before.
 
 A MERGE whose original failed by a conflict with another writer is rewritten for two days, whatever that takes, if
 its keys are of use: one that names the partitions of its target does not conflict with writers of others.
