@@ -31,6 +31,8 @@ CHILD_POLL_SECONDS = 0.5
 # half a minute.
 FIRST_LOOK_PARTITIONS = 736
 
+_PORT = click.IntRange(0, 65_535)
+
 
 @click.command()
 @click.option(
@@ -41,7 +43,7 @@ FIRST_LOOK_PARTITIONS = 736
     show_default=True,
     help="Where the sample, its metastore and the logs are kept.",
 )
-@click.option("--port", default=0, show_default="a free port", help="Where the proxy listens.")
+@click.option("--port", type=_PORT, default=0, show_default="a free port", help="Where the proxy listens.")
 @click.option("--once", is_flag=True, help="Print the comparison and exit; with 1 if any answer differs.")
 @click.option("--json", "print_json", is_flag=True, help="With --once: print one JSON object.")
 @click.option(
@@ -104,7 +106,7 @@ def demo(  # noqa: PLR0913 - one parameter per option
     show_default=True,
     help="Where tables, metastore and logs are kept.",
 )
-@click.option("--port", type=int, show_default="a free port", help="Where the server listens.")
+@click.option("--port", type=_PORT, show_default="a free port", help="Where the server listens.")
 @click.option("--conf", "conf", multiple=True, metavar="KEY=VALUE", help="A Spark setting; may be repeated.")
 @click.option("--memory", default="1g", show_default=True, help="The Java heap.")
 def sts(directory: Path, port: int | None, conf: tuple[str, ...], memory: str) -> None:
@@ -161,6 +163,10 @@ def _sentences_for_errors() -> Iterator[None]:
         yield
     except EXPECTED_ERRORS as error:
         raise click.ClickException(str(error)) from error
+    except OSError as error:
+        if error.filename is None:
+            raise
+        raise click.ClickException(f"{error.filename}: {error.strerror}") from error
 
 
 def _wait_for_interrupt(*children: Child) -> None:

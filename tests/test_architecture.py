@@ -24,6 +24,7 @@ SHELL = {
     "proxy.bootstrap",
     "proxy.cli",
     "proxy.server",
+    "proxy.off_switch",
     "proxy.stopping",
     "proxy.net",
     "proxy.upstream",
@@ -68,8 +69,8 @@ INPUT_AND_OUTPUT = {
 LOCKED = "proxy.session"
 
 # Lower packages first: a module imports of its own tree only packages that stand before its own, and its own one.
-# `plan`, `rewrite`, `kept_files`, `stopping`, `server`, `bootstrap` and `cli` are modules by themselves. A package
-# in a package has a place of its own.
+# `plan`, `rewrite`, `extras`, `kept_files`, `off_switch`, `stopping`, `server`, `bootstrap` and `cli` are modules
+# by themselves. A package in a package has a place of its own.
 ORDER = {
     "rewriter": (
         "vocabulary",
@@ -100,9 +101,11 @@ ORDER = {
         "wire.thrift",
         "wire.hs2",
         "wire",
+        "extras",
         "kerberos",
         "config",
         "kept_files",
+        "off_switch",
         "net",
         "access",
         "statements",

@@ -17,6 +17,7 @@ from aiohttp.typedefs import Middleware
 
 from proxy.admin import backends_endpoint as backend_routes
 from proxy.admin import quarantine_endpoint as quarantine_routes
+from proxy.admin import rewriting_endpoint as rewriting_routes
 from proxy.admin import statements_endpoint as statement_routes
 from proxy.admin.answers import Handler, Refusal, add_headers, error_answer, json_answer, wants_html
 from proxy.admin.basic_login import BasicLogin
@@ -40,6 +41,7 @@ from proxy.config.config import Config
 from proxy.config.serving import HistorySection
 from proxy.history.history import History
 from proxy.net.own_host import own_host
+from proxy.off_switch import OffSwitch
 from proxy.session.explain.partition_plan import PartitionPlanView
 from proxy.session.explain.view import ExplainView
 from proxy.session.metrics import CONTENT_TYPE
@@ -59,6 +61,7 @@ def application(  # noqa: PLR0913 - the parts that the routes show
     backends: BackendPool,
     exposition: Callable[[], Awaitable[bytes]],
     *,
+    off_switch: OffSwitch | None = None,
     history: History | None = None,
     key: bytes | None = None,
     slots: asyncio.Semaphore | None = None,
@@ -79,7 +82,7 @@ def application(  # noqa: PLR0913 - the parts that the routes show
     async def check_at_backend(user: str, password: str) -> str:
         return await check_login(config, user, password, backends)
 
-    view = StatementsView(history or History(HistorySection(enabled=False), None))
+    view = StatementsView(history or History(HistorySection(enabled=False), None), lambda: shared.is_off)
     visitors = Visitors(config, key or os.urandom(32), check_at_backend, clock)
     is_alone = config.proxy.workers == 1
     doors = Doors(_own_names(config), config.admin.request_bytes_max)
@@ -96,6 +99,7 @@ def application(  # noqa: PLR0913 - the parts that the routes show
         ]
     )
     app.add_routes(backend_routes.routes(backends, visitors, is_alone=is_alone))
+    app.add_routes(rewriting_routes.routes(off_switch or OffSwitch("", shared.switch), visitors))
     is_shared = config.catalog.store == "hbase"
     app.add_routes(quarantine_routes.routes(shared.quarantine, visitors, is_alone=is_alone, is_shared=is_shared))
     app.add_routes(statement_routes.routes(view, visitors))

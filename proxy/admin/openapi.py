@@ -12,6 +12,7 @@ import msgspec
 from proxy.admin.answers import ErrorAnswer
 from proxy.admin.explain_endpoint import ExplainRequest, PartitionsRequest
 from proxy.admin.quarantine_endpoint import ReleasedAnswer
+from proxy.admin.rewriting_endpoint import RewritingAnswer
 from proxy.backends.backend import BackendView
 from proxy.session.explain.partition_plan import PartitionPlanView
 from proxy.session.explain.view import ExplainView
@@ -56,9 +57,11 @@ _QUARANTINED: Final[Mapping[str, Mapping[str, Any]]] = {
     "kind": {"enum": [kind.value for kind in QuarantineKind]},
     "name": {"type": "string", "description": "The rule or the fingerprint, as GET /quarantine names it."},
 }
+_WAYS: Final[Mapping[str, Mapping[str, Any]]] = {"way": {"enum": ["off", "on"]}}
 _CHANGES: Final = (
     _PostRoute("/quarantine/{kind}/{name}/release", "Release from the quarantine.", _QUARANTINED, ReleasedAnswer),
     _PostRoute("/backends/{name}/drain", "Let a backend have no new sessions.", _BACKEND, BackendsAnswer),
+    _PostRoute("/rewriting/{way}", "Send all statements as they come, or no more.", _WAYS, RewritingAnswer),
     _PostRoute("/backends/{name}/undrain", "Let a drained backend have new sessions.", _BACKEND, BackendsAnswer),
 )
 # A port that is called by another name, and one with too many requests.
@@ -71,7 +74,15 @@ _OF_CHANGES: Final = (*_OF_ALL, "404", "409")
 
 def description(routes: Sequence[GetRoute]) -> dict[str, Any]:
     """The description of these routes, and of those for explain, partitions, backends, and changes."""
-    own = [ErrorAnswer, ExplainRequest, ExplainView, PartitionPlanView, BackendsAnswer, ReleasedAnswer]
+    own = [
+        ErrorAnswer,
+        ExplainRequest,
+        ExplainView,
+        PartitionPlanView,
+        BackendsAnswer,
+        ReleasedAnswer,
+        RewritingAnswer,
+    ]
     types = [*own, *(route.answer for route in routes)]
     schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
     schema_of = dict(zip(types, schemas, strict=True))
@@ -82,6 +93,15 @@ def description(routes: Sequence[GetRoute]) -> dict[str, Any]:
             "summary": "The backends, with their load, health and last failures.",
             "responses": {
                 "200": _content("The answer.", schema_of[BackendsAnswer]),
+                **dict.fromkeys(_OF_ALL, error),
+            },
+        }
+    }
+    paths["/rewriting"] = {
+        "get": {
+            "summary": "Whether statements are rewritten, as far as the switch for all of them says.",
+            "responses": {
+                "200": _content("The answer.", schema_of[RewritingAnswer]),
                 **dict.fromkeys(_OF_ALL, error),
             },
         }

@@ -61,6 +61,8 @@ class NowView(msgspec.Struct):
     sessions: list[SessionRow]
     running_count: int
     session_count: int
+    # False while all statements go as they came (rewrite.off_file).
+    is_rewriting: bool = True
 
 
 class QuarantineView(msgspec.Struct):
@@ -97,8 +99,9 @@ class ReasonView(msgspec.Struct):
 class StatementsView:
     """The history and the present of statements. Methods raise HistoryError."""
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: History, is_off: Callable[[], bool] = lambda: False) -> None:
         self.history = history
+        self._is_off = is_off
         self._pool = ThreadPoolExecutor(_READERS, thread_name_prefix="history-reader")
 
     async def close(self) -> None:
@@ -115,7 +118,8 @@ class StatementsView:
         if seen is not None:
             counts = len(running), len(sessions)
         newest = sorted(running, key=lambda record: record.id, reverse=True)
-        return NowView(newest, sorted(sessions, key=lambda one: one.id, reverse=True), *counts)
+        opened = sorted(sessions, key=lambda one: one.id, reverse=True)
+        return NowView(newest, opened, *counts, is_rewriting=not self._is_off())
 
     async def quarantine(self, visitor: Visitor) -> QuarantineView:
         """The rules and fingerprints that are quarantined in any process."""

@@ -17,6 +17,7 @@ from proxy.backends.pool import BackendPool, PoolSettings
 from proxy.backends.zookeeper_nodes import advertised_address, connection_settings, kerberos_logins, node_prefix
 from proxy.config.config import Config
 from proxy.config.errors import ConfigError
+from proxy.extras import how_to_install
 
 if TYPE_CHECKING:
     from proxy.backends.zookeeper import Registration
@@ -56,9 +57,7 @@ def zookeeper_registration(config: Config, ports: Sequence[int]) -> Registration
     try:
         from proxy.backends.zookeeper import Ensemble, Node, Registration  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
-        raise ConfigError(
-            f"zookeeper.ensemble needs {error.name}: install it with  pip install 'starpruner[zookeeper]'"
-        ) from error
+        raise ConfigError(f"zookeeper.ensemble needs {error.name}: {how_to_install('zookeeper')}") from error
     kerberos = config.kerberos
     nodes = []
     for listener, port in zip(config.listeners(), ports, strict=True):

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, field
+from typing import Final
 
 from proxy.config.errors import ConfigError
 
 PORT_MAX = 65_535
+# As asyncio words it.
+_BIND: Final = re.compile(r"bind on address \('(?P<host>[^']+)', (?P<port>\d+)")
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,15 @@ def why_unreachable(error: OSError) -> str:
     if error.errno is not None and error.errno > 0:
         return os.strerror(error.errno)
     return error.strerror or str(error)
+
+
+def start_error(error: Exception) -> str:
+    """The error of a start; of a port that cannot be listened on, with its address as the settings write it."""
+    place = _BIND.search(str(error)) if isinstance(error, OSError) else None
+    if place is None or not isinstance(error, OSError):
+        return str(error)
+    host = f"[{place['host']}]" if ":" in place["host"] else place["host"]
+    return f"cannot listen on {host}:{place['port']}: {why_unreachable(error)}"
 
 
 def address(text: str) -> Address:

@@ -12,6 +12,7 @@ from proxy.config.address import address
 from proxy.config.backend_list import BackendEntry, split
 from proxy.config.endpoints import Listener, UpstreamSection
 from proxy.config.errors import ConfigError
+from proxy.config.faults import faults, sentence
 from proxy.config.kerberos import KerberosSection
 from proxy.config.rewriting import CatalogSection, FilesSection, RewriteSection, ShadowSection, SplitsSection
 from proxy.config.serving import (
@@ -153,7 +154,9 @@ def _convert(tree: dict[str, Any], origin: str, *, strict: bool) -> Config:
     try:
         return msgspec.convert(tree, Config, strict=strict)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{origin}: {_sentence(str(error))}") from error
+        found = list(faults(tree, Config, strict=strict)) or [sentence(error, "")]
+        lines = found[0] if len(found) == 1 else "".join(f"\n  {one}" for one in found)
+        raise ConfigError(f"{origin}: {lines}") from error
 
 
 def _checked(config: Config) -> Config:
@@ -171,9 +174,3 @@ def _checked(config: Config) -> Config:
         config.client_logins(listener, "localhost")
     config.kerberos.expect_transport(config.backend.transport, has_tls=config.backend.tls)
     return config
-
-
-def _sentence(message: str) -> str:
-    """Msgspec's message with its path (`$.rewrite.enabled`) in front, as the user wrote it."""
-    said, _, where = message.partition(" - at `$")
-    return f"{where.strip('.`')}: {said}" if where.strip(".`") else said

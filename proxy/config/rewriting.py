@@ -67,6 +67,11 @@ class RewriteSection(Section, frozen=True):
     skewed_by: bool = True
     # Facts that are never narrowed: ["sales", "shop.sales", "logs.*"].
     tables_off: tuple[TablePattern, ...] = ()
+    # The only facts that are narrowed, by such names, and the only users for whom: to begin with few. Empty: all.
+    only_tables: tuple[TablePattern, ...] = ()
+    only_users: tuple[str, ...] = ()
+    # A file: while it exists, every statement goes as it came, within a second and in all processes.
+    off_file: Annotated[str, AFTER_RESTART] = ""
     # Tables of Delta or Iceberg into which a MERGE reads only the files that may hold keys of its source
     # (docs/writes.md): ["sales", "shop.sales", "logs.*"], or ["*"] for all.
     merge_tables: tuple[TablePatternOrAll, ...] = ()

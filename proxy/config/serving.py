@@ -30,6 +30,7 @@ from proxy.config.types import (
     Seconds,
     SecondsOrNever,
     Section,
+    text_like,
 )
 
 
@@ -236,7 +237,7 @@ class TracingSection(Section, frozen=True):
 
     # The address that takes OTLP over HTTP, as http://127.0.0.1:4318/v1/traces. Empty: no spans. Its headers and
     # certificates come from OpenTelemetry's variables, as OTEL_EXPORTER_OTLP_HEADERS: no token stands here.
-    endpoint: Annotated[str, Meta(pattern=r"^(https?://\S+)?$")] = ""
+    endpoint: Annotated[str, text_like(r"^(https?://\S+)?$", "a URL of http or https, or an empty text")] = ""
     # The name of the proxy among the services of a trace.
     service_name: Annotated[str, Meta(min_length=1, max_length=200)] = "starpruner"
     # Adds the client's text, as the history keeps it, without literals where history.literals is false. Off, since
@@ -276,7 +277,9 @@ class ZooKeeperSection(Section, frozen=True):
     # HOST:PORT,HOST:PORT,.. of the ensemble, as clients name it. Empty: we are not registered.
     ensemble: str = ""
     # HiveServer2's own default, which clients look into unless their URL says zooKeeperNamespace.
-    namespace: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*$")] = "hiveserver2"
+    namespace: Annotated[
+        str, text_like(r"^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*$", "names with a slash between them")
+    ] = "hiveserver2"
     # The host that clients are told. Empty: the one that is listened on, or this machine's name where that is all.
     advertised_host: str = ""
     # A digest login, which then owns the nodes. Empty: anybody may change them, as HiveServer2 has it without
@@ -296,7 +299,7 @@ class LogSection(Section, frozen=True):
     counts: ClassVar = Counts.AFTER_RESTART
 
     # The lowest level that is logged: debug, info, warning or error.
-    level: Annotated[str, Meta(pattern="^(debug|info|warning|error)$")] = "info"
+    level: Literal["debug", "info", "warning", "error"] = "info"
 
 
 def _expect_both(where: str, certificate: str, key: str) -> None:

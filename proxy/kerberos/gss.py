@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from proxy.extras import how_to_install
 from proxy.kerberos.context import Unwrapped
 from proxy.kerberos.delegation import ClientTickets
 from proxy.kerberos.errors import KerberosError, KerberosMissingError
@@ -31,8 +32,7 @@ def library() -> Any:
         import gssapi  # noqa: PLC0415 - an extra
     except (ImportError, OSError) as error:
         raise KerberosMissingError(
-            f"[kerberos] needs python-gssapi and MIT's libgssapi ({error}): install them with  "
-            "pip install 'starpruner[kerberos]'"
+            f"[kerberos] needs python-gssapi and MIT's libgssapi ({error}): {how_to_install('kerberos')}"
         ) from error
     return gssapi
 

@@ -174,6 +174,7 @@ def limits_of(shared: SharedState, terms: DecisionTerms, *, has_small_files: boo
         predicate_chars_max=settings.predicate_chars_max,
         rules_off=shared.quarantine.rules_off(terms.owner).union(settings.rules_off),
         tables_off=_named(settings.tables_off),
+        only_tables=_named(settings.only_tables),
         merge_tables=_named(terms.settings.merge_tables),
         strict=terms.settings.consistency == "strict",
         has_variables=terms.has_variables,

@@ -78,7 +78,7 @@ class Session:
         self._log = (log or NoStatementLog()).session_opened(opened)
         self._decider = Decider(shared, KnownState(b"", opened).list_owner if is_own else ())
         self._backend, self._opened_at = opened.backend, shared.clock()
-        self._owner = owner_of(opened.counts_for)
+        self._owner, self._user = owner_of(opened.counts_for), opened.user
         self._state = SessionState(opened, shared.clock)
         self._writes = SessionWrites(shared.writes)
         # Rewritten statements that write, until their ends have been told.
@@ -244,7 +244,12 @@ class Session:
 
     @property
     def _settings(self) -> SessionSettings:
-        return SessionSettings.configured(self._shared.config, self._own)
+        settings, users = (
+            SessionSettings.configured(self._shared.config, self._own),
+            self._shared.config.rewrite.only_users,
+        )
+        is_off = self._shared.is_off or bool(users and self._user not in users)
+        return msgspec.structs.replace(settings, enabled=False) if is_off else settings
 
     @property
     def _scope(self) -> str:

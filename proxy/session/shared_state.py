@@ -76,6 +76,8 @@ class SharedState:
     own_sessions: OwnSessionStates = field(default_factory=NoOwnSessions)
     known_texts: KnownTexts = field(default_factory=KnownTexts)
     metrics: Metrics = field(default_factory=Metrics)
+    # True while the switch for all statements is off (proxy/off_switch.py).
+    is_off: bool = False
     # Samples statements for shadow mode: a number from 0 to 1 for each.
     chance: Callable[[], float] = random.random
 
@@ -111,6 +113,10 @@ class SharedState:
         shared.metrics.watch_metastore(lambda: shared.metastore)
         shared.metrics.watch_quarantine(shared.quarantine)
         return shared
+
+    def switch(self, off: bool) -> None:  # noqa: FBT001 - the state itself
+        """Send all statements as they come from now on, or no more."""
+        self.is_off = off
 
     def reload(self, config: Config) -> tuple[str, ...]:
         """Go on with another configuration. Returns its changed keys that count only after a restart."""

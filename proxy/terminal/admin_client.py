@@ -13,6 +13,7 @@ import msgspec
 
 from proxy.admin.answers import ErrorAnswer
 from proxy.admin.basic_login import BasicLogin
+from proxy.config.address import why_unreachable
 
 T = TypeVar("T")
 
@@ -57,6 +58,8 @@ class AdminClient:
             return asyncio.run(self._fetch_once(path))
         except (aiohttp.ClientError, OSError, ValueError) as error:
             reason = str(error) or type(error).__name__
+            if isinstance(error, aiohttp.ClientConnectorError):
+                reason = why_unreachable(error.os_error)
             raise click.ClickException(f"cannot reach the admin port {self.url}: {reason}") from error
 
     async def _fetch_once(self, path: str) -> tuple[int, bytes]:

@@ -15,6 +15,7 @@ from typing import Final, Protocol
 
 from proxy.config.config import Config
 from proxy.config.errors import ConfigError
+from proxy.extras import how_to_install
 from proxy.history.record import Record
 from proxy.tracing.spans import SpanOfStatement, TraceParent, span_of, trace_id_of, trace_parent_of
 
@@ -144,7 +145,5 @@ def sender_class() -> Callable[[str, str], SpanSender]:
     try:
         from proxy.tracing.otlp import OtlpSender  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
-        raise ConfigError(
-            f"tracing.endpoint needs {error.name}: install it with  pip install 'starpruner[tracing]'"
-        ) from error
+        raise ConfigError(f"tracing.endpoint needs {error.name}: {how_to_install('tracing')}") from error
     return OtlpSender

@@ -28,16 +28,24 @@ class PortReservations:
         self._sockets.close()
 
     def reserve(self, wanted: Address) -> Address:
-        """Reserve a port, a free one for port 0. Raises OSError if it is not available."""
+        """Reserve a port, a free one for port 0. Raises OSError in asyncio's words if it is not available."""
         port = wanted.port
         for family, address in _resolved(wanted):
-            self._expect_free(family, (address, port))
-            bound = self._sockets.enter_context(socket.socket(family, socket.SOCK_STREAM))
-            _prepare(bound)
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-            bound.bind((address, port))
-            port = bound.getsockname()[1]
+            try:
+                port = self._bound(family, (address, port))
+            except OSError as error:
+                words = f"error while attempting to bind on address {(address, port)}: {error.strerror}"
+                raise OSError(error.errno, words) from error
         return Address(wanted.host, port)
+
+    def _bound(self, family: int, address: tuple[str, int]) -> int:
+        self._expect_free(family, address)
+        bound = self._sockets.enter_context(socket.socket(family, socket.SOCK_STREAM))
+        _prepare(bound)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        bound.bind(address)
+        port: int = bound.getsockname()[1]
+        return port
 
     def _expect_free(self, family: int, address: tuple[str, int]) -> None:
         """Raise OSError if another process listens there: with SO_REUSEPORT both would get some clients."""

@@ -24,7 +24,7 @@ def without_switched_off(statement: Statement, catalog: Catalog, limits: Rewrite
     no_buckets = Rule.BUCKETS in limits.rules_off
     known = _without_layout(catalog, files=no_files, buckets=no_buckets, iceberg=no_iceberg, delta=no_delta)
     known = _without_unconverted(known, limits.unconverted_formats)
-    return _with_tables_off(known, limits.tables_off)
+    return _with_tables_off(known, limits.tables_off, limits.only_tables)
 
 
 def beside(catalog: Catalog, *, lost_times: bool, delta: bool) -> Catalog:
@@ -90,13 +90,15 @@ def _without_unconverted(catalog: Catalog, formats: AbstractSet[str]) -> Catalog
     }
 
 
-def _with_tables_off(catalog: Catalog, names: frozenset[TableName]) -> Catalog:
-    """The catalog in which the tables of these names are switched off; see `RewriteLimits.tables_off`."""
-    if not names:
+def _with_tables_off(catalog: Catalog, names: frozenset[TableName], only: frozenset[TableName]) -> Catalog:
+    """The catalog in which tables are switched off; see `RewriteLimits.tables_off` and `only_tables`."""
+    if not (names or only):
         return catalog
-    off = folded(names)
+    off, on = folded(names), folded(only)
     return {
-        name: replace(facts, is_off=True) if facts is not None and is_among(off, name, facts) else facts
+        name: replace(facts, is_off=True)
+        if facts is not None and (is_among(off, name, facts) or (on and not is_among(on, name, facts)))
+        else facts
         for name, facts in catalog.items()
     }
 

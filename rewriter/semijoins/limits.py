@@ -57,6 +57,8 @@ class RewriteLimits:
     # * names all tables of a database.
     rules_off: frozenset[Rule] = frozenset()
     tables_off: frozenset[TableName] = frozenset()
+    # The only tables that are narrowed, if any are named.
+    only_tables: frozenset[TableName] = frozenset()
     # The tables of which the target of a MERGE is narrowed, in the same way.
     merge_tables: frozenset[TableName] = frozenset()
     # True if only keys that cannot change are to be used: those of tables at a snapshot, or of no table. A MERGE's

@@ -68,7 +68,7 @@ REMEDIES: Final[dict[SkipReason, str]] = {
     SkipReason.ICEBERG_METADATA: "nothing",
     SkipReason.STRICT_KEYS: "`window` consistency for this session",
     SkipReason.COLUMNS_DIFFER_BY_CASE: "rename one",
-    SkipReason.TABLE_OFF: "take it out of there",
+    SkipReason.TABLE_OFF: "take it out of there, or add it",
     SkipReason.OUTER_JOIN: "a filter that is false or null where the other side is null",
     SkipReason.NOT_A_PARTITION_COLUMN: "partition by it, or a file index; starpruner advise measures which",
     SkipReason.TYPES_DIFFER: "give both columns one type",

@@ -20,7 +20,7 @@ class SkipReason(Enum):
         "The statement is too long to be kept until its answer is there: it could not be run again."
     )
     NO_MEMORY = "Too little memory is free to analyse a statement of this length (proxy.memory_bytes_max)."
-    SWITCHED_OFF = "Rewriting is switched off: starpruner.enabled is false in this session, or for all of them."
+    SWITCHED_OFF = "Rewriting is switched off: in this session (starpruner.enabled), for its user, or for all."
     IN_SHADOW = "In shadow mode originals are sent, and the rewritten statements run beside them."
     NO_JOIN_IN_TEXT = "The statement has no join and no subquery."
     DOES_NOT_PARSE = "The statement could not be parsed as Spark SQL, so it is forwarded as it is."
@@ -111,7 +111,7 @@ class SkipReason(Enum):
         " literals."
     )
     COLUMNS_DIFFER_BY_CASE = "Two columns of the table differ in case only."
-    TABLE_OFF = "The table is switched off in rewrite.tables_off."
+    TABLE_OFF = "The table is switched off by rewrite.tables_off, or is not in rewrite.only_tables."
     MERGE_OFF = "A MERGE's target is narrowed only if rewrite.merge_tables names it."
     MERGE_UNCHECKED = "No check could fail the MERGE for a key of its source that was not asked for."
 

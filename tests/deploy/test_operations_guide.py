@@ -5,7 +5,9 @@ import re
 import shlex
 import signal
 import subprocess
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -41,7 +43,9 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     machine = installed(tmp_path_factory.mktemp("machine"))
     log = machine / "log"
     with canned_backend() as backend, log.open("w") as output:
-        settings = "history.path=/var/lib/starpruner/history", "admin.open=true", "log.level=debug"
+        state = "/var/lib/starpruner"
+        files = f"history.path={state}/history", f"rewrite.off_file={state}/off"
+        settings = *files, "admin.open=true", "log.level=debug"
         own = f"--listen 127.0.0.1:0 --admin 127.0.0.1:0 --backend {backend} {shlex.join(options(settings))}"
         command = f"{unit_commands(machine)['ExecStart']} {own}"
         start = re.sub(r"/(?=opt/|etc/|var/lib/)", f"{machine}/", command)
@@ -92,6 +96,31 @@ def test_rewriting_is_switched_off_without_the_end_of_a_session(service: Service
         reasons = shown_reasons(service)
     assert reasons[0] == "SWITCHED_OFF"
     assert reasons[1] != "SWITCHED_OFF"
+
+
+def test_rewriting_is_switched_off_at_once_in_the_middle_of_statements(service: Service) -> None:
+    commands = block(GUIDE, "off at once").replace("/var/lib/", f"{service.machine}/var/lib/")
+    with CountingClient(service.endpoint) as client, ThreadPoolExecutor(1) as pool:
+        is_over = threading.Event()
+
+        def ask() -> set[str]:
+            answers = set()
+            while not is_over.is_set():
+                answers.add(repr(client.fetch_all(JOIN)))
+            return answers
+
+        asking = pool.submit(ask)
+        run(commands, service.machine)
+        wait_for("rewriting is switched off", service.log)
+        shown = run(f"curl --fail --silent {service.admin}/rewriting", service.machine)
+        reasons = shown_reasons(service)
+        run(f"curl --fail --silent -X POST {service.admin}/rewriting/on", service.machine)
+        wait_for("rewriting is on", service.log)
+        is_over.set()
+        assert len(asking.result(WAIT_S)) == 1
+    assert '"on":false' in shown
+    assert "SWITCHED_OFF" in reasons
+    assert not (service.machine / "var/lib/starpruner/off").exists()
 
 
 def shown_reasons(service: Service) -> list[str]:

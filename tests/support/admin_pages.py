@@ -19,6 +19,7 @@ from proxy.config.serving import AdminSection
 from proxy.history.history import History
 from proxy.history.record import Record, ShadowRecord
 from proxy.history.store import Store
+from proxy.off_switch import OffSwitch
 from proxy.operations.session_port import SessionOpening
 from proxy.session.explain.view import CountView
 from proxy.session.feedback.quarantine import Quarantine
@@ -65,7 +66,11 @@ async def admin_port(  # noqa: PLR0913 - the port, and who comes
     async def exposition() -> bytes:
         return b""
 
-    app = application(config, shared, backends, exposition, history=history, key=b"k" * 32, clock=clock)
+    directory = history.directory
+    off_switch = OffSwitch(str(directory / "off") if directory is not None else "", shared.switch)
+    app = application(
+        config, shared, backends, exposition, off_switch=off_switch, history=history, key=b"k" * 32, clock=clock
+    )
     async with TestClient(TestServer(app)) as client:
         yield client
 

@@ -1,16 +1,20 @@
 """The configuration: what it takes, and the sentence for what it does not."""
 
+import re
+import socket
 from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
 from proxy.cli import main
-from proxy.config.address import Address, address
+from proxy.config.address import Address, address, start_error
 from proxy.config.backend_list import BackendEntry
 from proxy.config.config import Config, load
 from proxy.config.endpoints import Listener, ListenerTls, Transport, UpstreamSection, UpstreamTls
 from proxy.config.errors import ConfigError
+from proxy.config.types import WORDS
 
 
 def written(folder: Path, text: str) -> Path:
@@ -35,17 +39,20 @@ def test_a_file_and_overrides_are_read_the_later_ones_winning(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("[rewrite]\nenable = true", "rewrite: Object contains unknown field `enable`"),
-        ("[rewriting]\n", "Object contains unknown field `rewriting`"),
+        ("[rewrite]\nenable = true", "rewrite.enable: there is no such key; rewrite.enabled is the nearest"),
+        ("[rewriting]\n", "rewriting: there is no such section; rewrite is the nearest"),
         ('[rewrite]\nenabled = "yes"', "rewrite.enabled: Expected `bool`, got `str`"),
         (
             '[catalog]\nstore = "hbase"',
             'catalog.store is "hbase" and catalog.store_gateway is empty, expected HOST:PORT',
         ),
-        ('[catalog]\nstore_gateway = "hbase"', "catalog.store_gateway: Expected `str` matching regex"),
+        (
+            '[catalog]\nstore_gateway = "hbase"',
+            "catalog.store_gateway: Expected HOST:PORT, such as",
+        ),
         ('[catalog]\nstore_gateway = "hbase:99999"', "hbase:99999: the port is 99999, expected 0 to 65535"),
         ("[rewrite]\nkey_rows_max = 0", "rewrite.key_rows_max: Expected `int` >= 1"),
-        ('[proxy]\nlisten = "nowhere"', "proxy.listen: Expected `str` matching regex"),
+        ('[proxy]\nlisten = "nowhere"', "proxy.listen: Expected HOST:PORT, such as 0.0.0.0:10000"),
         (
             '[[listener]]\nlisten = "host:1"\ntls_key = "k.pem"',
             "listener host:1: tls_certificate and tls_key go together, one of them is missing",
@@ -62,17 +69,17 @@ def test_a_file_and_overrides_are_read_the_later_ones_winning(tmp_path: Path) ->
         ),
         (
             '[[listener]]\nlisten = "host:1"\nhttp_path = "cli"',
-            "listener[0].http_path: Expected `str` matching regex",
+            "listener[0].http_path: Expected a path that begins",
         ),
-        ('[backend]\nhttp_path = "/a?b"', "backend.http_path: Expected `str` matching regex"),
+        ('[backend]\nhttp_path = "/a?b"', "backend.http_path: Expected a path that begins"),
         ("[http]\nkeep_alive_s = 0", "http.keep_alive_s: Expected `float` > 0"),
         ('[proxy]\nlisten = ""', "proxy.listen is empty and there is no [[listener]]: nobody could connect"),
         ('[proxy]\nlisten = "host:99999"', "host:99999: the port is 99999, expected 0 to 65535"),
         ('[proxy]\nbackends = ["spark"]', "proxy.backends: spark: expected [dns:]HOST:PORT[ weight=N]"),
         ('[proxy]\nbackends = ["a:1", "dns:a:1"]', "proxy.backends: an address is named twice"),
         ('[proxy]\nbackends = ["dns:a:70000"]', "a:70000: the port is 70000"),
-        ('[files]\nindex = "files"', "files.index: Expected `str` matching regex"),
-        ('[files]\nindex = "a.b.c.d"', "files.index: Expected `str` matching regex"),
+        ('[files]\nindex = "files"', "files.index: Expected `database.table` or"),
+        ('[files]\nindex = "a.b.c.d"', "files.index: Expected `database.table` or"),
         ("[files]\nfiles_max = 0", "files.files_max: Expected `int` >= 1"),
         ("[rewrite\n", "is not TOML"),
     ],
@@ -183,7 +190,7 @@ def test_whom_a_login_may_act_for_is_a_list_of_names() -> None:
         ("enabled=false", "--set enabled=false: expected section.key=value"),
         ("rewrite.enabled=perhaps", "--set: rewrite.enabled: Expected `bool`"),
         ("rewrite.key_rows_max=many", "--set: rewrite.key_rows_max: Expected `int`"),
-        ("rewrite.nothing=1", "--set: rewrite: Object contains unknown field `nothing`"),
+        ("rewrite.nothing=1", "--set: rewrite.nothing: there is no such key"),
     ],
 )
 def test_a_wrong_override_is_refused_with_a_sentence_that_names_it(override: str, sentence: str) -> None:
@@ -200,10 +207,66 @@ def test_secrets_are_a_second_file_over_the_first(tmp_path: Path) -> None:
     assert (config.health.user, config.health.password, config.zookeeper.password) == ("probe", "hidden", "set")
 
 
+def test_all_faults_are_told_at_once_and_no_value_that_may_be_a_secret(tmp_path: Path) -> None:
+    path = tmp_path / "wrong.toml"
+    path.write_text(
+        '[rewrite]\nmetastor = "hms"\nmode = "rewrit"\n[admin]\nusers = { ann = "open sesame" }\n[proxi]\nx = 1\n',
+        encoding="utf-8",
+    )
+    with pytest.raises(ConfigError) as refused:
+        load(path)
+    assert str(refused.value).splitlines() == [
+        f"{path}: ",
+        "  rewrite.metastor: there is no such key; rewrite.metastore is the nearest",
+        "  rewrite.mode: Invalid enum value 'rewrit', expected 'rewrite' or 'shadow'",
+        "  admin.users[...]: Expected a line as `starpruner hash-password` prints it",
+        "  proxi: there is no such section; proxy is the nearest",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (
+            OSError(98, "error while attempting to bind on address ('::1', 80, 0, 0): in use"),
+            "cannot listen on [::1]:80",
+        ),
+        (OSError(2, "No such file or directory", "/tls.pem"), "[Errno 2] No such file or directory: '/tls.pem'"),
+        (ConfigError("proxy.backends: none"), "proxy.backends: none"),
+    ],
+)
+def test_the_error_of_a_start_names_the_address_as_the_settings_write_it(error: Exception, expected: str) -> None:
+    assert start_error(error).startswith(expected)
+
+
+def test_a_port_that_cannot_be_listened_on_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        for workers in ("1", "2"):
+            options = ("--backend", "localhost:1", "--admin", "127.0.0.1:0", "--set", f"proxy.workers={workers}")
+            ended = CliRunner().invoke(main, ["serve", "--listen", f"127.0.0.1:{port}", *options])
+            assert (
+                ended.output.splitlines()[-1]
+                == f"Error: cannot listen on 127.0.0.1:{port}: Address already in use"
+            )
+
+
+def test_each_pattern_has_words() -> None:
+    """Nobody reads a regular expression to find out what is wrong with an address."""
+    assert "regex" not in "".join(WORDS.values())
+    schema = msgspec.json.encode(msgspec.json.schema(Config)).decode()
+    patterns = {
+        msgspec.json.decode(f'"{text}"') for text in re.findall(r'"pattern":"((?:[^"\\\\]|\\\\.)*)"', schema)
+    }
+    assert patterns <= WORDS.keys()
+
+
 def test_wrong_secrets_are_refused_with_the_name_of_their_file(tmp_path: Path) -> None:
     secrets = tmp_path / "secrets.toml"
     secrets.write_text('[health]\npass = "hidden"\n', encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"secrets\.toml: health: Object contains unknown field `pass`"):
+    with pytest.raises(
+        ConfigError, match=r"secrets\.toml: health\.pass: there is no such key; health\.password is the nearest"
+    ):
         load(None, secrets=secrets)
 
 

@@ -22,14 +22,14 @@ def _without_the_library(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_the_extra_is_named() -> None:
-    with pytest.raises(KerberosMissingError, match=r"pip install 'starpruner\[kerberos\]'"):
+    with pytest.raises(KerberosMissingError, match=r"pip install '.\[kerberos\]'"):
         library()
 
 
 def test_the_start_is_refused_with_a_sentence() -> None:
     done = CliRunner().invoke(main, ["serve", "--check", *KERBEROS])
     assert done.exit_code == 1
-    assert "pip install 'starpruner[kerberos]'" in done.output
+    assert "pip install '.[kerberos]'" in done.output
 
 
 def test_nothing_is_needed_without_the_section() -> None:

@@ -782,6 +782,27 @@ def test_what_is_switched_off_is_not_asked_for(rewrite: RewriteSection) -> None:
     assert sent(Stage(rewrite=rewrite).session().rewrite(SQL), DESCRIBE) == SQL
 
 
+def test_statements_of_the_users_that_are_named_are_rewritten_and_no_others(stage: Stage) -> None:
+    stage.shared.reload(Config(rewrite=RewriteSection(only_users=("ann",))))
+    assert sent(stage.session("ann").rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    bob = stage.session("bob")
+    assert sent(bob.rewrite(SQL), []) == SQL
+    stage.shared.reload(Config(rewrite=RewriteSection()))
+    assert sent(bob.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED, "in the session that is open"
+
+
+def test_while_the_switch_is_off_no_session_rewrites_anything(stage: Stage) -> None:
+    one = stage.session()
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    stage.shared.is_off = True
+    played(one.rewrite("SET starpruner.enabled=true"), []).on_outcome(FINISHED)
+    assert sent(one.rewrite(SQL), []) == SQL
+    explained = played(one.explain(SQL, run_key_queries=False), [*DESCRIBE, UNLISTED])
+    assert explained.skip is SkipReason.SWITCHED_OFF
+    stage.shared.is_off = False
+    assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
+
+
 # --- strict, and shadow
 
 

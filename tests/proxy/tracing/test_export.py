@@ -216,7 +216,7 @@ def test_the_section_without_the_extra_is_an_error_that_names_it(
         monkeypatch.delitem(sys.modules, name)
     found = CliRunner().invoke(main, ["serve", "--check", "--set", f"tracing.endpoint={nobody}"])
     assert found.exit_code != 0
-    assert "pip install 'starpruner[tracing]'" in found.output
+    assert "pip install '.[tracing]'" in found.output
 
 
 def test_a_proxy_without_tracing_loads_none_of_it() -> None:

@@ -157,6 +157,15 @@ def test_other_names_switch_nothing_off(name: str) -> None:
     assert skip_of_f(off(name)) is None
 
 
+@pytest.mark.parametrize(("name", "expected"), [("shop.*", None), ("F", None), ("d", SkipReason.TABLE_OFF)])
+def test_where_only_some_tables_are_on_the_others_are_off_and_are_small_sides_all_the_same(
+    name: str, expected: SkipReason | None
+) -> None:
+    only = RewriteLimits(only_tables=off(name).tables_off)
+    assert skip_of_f(only) is expected
+    assert skip_of_f(replace(only, tables_off=off("f").tables_off)) is SkipReason.TABLE_OFF
+
+
 def test_what_belongs_to_one_session_is_switched_off_by_its_own_name_alone() -> None:
     temporary = replace(FACT, full_name=None)
     assert skip_of_f(off("f"), temporary) is SkipReason.TABLE_OFF

@@ -1,0 +1,50 @@
+"""The switch by which every statement goes as it came, at once and in all processes: a file.
+
+Each process looks for the file once a second, so `touch` switches rewriting off where the admin port does not
+answer, and nothing has to be told to workers. Statements that were decided before go on as they are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+_log = logging.getLogger(__name__)
+
+_LOOK_EVERY_S: Final = 1.0
+
+
+class OffSwitch:
+    """The switch of one process. Without a path it is on for ever."""
+
+    def __init__(self, path: str, told: Callable[[bool], None]) -> None:
+        """`told` is called with true when rewriting is switched off, and with false when it is on again."""
+        self.path = Path(path) if path else None
+        self._told = told
+        self.is_off = False
+
+    async def watch(self) -> None:
+        """Look for the file until cancelled. A file system that hangs changes nothing."""
+        while self.path is not None:
+            with suppress(OSError):
+                self._set(await asyncio.to_thread(self.path.exists))
+            await asyncio.sleep(_LOOK_EVERY_S)
+
+    async def turn(self, *, off: bool) -> None:
+        """Make the file, or remove it. Raises OSError."""
+        if self.path is not None:
+            await asyncio.to_thread(self.path.touch if off else partial(self.path.unlink, missing_ok=True))
+            self._set(off)
+
+    def _set(self, off: bool) -> None:  # noqa: FBT001 - the state itself
+        if off is not self.is_off:
+            self.is_off = off
+            self._told(off)
+            _log.warning(
+                "rewriting is switched off: %s exists" if off else "rewriting is on: %s is gone", self.path
+            )

@@ -1,0 +1,67 @@
+"""The switch for all statements: a file that is looked for, made and removed."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from proxy import off_switch as module
+from proxy.off_switch import OffSwitch
+
+
+@asynccontextmanager
+async def watched(path: str) -> AsyncIterator[tuple[OffSwitch, "asyncio.Queue[bool]"]]:
+    """A switch that looks for its file all the time, and what it tells."""
+    told: asyncio.Queue[bool] = asyncio.Queue()
+    switch = OffSwitch(path, told.put_nowait)
+    watching = asyncio.create_task(switch.watch())
+    yield switch, told
+    watching.cancel()
+
+
+@pytest.fixture(autouse=True)
+def _without_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_LOOK_EVERY_S", 0.0)
+
+
+async def test_who_makes_the_file_switches_rewriting_off_and_who_removes_it_on(tmp_path: Path) -> None:
+    file = tmp_path / "off"
+    async with watched(str(file)) as (switch, told):
+        file.touch()
+        assert await told.get()
+        assert switch.is_off
+        file.unlink()
+        assert not await told.get()
+
+
+async def test_what_is_switched_by_the_admin_port_counts_at_once_and_is_seen_by_other_processes(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "off"
+    async with watched(str(file)) as (other, told):
+        own: list[bool] = []
+        switch = OffSwitch(str(file), own.append)
+        await switch.turn(off=True)
+        await switch.turn(off=True)
+        assert own == [True]
+        assert await told.get()
+        await switch.turn(off=False)
+        await switch.turn(off=False)
+        assert own == [True, False]
+        assert not await told.get()
+        assert not other.is_off
+
+
+async def test_a_switch_that_is_off_at_the_start_is_off(tmp_path: Path) -> None:
+    (tmp_path / "off").touch()
+    async with watched(str(tmp_path / "off")) as (_, told):
+        assert await told.get()
+
+
+async def test_without_a_file_there_is_no_switch() -> None:
+    switch = OffSwitch("", lambda _: pytest.fail("it has told"))
+    await switch.watch()
+    await switch.turn(off=True)
+    assert not switch.is_off
