@@ -31,8 +31,8 @@ FILE_NAME: Final = "history.sqlite"
 SCHEMA_VERSION: Final = 3
 # Waits for another process, whose transactions are short.
 BUSY_S: Final = 5.0
-# The oldest go in steps, so that each transaction is short.
-_DELETED_AT_ONCE: Final = 1_000
+# The oldest go in steps, and so do other changes of many rows, so that each transaction is short.
+_CHANGED_AT_ONCE: Final = 1_000
 # The part of the room that is made free where there is none: not a few statements each time.
 _FREED: Final = 0.05
 # Texts whose fingerprints are remembered. Some hundreds of dashboards come again and again.
@@ -145,8 +145,10 @@ class Store:
         if len(self._parsed) >= _PARSED_MAX:
             self._parsed.clear()
         self._parsed[text] = record.fingerprint
-        update = "UPDATE statements SET fingerprint = ? WHERE fingerprint = ?"
-        _ = self._connection.execute(update, (record.fingerprint, text))
+        # Some at a time: there may be hundreds of thousands.
+        unparsed = "SELECT rowid FROM statements WHERE fingerprint = ? LIMIT ?"
+        update = f"UPDATE statements SET fingerprint = ? WHERE rowid IN ({unparsed})"  # noqa: S608 - our own
+        _ = self._connection.execute(update, (record.fingerprint, text, _CHANGED_AT_ONCE))
         return record.fingerprint
 
     def _add_one(self, record: Record) -> None:
@@ -185,12 +187,12 @@ class Store:
         wanted = self._pages_max * (1 - 2 * _FREED)
         (count,) = self._connection.execute("SELECT count(*) FROM statements").fetchone()
         # A few long ones may take all of the room.
-        at_once = max(1, min(_DELETED_AT_ONCE, int(count * _FREED)))
+        at_once = max(1, min(_CHANGED_AT_ONCE, int(count * _FREED)))
         # Behind any id.
         while self._pages_taken() > wanted and self._delete("g", at_once):
             pass
 
-    def _delete(self, before: str, at_once: int = _DELETED_AT_ONCE) -> bool:
+    def _delete(self, before: str, at_once: int = _CHANGED_AT_ONCE) -> bool:
         """Delete some of the oldest statements, and say whether there may be more."""
         with self._transaction():
             oldest = self._connection.execute(

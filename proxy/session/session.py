@@ -244,10 +244,8 @@ class Session:
 
     @property
     def _settings(self) -> SessionSettings:
-        settings, users = (
-            SessionSettings.configured(self._shared.config, self._own),
-            self._shared.config.rewrite.only_users,
-        )
+        config = self._shared.config
+        settings, users = SessionSettings.configured(config, self._own), config.rewrite.only_users
         is_off = self._shared.is_off or bool(users and self._user not in users)
         return msgspec.structs.replace(settings, enabled=False) if is_off else settings
 
