@@ -51,7 +51,7 @@ def test_without_an_ensemble_nothing_is_registered() -> None:
 def test_an_ensemble_without_its_client_is_refused_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "proxy.backends.zookeeper", raising=False)
     monkeypatch.setitem(sys.modules, "kazoo.client", None)
-    with pytest.raises(ConfigError, match=r"pip install 'starpruner\[zookeeper\]'"):
+    with pytest.raises(ConfigError, match=r"pip install '.\[zookeeper\]'"):
         zookeeper_registration(load(None, ("zookeeper.ensemble=127.0.0.1:2181",)), (10_001,))
 
 
