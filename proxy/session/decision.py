@@ -207,4 +207,4 @@ class Decision:
         # Files that are fetched once for all statements are no cost of this one.
         overhead_s = self.timings.total_s - self.timings.files_s
         reason = None if is_narrowed else self._scan_reason
-        return Run(self.key, way, listings, overhead_s, self.facts, reason)
+        return Run(self.key, way, listings, overhead_s, self.facts, reason, writes=not self.only_reads)

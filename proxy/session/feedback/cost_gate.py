@@ -113,6 +113,8 @@ class Run:
     facts: tuple[Fact, ...] = ()
     # The reason why nothing was inserted, although keys or descriptions were asked for.
     reason: SkipReason | None = None
+    # True if the statement may write.
+    writes: bool = False
 
 
 @dataclass(frozen=True)
@@ -316,7 +318,8 @@ class CostGate:
         asking_s += (run.overhead_s - asking_s) * _ASKING_WEIGHT
         with self._keeping:
             _keep_newest(self._asking_s, run.subject.owner, max(asking_s, _ASKING_MIN_S))
-        after = replace(record.after_rewritten(run.overhead_s, run_s, self._clock()), reason=run.reason)
+        after = record.after_rewritten(run.overhead_s, run_s, self._clock())
+        after = replace(after, reason=run.reason, writes=run.writes)
         if self._listing(record, run.listings) is not Listing.LISTED:
             lost_s = (
                 run_s + run.overhead_s - record.warm_s if record.originals else after.risked_s - record.risked_s

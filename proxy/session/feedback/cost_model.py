@@ -6,11 +6,12 @@ had to list the files of the facts count apart. In a session that lacks these fi
 estimate while none was seen; if the original is slower for the listing alone, it runs once the session's rewritten
 runs have lost as much since its start or the last write. The other way is tried when it is expected to cost at
 most 1 % of the time of all runs since the last trial, the first time as much as rewritten runs may have lost: what
-asking took, a tenth of each run at least. On listed files an original that was never seen is tried after two
-rewritten runs in any case, since it is not slower than without us. Trials take less than 2 % of the time once the
-first is made up for. A statement that is left alone is tried no sooner than after `rewrite.gate_retry_s`; an
-original that took twice as long as a rewritten run, and more than originals gained before, brings narrowing back
-at once. No original is tried that would list files after a write through the proxy, if such a run was seen before.
+asking took, a tenth of each run at least. On listed files an original that only reads, and was never seen, is
+tried after two rewritten runs in any case: it is not slower than without us. Trials take less than 2 % of the time
+once the first is made up for. A statement that is left alone is tried no sooner than after `rewrite.gate_retry_s`;
+an original that took twice as long as a rewritten run, and more than originals gained before, brings narrowing
+back at once. No original is tried that would list files after a write through the proxy, if such a run was seen
+before.
 
 A MERGE whose original failed by a conflict with another writer is rewritten for two days, whatever that takes, if
 its keys are of use: one that names the partitions of its target does not conflict with writers of others.
@@ -107,6 +108,8 @@ class RunRecord:
     conflicted_at: float = -inf
     # The reason for which nothing was inserted, where the keys of the last run were of no use.
     reason: SkipReason | None = None
+    # True if the last rewritten run wrote: an original that reads more may conflict with other writers.
+    writes: bool = False
 
     @property
     def rewritten_s(self) -> float:
@@ -203,7 +206,8 @@ class RunRecord:
         allowed_s = risked_s if is_first or is_second else self.since_s * _TRIAL_PART
         is_due = _price_s(max((original_s, *self.originals[-1:])), self.rewritten_s) <= allowed_s
         # An original on listed files is never worse than without us, while a rewritten run may be.
-        is_due |= is_listed and not self.is_measured and self.rewritten_count >= _RUNS_BEFORE_TRIAL
+        is_unseen = is_listed and not self.is_measured and not self.writes
+        is_due |= is_unseen and self.rewritten_count >= _RUNS_BEFORE_TRIAL
         if is_due and not (moment.listing is Listing.WRITTEN and has_listed):
             return Choice(GateVerdict.ORIGINAL, "left alone this time, to see what it takes so", is_trial=True)
         listed = f", since in this session files would be listed for {original_s - self.warm_s:.1f} s"

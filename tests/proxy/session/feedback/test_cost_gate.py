@@ -207,6 +207,14 @@ def test_where_no_files_are_listed_the_original_is_tried_soon_though_nothing_is_
     assert gate.leaves_it()
 
 
+def test_a_write_is_not_tried_so_soon_as_it_came(gate: Gate) -> None:
+    """A MERGE that reads all of its target may conflict with other writers."""
+    for _ in range(9):
+        merge = Run(SUBJECT, Way.REWRITTEN, gate.listings, 0.1, (DELTA,), writes=True)
+        gate.ended(merge, Outcome(OutcomeKind.FINISHED, 60.0))
+        assert not gate.leaves_it()
+
+
 def test_what_runs_faster_narrowed_is_narrowed_again_after_a_run_that_takes_surprisingly_long(gate: Gate) -> None:
     gate.narrows(asking_s=0.2, run_s=0.2)
     gate.runs_directly(5, run_s=0.2)
