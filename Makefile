@@ -113,7 +113,7 @@ SERVERS := 3.3 3.4 3.5 4.0 4.1 4.3
 SERVER_TESTS := tests/e2e/test_explain.py tests/e2e/test_rewrite.py tests/e2e/test_reruns_on_spark.py \
   tests/e2e/test_bent_sessions_and_typos.py tests/e2e/test_dates_on_spark.py tests/e2e/test_session_settings.py \
   tests/e2e/test_partitioned_small_sides.py tests/e2e/test_small_files.py tests/e2e/test_queries_in_memory.py \
-  tests/faults/test_remembered_keys.py tests/rewriter/test_goldens_on_other_servers.py \
+  tests/reach/test_reach_on_spark.py tests/faults/test_remembered_keys.py tests/rewriter/test_goldens_on_other_servers.py \
   tests/clients/test_odbc_sequences.py tests/clients/test_shared_handles.py \
   tests/clients/test_pyhive_cursors.py tests/iceberg tests/delta \
   tests/rewriter/sql/test_deterministic_functions_on_spark.py::test_every_function_that_is_not_newer_is_one_of_each_server \

@@ -38,6 +38,7 @@ FEATURES: Final = {
     "a narrowed statement that fails runs as it came": ("tests.e2e.test_reruns_on_spark",),
     "sessions with functions of their own and with typos": ("tests.e2e.test_bent_sessions_and_typos",),
     "dates as keys": ("tests.e2e.test_dates_on_spark",),
+    "statements of twelve BI tools and of warehouses": ("tests.reach",),
     "golden statements": ("tests.rewriter.test_goldens_on_other_servers",),
     "partitioned small sides": ("tests.e2e.test_partitioned_small_sides",),
     "remembered keys": ("tests.faults.test_remembered_keys",),

@@ -70,6 +70,8 @@ class ReachStatement:
     # Statements that a session runs before it: tables to write into, temporary views.
     setup: tuple[str, ...] = ()
     writes: bool = False
+    # The first Spark that reads it, as 4.0.
+    since: str = "3.3"
 
     def __str__(self) -> str:
         return f"{self.tool}: {self.name}"
@@ -121,4 +123,5 @@ def _statement(tool: str, entry: Mapping[str, Any]) -> ReachStatement:
         text=entry["sql"].strip(),
         setup=tuple(entry.get("setup", ())),
         writes=entry.get("writes", False),
+        since=entry.get("since", "3.3"),
     )
