@@ -43,7 +43,8 @@ def routes(switch: OffSwitch, visitors: Visitors) -> list[web.RouteDef]:
         try:
             await switch.turn(off=request.match_info["way"] == "off")
         except OSError as error:
-            return error_answer(HTTPStatus.CONFLICT, f"{switch.path} cannot be changed: {error.strerror}.")
+            why = error.strerror or "its file system does not answer"
+            return error_answer(HTTPStatus.CONFLICT, f"{switch.path} cannot be changed: {why}.")
         return answer()
 
     return [web.get("/rewriting", show), web.post("/rewriting/{way:off|on}", turn)]

@@ -1,6 +1,7 @@
 """The switch for all statements: a file that is looked for, made and removed."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -65,3 +66,61 @@ async def test_without_a_file_there_is_no_switch() -> None:
     await switch.watch()
     await switch.turn(off=True)
     assert not switch.is_off
+
+
+async def test_a_file_system_that_hangs_takes_one_thread_and_others_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_WAIT_S", 0.05)
+    answers = threading.Event()
+    monkeypatch.setattr(Path, "touch", lambda _: answers.wait())
+    switch = OffSwitch(str(tmp_path / "off"), lambda _: None)
+    first = asyncio.create_task(switch.turn(off=True))
+    await asyncio.sleep(0)
+    for _ in range(3):
+        with pytest.raises(TimeoutError):
+            await switch.turn(off=True)
+    answers.set()
+    await first
+    assert switch.is_off
+
+
+async def test_a_look_that_began_before_a_change_does_not_take_it_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked, changing = threading.Event(), threading.Event()
+
+    def exists(_: Path) -> bool:
+        looked.set()
+        changing.wait(0.2)
+        return False
+
+    monkeypatch.setattr(Path, "exists", exists)
+    told: list[bool] = []
+    switch = OffSwitch(str(tmp_path / "off"), told.append)
+    watching = asyncio.create_task(switch.watch())
+    await asyncio.to_thread(looked.wait)
+    turning = asyncio.create_task(switch.turn(off=True))
+    await asyncio.sleep(0)
+    monkeypatch.setattr(Path, "exists", lambda _: True)
+    changing.set()
+    await turning
+    watching.cancel()
+    assert told == [True]
+
+
+async def test_a_file_that_cannot_be_looked_for_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    looks = asyncio.Queue[None]()
+    loop = asyncio.get_running_loop()
+
+    def exists(_: Path) -> bool:
+        loop.call_soon_threadsafe(looks.put_nowait, None)
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "exists", exists)
+    async with watched(str(tmp_path / "off")):
+        for _ in range(3):
+            await looks.get()
+    assert caplog.text.count("cannot be looked for, so it switches nothing: [Errno 13]") == 1
