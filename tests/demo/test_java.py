@@ -52,7 +52,7 @@ def test_a_java_that_is_too_old_is_passed_over(tmp_path: Path, version: str) -> 
 @pytest.mark.usefixtures("no_wheel")
 def test_without_java_the_error_says_what_was_found_and_what_to_install(tmp_path: Path) -> None:
     _fake_java(tmp_path / "old", "11.0.22")
-    with pytest.raises(JavaNotFoundError, match=r"version 11\.0\.22.*starpruner\[jre\]"):
+    with pytest.raises(JavaNotFoundError, match=r"version 11\.0\.22.*the extra jre of starpruner"):
         find_java({"JAVA_HOME": str(tmp_path / "old"), "PATH": ""})
 
 
