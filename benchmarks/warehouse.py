@@ -84,6 +84,22 @@ def ensure(session: hive.Connection, progress: Progress) -> None:
     run(session, "CREATE TABLE complete (id INT) USING parquet")
 
 
+def page(found: Sequence[Measured]) -> str:
+    """The table of docs/coverage.md: seconds directly and through the proxy, cold and warm, and processor time."""
+    head = "| statement | partitions kept | cold | ratio | warm | ratio | processor time, cold |"
+    return "\n".join([head, "|---|---|---|---|---|---|---|", *map(_row, found)])
+
+
+def _row(one: Measured) -> str:
+    kept = ", ".join(f"{scan.kept:,} of {scan.total:,}" for scan in one.narrowed) or "all"
+    cold, warm = one.verdicts[COLD], one.verdicts[WARM]
+    cpu = (
+        f"{cold.proxied_cpu_s / cold.direct_cpu_s:.2f}" if cold.direct_cpu_s and cold.proxied_cpu_s else "unknown"
+    )
+    times = [f"{each.direct_s:.2f} s, {each.proxied_s:.2f} s | {each.ratio:.2f}" for each in (cold, warm)]
+    return f"| {one.query} | {kept} | {' | '.join(times)} | {cpu} |"
+
+
 def measured(one: ReachStatement, sides: Sides, admin_url: str, runs: int, warm_ups: int) -> Measured:
     """Compare a statement's answers, which also warms both sides up, then take its time."""
     try:
@@ -134,6 +150,7 @@ def main(  # noqa: PLR0913 - one parameter per option
                 found.append(measured(one, sides, proxy.admin_url, runs, warm_ups))
                 write_json(json_path, Report(found))
     _show(found)
+    click.echo(page([one for one in found if one.error is None]))
 
 
 def _show(found: Sequence[Measured]) -> None:
