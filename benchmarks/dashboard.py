@@ -18,7 +18,7 @@ from statistics import median, quantiles
 
 import click
 from command_line import directory_option, end_with_servers, memory_option
-from dashboard_tables import WINDOW_DAYS_MAX, DashboardTables
+from dashboard_tables import DashboardTables, partitions_option
 from intervals import Interval, median_interval
 from pairs import COLD, WARM
 from processor_time import processor_s
@@ -337,13 +337,7 @@ def _late(periods: Sequence[Period]) -> int:
 @json_option
 @directory_option("star", "Where the tables are kept, made once for each size, and the logs.")
 @memory_option
-@click.option(
-    "--partitions",
-    type=click.IntRange(min=WINDOW_DAYS_MAX, max=3_000),
-    default=600,
-    show_default=True,
-    help="Days of the fact.",
-)
+@partitions_option(600)
 @click.option("--rows", default=5_000, show_default=True, help="Rows of each.")
 @click.option("--pairs", type=click.IntRange(min=1), default=9, show_default=True, help="Pairs of warm periods.")
 @click.option("--refreshes", type=click.IntRange(min=1), default=6, show_default=True, help="In a warm period.")

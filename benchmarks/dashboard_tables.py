@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 
+import click
+from command_line import Decorator
 from kept_tables import is_complete, mark_complete
 from pyhive import hive
 
@@ -54,6 +56,17 @@ _DASHBOARD = {
 _SHORT = dict(list(_DASHBOARD.items())[:3])
 # The longest window ends before the fact does.
 WINDOW_DAYS_MAX = max(_DASHBOARD.values())
+
+
+def partitions_option(default: int) -> Decorator:
+    """The option of the number of the fact's partitions."""
+    return click.option(
+        "--partitions",
+        type=click.IntRange(min=WINDOW_DAYS_MAX, max=3_000),
+        default=default,
+        show_default=True,
+        help="Days of the fact.",
+    )
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ finds nothing listed. In every fifth session through the proxy rewriting is swit
 see what it is worth; these and the trials of the cost gate are all that the proxy has to compare with.
 """
 
-import json
 import time
 from collections.abc import Sequence
 from contextlib import closing
@@ -14,8 +13,9 @@ from pathlib import Path
 from urllib.request import urlopen
 
 import click
+import msgspec
 from command_line import directory_option, end_with_servers, memory_option
-from dashboard_tables import WINDOW_DAYS_MAX, DashboardTables
+from dashboard_tables import DashboardTables, partitions_option
 from reports import json_option, write_json
 from rich.console import Console
 from star_server import StarServer, star_server
@@ -23,6 +23,8 @@ from star_server import StarServer, star_server
 from demo.hive import Endpoint, Row, connect, run, same_answer
 from demo.progress import Progress, shown_progress
 from demo.proxy_process import ProxyProcess
+from proxy.admin.statements_view import TodayView
+from proxy.history.savings import Savings
 
 _PER_SESSION = 10
 _OFF_EVERY = 5
@@ -41,11 +43,7 @@ class Report:
     direct_s: list[float] = field(default_factory=list)
     proxied_s: list[float] = field(default_factory=list)
     other_answers: int = 0
-    runs: int = 0
-    measured: int = 0
-    measured_s: float = 0.0
-    estimated: int = 0
-    estimated_s: float = 0.0
+    told: Savings = field(default_factory=Savings)
 
     @property
     def saved_s(self) -> float:
@@ -55,7 +53,7 @@ class Report:
     @property
     def error(self) -> float:
         """The part of it by which both figures of the page together are wrong."""
-        return (self.measured_s + self.estimated_s) / self.saved_s - 1
+        return (self.told.measured_s + self.told.estimated_s) / self.saved_s - 1
 
 
 def measure(server: StarServer, tables: DashboardTables, sessions: int, progress: Progress) -> Report:
@@ -70,9 +68,7 @@ def measure(server: StarServer, tables: DashboardTables, sessions: int, progress
             _session(server, proxy, texts, report, is_off=is_off)
         time.sleep(_WRITTEN_S)
         with urlopen(f"{proxy.admin_url}/summary", timeout=_SECONDS_MAX) as answer:
-            told = json.load(answer)["savings"]
-    report.runs, report.measured, report.measured_s = told["runs"], told["measured"], told["measured_s"]
-    report.estimated, report.estimated_s = told["estimated"], told["estimated_s"]
+            report.told = msgspec.json.decode(answer.read(), type=TodayView).savings
     return report
 
 
@@ -105,13 +101,7 @@ def _run(endpoint: Endpoint, texts: Sequence[str], setting: str = "") -> list[tu
 @json_option
 @directory_option("star", "Where the tables are kept, made once for each size, and the logs.")
 @memory_option
-@click.option(
-    "--partitions",
-    type=click.IntRange(min=WINDOW_DAYS_MAX, max=3_000),
-    default=2_000,
-    show_default=True,
-    help="Days of the fact.",
-)
+@partitions_option(2_000)
 @click.option("--rows", default=500, show_default=True, help="Rows of each.")
 @click.option("--sessions", default=25, show_default=True, help="Of ten statements each, on each side.")
 def main(  # noqa: PLR0913 - one parameter per option
@@ -126,11 +116,12 @@ def main(  # noqa: PLR0913 - one parameter per option
     ):
         report = measure(server, tables, sessions, progress)
     write_json(json_path, report)
+    told = report.told
     Console().print(
         f"{len(report.direct_s)} statements: {sum(report.direct_s):.1f} s directly, {sum(report.proxied_s):.1f} s "
-        f"through the proxy, {report.saved_s:.1f} s saved.\nThe page says {report.measured_s:.1f} s, measured in "
-        f"{report.measured} of {report.runs} rewritten ones, and {report.estimated_s:.1f} s by an estimate for "
-        f"{report.estimated}: {report.error:+.0%}.",
+        f"through the proxy, {report.saved_s:.1f} s saved.\nThe page says {told.measured_s:.1f} s, measured in "
+        f"{told.measured} of {told.runs} rewritten ones, and {told.estimated_s:.1f} s by an estimate for "
+        f"{told.estimated}: {report.error:+.0%}.",
         highlight=False,
     )
     if report.other_answers:

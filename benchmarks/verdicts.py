@@ -12,8 +12,7 @@ from pyhive import exc
 
 # An interval above or below these shows a loss or a win; differences in between matter to nobody.
 LOSS_ABOVE, WIN_BELOW = 1.05, 0.95
-
-
+# Spark's messages go on with the plan.
 _ERROR_CHARS_MAX = 300
 
 

@@ -34,13 +34,9 @@ class Corpus:
     direct: hive.Connection
     proxied: hive.Connection
     proxy: ProxyProcess
+    # The first two numbers of the server's version.
+    spark: tuple[int, ...]
     found: dict[str, Expectation]
-
-    @property
-    def spark(self) -> tuple[int, ...]:
-        """The version of the server, of which the first two numbers count."""
-        ((version,),) = run(self.direct, "SELECT version()")
-        return _numbers(version)
 
 
 def _numbers(version: str) -> tuple[int, ...]:
@@ -62,7 +58,8 @@ def corpus(spark: ThriftServer, proxy: ProxyProcess, *, updating_reach: bool) ->
         closing(connect(spark.endpoint, database=DATABASE)) as direct,
         closing(connect(proxy.endpoint, database=DATABASE)) as proxied,
     ):
-        made = Corpus(direct, proxied, proxy, {})
+        ((version,),) = run(direct, "SELECT version()")
+        made = Corpus(direct, proxied, proxy, _numbers(version), {})
         yield made
     if updating_reach:
         write(made.found)

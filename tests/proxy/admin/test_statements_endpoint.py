@@ -157,7 +157,7 @@ async def test_an_open_port_shows_all_but_not_by_a_name_that_others_gave_it(
 async def test_the_answers_are_as_the_description_says(port: Port) -> None:
     described = await answer(port, "/openapi.json")
     assert described["openapi"].startswith("3.1")
-    paths = {**{path: path.replace("{id}", await an_id(port, ROOT)) for path in PATHS}}
+    paths = {path: path.replace("{id}", await an_id(port, ROOT)) for path in PATHS}
     paths |= {path: path for path in ("/backends", "/rewriting")}
     read = {path for path, operations in described["paths"].items() if "get" in operations}
     assert read == {*paths, "/partitions"}

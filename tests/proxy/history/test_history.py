@@ -47,20 +47,25 @@ def one(history: History) -> TextSession:
     return session(history)
 
 
-def only(history: History) -> Record:
+def readable(history: History) -> list[Record]:
+    """All statements that are in the file, the oldest first."""
     assert history.path is not None
     reader = HistoryReader(history.path)
-    (line,) = reader.statements(Filter()).statements
-    found = reader.statement(line.id, None)
-    assert found is not None
-    return found
+    found = [reader.statement(line.id, None) for line in reader.statements(Filter()).statements]
+    return [one for one in reversed(found) if one is not None]
+
+
+def kept(history: History) -> list[Record]:
+    """The same, after the writer has ended."""
+    history.start()
+    history.close()
+    return readable(history)
 
 
 def written(history: History) -> Record:
     """The only statement, after the writer has ended."""
-    history.start()
-    history.close()
-    return only(history)
+    (found,) = kept(history)
+    return found
 
 
 def test_a_rewritten_statement_is_kept_with_what_was_decided(history: History) -> None:
@@ -144,16 +149,6 @@ def test_statements_without_a_decision_say_why(history: History) -> None:
     played(session(history, off).rewrite(SQL), []).on_outcome(FINISHED)
     found = written(history)
     assert (found.outcome, found.skip_reason, found.rewritten) == ("original", "SWITCHED_OFF", None)
-
-
-def kept(history: History) -> list[Record]:
-    """All statements, the oldest first, after the writer has ended."""
-    history.start()
-    history.close()
-    assert history.path is not None
-    reader = HistoryReader(history.path)
-    found = [reader.statement(line.id, None) for line in reader.statements(Filter()).statements]
-    return [one for one in reversed(found) if one is not None]
 
 
 def test_it_is_kept_whether_spark_has_to_list_files_for_the_original(history: History, one: TextSession) -> None:
@@ -358,7 +353,7 @@ def test_a_disk_that_is_away_is_tried_again(
     until(lambda: history.error is None)
     until(lambda: history.held == 0)
     history.close()
-    assert only(history).original == "SELECT 'private'"
+    assert [one.original for one in readable(history)] == ["SELECT 'private'"]
 
 
 def test_a_decision_that_cannot_be_read_costs_its_record_alone(
