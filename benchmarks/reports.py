@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -21,5 +22,6 @@ def write_json(path: Path | None, report: "DataclassInstance") -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         # A benchmark that is stopped meanwhile leaves the whole report of before.
         unfinished = path.with_name(f"{path.name}.unfinished")
-        _ = unfinished.write_text(json.dumps(asdict(report), indent=1) + "\n", encoding="utf-8")
+        text = json.dumps(asdict(report), indent=1, default=msgspec.to_builtins)
+        _ = unfinished.write_text(f"{text}\n", encoding="utf-8")
         _ = unfinished.replace(path)
