@@ -32,7 +32,6 @@ from proxy.history.history import History
 from proxy.net.fd_limit import raise_fd_limit
 from proxy.net.log_lines import log_wordless, loop_failed
 from proxy.net.memory_limit import memory_limit
-from proxy.off_switch import OffSwitch
 from proxy.operations.session_port import SessionOpening
 from proxy.server import Proxy
 from proxy.session.explain.answered_statements import AnsweringSession
@@ -148,13 +147,11 @@ async def _serve_with(  # noqa: PLR0913, PLR0917 - the parts of a process
     await role.start(stop.request, shared.metrics.exposition)
     if role.is_late:
         _reload(proxy, shared, maintenance, read)
-    off_switch = OffSwitch(config.rewrite.off_file, shared.switch)
     admin = application(
         config,
         shared,
         backends,
         role.exposition,
-        off_switch=off_switch,
         history=history,
         key=role.page_key,
         slots=proxy.slots,
@@ -162,7 +159,7 @@ async def _serve_with(  # noqa: PLR0913, PLR0917 - the parts of a process
     )
     admin_port = AdminPort(admin)
     await admin_port.setup()
-    watching = asyncio.create_task(off_switch.watch())
+    watching = asyncio.create_task(shared.off_switch.watch())
     try:
         await proxy.start()
         await maintenance.start()

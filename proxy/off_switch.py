@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -20,12 +19,10 @@ _WAIT_S: Final = 5.0
 
 
 class OffSwitch:
-    """The switch of one process. Without a path it is on for ever."""
+    """The switch of one process. Without a path statements are always rewritten."""
 
-    def __init__(self, path: str, told: Callable[[bool], None]) -> None:
-        """`told` is called with true when rewriting is switched off, and with false when it is on again."""
+    def __init__(self, path: str = "") -> None:
         self.path = Path(path) if path else None
-        self._told = told
         self.is_off = False
         # One look or change at a time: each takes a thread, and an earlier look knows nothing of a later change.
         self._using = asyncio.Lock()
@@ -59,7 +56,6 @@ class OffSwitch:
     def _set(self, off: bool) -> None:  # noqa: FBT001 - the state itself
         if off is not self.is_off:
             self.is_off = off
-            self._told(off)
             _log.warning(
                 "rewriting is switched off: %s exists" if off else "rewriting is on: %s is gone", self.path
             )

@@ -41,7 +41,6 @@ from proxy.config.config import Config
 from proxy.config.serving import HistorySection
 from proxy.history.history import History
 from proxy.net.own_host import own_host
-from proxy.off_switch import OffSwitch
 from proxy.session.explain.partition_plan import PartitionPlanView
 from proxy.session.explain.view import ExplainView
 from proxy.session.metrics import CONTENT_TYPE
@@ -61,7 +60,6 @@ def application(  # noqa: PLR0913 - the parts that the routes show
     backends: BackendPool,
     exposition: Callable[[], Awaitable[bytes]],
     *,
-    off_switch: OffSwitch | None = None,
     history: History | None = None,
     key: bytes | None = None,
     slots: asyncio.Semaphore | None = None,
@@ -82,7 +80,7 @@ def application(  # noqa: PLR0913 - the parts that the routes show
     async def check_at_backend(user: str, password: str) -> str:
         return await check_login(config, user, password, backends)
 
-    view = StatementsView(history or History(HistorySection(enabled=False), None), lambda: shared.is_off)
+    view = StatementsView(history or History(HistorySection(enabled=False), None), shared.off_switch)
     visitors = Visitors(config, key or os.urandom(32), check_at_backend, clock)
     is_alone = config.proxy.workers == 1
     doors = Doors(_own_names(config), config.admin.request_bytes_max)
@@ -99,7 +97,7 @@ def application(  # noqa: PLR0913 - the parts that the routes show
         ]
     )
     app.add_routes(backend_routes.routes(backends, visitors, is_alone=is_alone))
-    app.add_routes(rewriting_routes.routes(off_switch or OffSwitch("", shared.switch), visitors))
+    app.add_routes(rewriting_routes.routes(shared.off_switch, visitors))
     is_shared = config.catalog.store == "hbase"
     app.add_routes(quarantine_routes.routes(shared.quarantine, visitors, is_alone=is_alone, is_shared=is_shared))
     app.add_routes(statement_routes.routes(view, visitors))

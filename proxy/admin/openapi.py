@@ -52,6 +52,11 @@ class _PostRoute:
     answer: Any
 
 
+# GET routes that need no login, each with its text and the type of its answer.
+_OPEN: Final = {
+    "/backends": ("The backends, with their load, health and last failures.", BackendsAnswer),
+    "/rewriting": ("The state of the switch for all statements.", RewritingAnswer),
+}
 _BACKEND: Final = {"name": {"type": "string", "description": "HOST:PORT, as GET /backends names it."}}
 _QUARANTINED: Final[Mapping[str, Mapping[str, Any]]] = {
     "kind": {"enum": [kind.value for kind in QuarantineKind]},
@@ -88,24 +93,9 @@ def description(routes: Sequence[GetRoute]) -> dict[str, Any]:
     schema_of = dict(zip(types, schemas, strict=True))
     error = _content("An error, as a sentence.", schema_of[ErrorAnswer])
     paths = {route.path: {"get": _operation(route, schema_of[route.answer], error)} for route in routes}
-    paths["/backends"] = {
-        "get": {
-            "summary": "The backends, with their load, health and last failures.",
-            "responses": {
-                "200": _content("The answer.", schema_of[BackendsAnswer]),
-                **dict.fromkeys(_OF_ALL, error),
-            },
-        }
-    }
-    paths["/rewriting"] = {
-        "get": {
-            "summary": "Whether statements are rewritten, as far as the switch for all of them says.",
-            "responses": {
-                "200": _content("The answer.", schema_of[RewritingAnswer]),
-                **dict.fromkeys(_OF_ALL, error),
-            },
-        }
-    }
+    for path, (text, answer) in _OPEN.items():
+        responses = {"200": _content("The answer.", schema_of[answer]), **dict.fromkeys(_OF_ALL, error)}
+        paths[path] = {"get": {"summary": text, "responses": responses}}
     paths["/explain"] = {
         "post": {
             "summary": f"The decision about a statement; {_OF_BACKEND}",

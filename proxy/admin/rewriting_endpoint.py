@@ -20,7 +20,7 @@ NO_FILE: Final = "rewrite.off_file is empty: name a file in it that the proxy ma
 
 
 class RewritingAnswer(msgspec.Struct):
-    """Whether statements are rewritten, as far as the switch says."""
+    """The state of the switch: true while statements are rewritten."""
 
     on: bool
 

@@ -30,6 +30,7 @@ from proxy.history.queries import (
 )
 from proxy.history.record import Record
 from proxy.history.savings import Savings, total
+from proxy.off_switch import OffSwitch
 from rewriter import SkipReason
 from rewriter.vocabulary.remedies import REMEDIES
 
@@ -99,9 +100,9 @@ class ReasonView(msgspec.Struct):
 class StatementsView:
     """The history and the present of statements. Methods raise HistoryError."""
 
-    def __init__(self, history: History, is_off: Callable[[], bool] = lambda: False) -> None:
+    def __init__(self, history: History, off_switch: OffSwitch) -> None:
         self.history = history
-        self._is_off = is_off
+        self._off_switch = off_switch
         self._pool = ThreadPoolExecutor(_READERS, thread_name_prefix="history-reader")
 
     async def close(self) -> None:
@@ -119,7 +120,7 @@ class StatementsView:
             counts = len(running), len(sessions)
         newest = sorted(running, key=lambda record: record.id, reverse=True)
         opened = sorted(sessions, key=lambda one: one.id, reverse=True)
-        return NowView(newest, opened, *counts, is_rewriting=not self._is_off())
+        return NowView(newest, opened, *counts, is_rewriting=not self._off_switch.is_off)
 
     async def quarantine(self, visitor: Visitor) -> QuarantineView:
         """The rules and fingerprints that are quarantined in any process."""

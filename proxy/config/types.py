@@ -14,7 +14,7 @@ Count = Annotated[int, Meta(ge=1)]
 Bytes = Annotated[int, Meta(ge=1024)]
 # LMDB maps whole pages; with fewer it cannot work at all.
 StoreBytes = Annotated[int, Meta(ge=64 * 1024, multiple_of=4096)]
-# What texts look like that have to match a pattern, by the pattern: for messages.
+# Words for each pattern that a text has to match, for messages.
 WORDS: Final[dict[str, str]] = {}
 
 

@@ -19,12 +19,12 @@ from typing import Final
 
 import msgspec
 
+from proxy.session.feedback.cost_gate import PARTITION_LISTED_S
+
 # Spark compiles a plan when it is new, so that the first of several originals takes longest. Cold ones are rare:
 # the cost gate tries one, and no other.
 _WARM_MIN: Final = 2
 _COLD_MIN: Final = 1
-# Time of Spark to list the files of one partition, where no fingerprint has both cold and warm originals.
-_PARTITION_LISTED_S: Final = 0.0018
 
 # The median is that of a run that was made, the lower one of two.
 _SAVED: Final = """
@@ -90,7 +90,8 @@ def savings(
     connection: sqlite3.Connection, where: str, values: Sequence[object], since: str = ""
 ) -> dict[str, Savings]:
     """The savings since an id by fingerprint, by originals of all statements that satisfy a condition."""
-    question = _SAVED.format(where=where, cold_min=_COLD_MIN, warm_min=_WARM_MIN, partition_s=_PARTITION_LISTED_S)
+    # The time to list a partition is measured where a fingerprint has both cold and warm originals.
+    question = _SAVED.format(where=where, cold_min=_COLD_MIN, warm_min=_WARM_MIN, partition_s=PARTITION_LISTED_S)
     rows = connection.execute(question, (*values, since))
     return {fingerprint: Savings(*row) for fingerprint, *row in rows}
 

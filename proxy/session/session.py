@@ -130,7 +130,8 @@ class Session:
         lists_files = self._shared.gate.lists_files(run) if run is not None else None
         entry = self._log.began(statement.text, decision, lists_files=lists_files)
         self._note(decision, entry.id)
-        dispatch = self._dispatch(decision, premises, self._begin(statement, entry), entry.id)
+        told = *self._begin(statement, entry), self._learning(decision, run)
+        dispatch = self._dispatch(decision, premises, told, entry.id)
         return replace(
             dispatch,
             is_unread=_parse_failure(statement) if dispatch.text == statement.text else never_unread,
@@ -246,7 +247,7 @@ class Session:
     def _settings(self) -> SessionSettings:
         config = self._shared.config
         settings, users = SessionSettings.configured(config, self._own), config.rewrite.only_users
-        is_off = self._shared.is_off or bool(users and self._user not in users)
+        is_off = self._shared.off_switch.is_off or bool(users and self._user not in users)
         return msgspec.structs.replace(settings, enabled=False) if is_off else settings
 
     @property
@@ -302,18 +303,17 @@ class Session:
         statement_id: str,
     ) -> Dispatch:
         sql, rewrite = decision.original, decision.rewrite
-        ended = self._learning(decision)
         if not decision.is_narrowed or rewrite is None:
-            return Dispatch(sql, on_outcome=_Listeners((*told, ended)))
+            return Dispatch(sql, on_outcome=_Listeners(told))
         if not decision.only_reads:
-            return self._write(decision, premises, (*told, ended), statement_id)
+            return self._write(decision, premises, told, statement_id)
         return Dispatch(
             decision.text,
             may_fall_back=True,
             is_own_fault=never_own_fault if rewrite.is_narrowed else is_own_fault,
             premises=premises,
             check=self._check(decision),
-            on_outcome=_Listeners((*told, ended)),
+            on_outcome=_Listeners(told),
         )
 
     def _check(self, decision: Decision) -> KeyCheck | None:
@@ -377,7 +377,7 @@ class Session:
 
     # --- what is learned from a statement's end
 
-    def _learning(self, decision: Decision) -> Callable[[Outcome], None]:
+    def _learning(self, decision: Decision, run: Run | None) -> Callable[[Outcome], None]:
         """The listener that learns from the outcome, which may be hours away: the decision is not kept until then.
 
         A decision holds the statement's tree, which takes much memory, and lists of partitions, for which the
@@ -385,7 +385,6 @@ class Session:
         """
         shared, suspects, is_narrowed = self._shared, _suspects(decision), decision.is_narrowed
         check_failure = decision.check_failure
-        run = decision.run(self._decider.listings)
         rules = decision.rewrite.rules if decision.rewrite is not None and is_narrowed else frozenset()
 
         def ended(outcome: Outcome) -> None:

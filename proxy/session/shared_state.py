@@ -12,6 +12,7 @@ from typing import Protocol
 from proxy.config.config import Config
 from proxy.config.memory_shares import AMPLE, MemoryShares
 from proxy.config.reload import counting_after_restart
+from proxy.off_switch import OffSwitch
 from proxy.operations.session_port import KnownState
 from proxy.session.analysis_room import AnalysisRoom
 from proxy.session.catalog.evolving_backends import EvolvingBackends
@@ -76,8 +77,7 @@ class SharedState:
     own_sessions: OwnSessionStates = field(default_factory=NoOwnSessions)
     known_texts: KnownTexts = field(default_factory=KnownTexts)
     metrics: Metrics = field(default_factory=Metrics)
-    # True while the switch for all statements is off (proxy/off_switch.py).
-    is_off: bool = False
+    off_switch: OffSwitch = field(default_factory=OffSwitch)
     # Samples statements for shadow mode: a number from 0 to 1 for each.
     chance: Callable[[], float] = random.random
 
@@ -109,14 +109,11 @@ class SharedState:
             mismatches=MismatchLog(path, shadow.differences_bytes_max),
             analysis=AnalysisRoom(memory.analysis_bytes),
             writes=writes,
+            off_switch=OffSwitch(rewrite.off_file),
         )
         shared.metrics.watch_metastore(lambda: shared.metastore)
         shared.metrics.watch_quarantine(shared.quarantine)
         return shared
-
-    def switch(self, off: bool) -> None:  # noqa: FBT001 - the state itself
-        """Send all statements as they come from now on, or no more."""
-        self.is_off = off
 
     def reload(self, config: Config) -> tuple[str, ...]:
         """Go on with another configuration. Returns its changed keys that count only after a restart."""

@@ -7,19 +7,24 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from support.scripted_session import eventually
 
 from proxy import off_switch as module
 from proxy.off_switch import OffSwitch
 
 
 @asynccontextmanager
-async def watched(path: str) -> AsyncIterator[tuple[OffSwitch, "asyncio.Queue[bool]"]]:
-    """A switch that looks for its file all the time, and what it tells."""
-    told: asyncio.Queue[bool] = asyncio.Queue()
-    switch = OffSwitch(path, told.put_nowait)
+async def watched(path: str) -> AsyncIterator[OffSwitch]:
+    """A switch that looks for its file all the time."""
+    switch = OffSwitch(path)
     watching = asyncio.create_task(switch.watch())
-    yield switch, told
+    yield switch
     watching.cancel()
+
+
+async def turns(switch: OffSwitch, *, off: bool) -> None:
+    """Wait until it is so."""
+    await eventually(lambda: switch.is_off is off)
 
 
 @pytest.fixture(autouse=True)
@@ -29,40 +34,33 @@ def _without_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_who_makes_the_file_switches_rewriting_off_and_who_removes_it_on(tmp_path: Path) -> None:
     file = tmp_path / "off"
-    async with watched(str(file)) as (switch, told):
+    async with watched(str(file)) as switch:
         file.touch()
-        assert await told.get()
-        assert switch.is_off
+        await turns(switch, off=True)
         file.unlink()
-        assert not await told.get()
+        await turns(switch, off=False)
 
 
 async def test_what_is_switched_by_the_admin_port_counts_at_once_and_is_seen_by_other_processes(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "off"
-    async with watched(str(file)) as (other, told):
-        own: list[bool] = []
-        switch = OffSwitch(str(file), own.append)
-        await switch.turn(off=True)
-        await switch.turn(off=True)
-        assert own == [True]
-        assert await told.get()
-        await switch.turn(off=False)
-        await switch.turn(off=False)
-        assert own == [True, False]
-        assert not await told.get()
-        assert not other.is_off
+    async with watched(str(file)) as other:
+        switch = OffSwitch(str(file))
+        for off in (True, True, False, False):
+            await switch.turn(off=off)
+            assert switch.is_off is off
+            await turns(other, off=off)
 
 
 async def test_a_switch_that_is_off_at_the_start_is_off(tmp_path: Path) -> None:
     (tmp_path / "off").touch()
-    async with watched(str(tmp_path / "off")) as (_, told):
-        assert await told.get()
+    async with watched(str(tmp_path / "off")) as switch:
+        await turns(switch, off=True)
 
 
 async def test_without_a_file_there_is_no_switch() -> None:
-    switch = OffSwitch("", lambda _: pytest.fail("it has told"))
+    switch = OffSwitch()
     await switch.watch()
     await switch.turn(off=True)
     assert not switch.is_off
@@ -74,7 +72,7 @@ async def test_a_file_system_that_hangs_takes_one_thread_and_others_are_told(
     monkeypatch.setattr(module, "_WAIT_S", 0.05)
     answers = threading.Event()
     monkeypatch.setattr(Path, "touch", lambda _: answers.wait())
-    switch = OffSwitch(str(tmp_path / "off"), lambda _: None)
+    switch = OffSwitch(str(tmp_path / "off"))
     first = asyncio.create_task(switch.turn(off=True))
     await asyncio.sleep(0)
     for _ in range(3):
@@ -86,7 +84,7 @@ async def test_a_file_system_that_hangs_takes_one_thread_and_others_are_told(
 
 
 async def test_a_look_that_began_before_a_change_does_not_take_it_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     looked, changing = threading.Event(), threading.Event()
 
@@ -96,8 +94,7 @@ async def test_a_look_that_began_before_a_change_does_not_take_it_back(
         return False
 
     monkeypatch.setattr(Path, "exists", exists)
-    told: list[bool] = []
-    switch = OffSwitch(str(tmp_path / "off"), told.append)
+    switch = OffSwitch(str(tmp_path / "off"))
     watching = asyncio.create_task(switch.watch())
     await asyncio.to_thread(looked.wait)
     turning = asyncio.create_task(switch.turn(off=True))
@@ -106,7 +103,8 @@ async def test_a_look_that_began_before_a_change_does_not_take_it_back(
     changing.set()
     await turning
     watching.cancel()
-    assert told == [True]
+    assert switch.is_off
+    assert "rewriting is on" not in caplog.text
 
 
 async def test_a_file_that_cannot_be_looked_for_is_told_once(

@@ -67,10 +67,8 @@ async def admin_port(  # noqa: PLR0913 - the port, and who comes
         return b""
 
     directory = history.directory
-    off_switch = OffSwitch(str(directory / "off") if directory is not None else "", shared.switch)
-    app = application(
-        config, shared, backends, exposition, off_switch=off_switch, history=history, key=b"k" * 32, clock=clock
-    )
+    shared.off_switch = OffSwitch(str(directory / "off") if directory is not None else "")
+    app = application(config, shared, backends, exposition, history=history, key=b"k" * 32, clock=clock)
     async with TestClient(TestServer(app)) as client:
         yield client
 

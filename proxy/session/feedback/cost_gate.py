@@ -34,7 +34,7 @@ RECORDS_MAX = 10_000
 FACTS_MAX = 10_000
 
 # Time of Spark to list the files of one partition that it does not have in its cache (18 s for 10,000).
-_PARTITION_LISTED_S = 0.0018
+PARTITION_LISTED_S = 0.0018
 # To list partitions costs as much as some key queries, and tells nothing of a statement that is not seen again.
 _RUNS_BEFORE_COUNTING = 2
 # A fact whose partitions were never counted is taken for a large one.
@@ -294,9 +294,7 @@ class CostGate:
 
     def files_listed(self, run: Run) -> None:
         """See Gate."""
-        facts = self._about(run).facts
-        run.listings.tables_listed(facts)
-        run.listings.tables_read(facts)
+        run.listings.tables_listed(self._about(run).facts)
 
     def facts_among(self, words: Collection[str]) -> tuple[Fact, ...]:
         """See Gate."""
@@ -332,7 +330,6 @@ class CostGate:
         record = self._about(run)
         listing = self._listing(record, run.listings)
         run.listings.tables_listed(record.facts)
-        run.listings.tables_read(record.facts)
         self._keep(run.subject, record.after_original(run_s, listing))
 
     def _listing(self, record: RunRecord, listings: SessionListings) -> Listing:
@@ -389,4 +386,4 @@ def _about(record: RunRecord, facts: tuple[Fact, ...]) -> RunRecord:
 
 
 def _listing_s(fact: Fact) -> float:
-    return _PARTITION_LISTED_S * (_PARTITIONS_UNKNOWN if fact.partitions is None else fact.partitions)
+    return PARTITION_LISTED_S * (_PARTITIONS_UNKNOWN if fact.partitions is None else fact.partitions)

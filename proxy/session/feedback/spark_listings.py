@@ -48,8 +48,9 @@ class SessionListings:
         return Listing.LISTED if all(at >= oldest for at in listed_at.values()) else Listing.UNLISTED
 
     def tables_listed(self, tables: Collection[str]) -> None:
-        """Count tables as listed: a statement that prunes nothing has read them."""
+        """Count tables as listed, and as read: a statement that prunes nothing has read them."""
         self.drop_lost(tables)
+        self.tables_read(tables)
         if len(self._listed_at) >= _TABLES_MAX:
             self._listed_at.clear()
         self._listed_at.update(dict.fromkeys(tables, self._clock()))

@@ -27,9 +27,9 @@ async def port(config: Config, off_file: Path | None) -> AsyncIterator[tuple[Tes
         return b""
 
     shared = SharedState.of(config)
-    switch = OffSwitch(str(off_file or ""), shared.switch)
+    shared.off_switch = OffSwitch(str(off_file or ""))
     backends = BackendPool([PoolMember(Address("127.0.0.1", 10_000))], time.monotonic)
-    app = application(config, shared, backends, exposition, off_switch=switch)
+    app = application(config, shared, backends, exposition)
     async with TestClient(TestServer(app)) as client:
         yield client, shared
 
@@ -40,7 +40,7 @@ async def test_all_statements_are_sent_as_they_come_until_that_is_taken_back(tmp
         for way, is_on in (("off", False), ("off", False), ("on", True)):
             answer = await client.post(f"/rewriting/{way}")
             assert (answer.status, await answer.json()) == (HTTPStatus.OK, {"on": is_on})
-            assert (shared.is_off, file.exists()) == (not is_on, not is_on)
+            assert (shared.off_switch.is_off, file.exists()) == (not is_on, not is_on)
             assert (await (await client.get("/rewriting")).json())["on"] is is_on
             assert ("Rewriting is switched off" in await _page(client)) is not is_on
 
@@ -59,7 +59,7 @@ async def test_without_a_file_or_where_it_cannot_be_made_nothing_is_switched(tmp
             answer = await client.post("/rewriting/off")
             assert answer.status == HTTPStatus.CONFLICT
             assert sentence in (await answer.json())["error"]
-            assert not shared.is_off
+            assert not shared.off_switch.is_off
 
 
 async def test_where_administrators_are_named_nobody_else_switches_anything(tmp_path: Path) -> None:
@@ -69,4 +69,4 @@ async def test_where_administrators_are_named_nobody_else_switches_anything(tmp_
             login = b64encode(f"root:{password}".encode()).decode()
             answer = await client.post("/rewriting/off", headers={"Authorization": f"Basic {login}"})
             assert answer.status == status
-            assert shared.is_off is (status is HTTPStatus.OK)
+            assert shared.off_switch.is_off is (status is HTTPStatus.OK)

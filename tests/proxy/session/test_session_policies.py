@@ -794,12 +794,12 @@ def test_statements_of_the_users_that_are_named_are_rewritten_and_no_others(stag
 def test_while_the_switch_is_off_no_session_rewrites_anything(stage: Stage) -> None:
     one = stage.session()
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
-    stage.shared.is_off = True
+    stage.shared.off_switch.is_off = True
     played(one.rewrite("SET starpruner.enabled=true"), []).on_outcome(FINISHED)
     assert sent(one.rewrite(SQL), []) == SQL
     explained = played(one.explain(SQL, run_key_queries=False), [*DESCRIBE, UNLISTED])
     assert explained.skip is SkipReason.SWITCHED_OFF
-    stage.shared.is_off = False
+    stage.shared.off_switch.is_off = False
     assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
 
 
