@@ -18,7 +18,7 @@ from demo.metrics import MetricsError, SparkUi
 from demo.progress import Progress, shown_progress
 from demo.proxy_process import ProxyError, ProxyProcess, proxy_process
 from demo.report import as_json, print_how_to_connect
-from demo.sample import DAYS_DEFAULT, Sample, SampleError, clear_unfinished, is_loaded, load_by_parts
+from demo.sample import DAYS_DEFAULT, Sample, SampleError, clear_unfinished, is_loaded, load
 from demo.thrift_server import ServerOptions, ThriftServer, ThriftServerError, only_user, thrift_server
 from demo.tour import Tour
 
@@ -26,10 +26,6 @@ from demo.tour import Tour
 EXPECTED_ERRORS = (JavaNotFoundError, SampleError, ThriftServerError, ProxyError, MetricsError)
 
 CHILD_POLL_SECONDS = 0.5
-
-# The newest half year, on which a cold direct query takes some seconds: enough to see a difference, and loaded in
-# half a minute.
-FIRST_LOOK_PARTITIONS = 736
 
 _PORT = click.IntRange(0, 65_535)
 
@@ -61,8 +57,8 @@ def demo(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Run sample queries on a Spark Thrift Server of its own, without the proxy and through it.
 
-    The first query is shown before the whole sample is loaded, and how to connect right after it. Then every query
-    is shown when it is measured on the whole sample, and at the end the table of all of them.
+    How to connect is shown behind the first query. Then every other one is shown when it is measured, and at the
+    end the table of all of them.
     """
     if print_json and not once:
         raise click.UsageError("--json needs --once: without it the demo goes on running")
@@ -70,26 +66,25 @@ def demo(  # noqa: PLR0913 - one parameter per option
     with _sentences_for_errors(), ExitStack() as running:
         progress = running.enter_context(shown_progress(Console(stderr=True)))
         java = find_java()
-        server, loading = running.enter_context(_server_with_sample(directory, sample, java, progress))
-        loaded = next(count for count in loading if count >= min(FIRST_LOOK_PARTITIONS, sample.partitions))
+        server = running.enter_context(_server_with_sample(directory, sample, java, progress))
         progress("Starting the proxy")
         proxy = running.enter_context(proxy_process(server.endpoint, directory / "logs", port=port))
         bench = running.enter_context(_bench(server, proxy))
         warm_up(bench, progress)
         running.callback(progress, "Stopping")
-        tour = Tour(lambda query: compare(bench, query, runs, progress), progress, loading)
+        tour = Tour(lambda query: compare(bench, query, runs, progress), progress)
         if print_json:
             whole = json.dumps(as_json(tour.whole(), java), indent=2, ensure_ascii=False)
             with progress.hidden():
                 click.echo(whole)
         else:
-            first = tour.first_look(console, loaded, sample.partitions)
+            tour.show_first(console)
             if not once:
                 with progress.hidden():
                     print_how_to_connect(console, java, proxy.endpoint, server.endpoint, proxy.admin_url)
             # The user has been told of Ctrl-C: from now on it is the way to end the demo, not an error.
             with nullcontext() if once else suppress(KeyboardInterrupt):
-                tour.show_all(console, first if loaded == sample.partitions else None, runs)
+                tour.show_others(console, runs)
                 if not once:
                     progress("Running until Ctrl-C")
                     _wait_for_interrupt(server.child, proxy.child)
@@ -122,20 +117,17 @@ def sts(directory: Path, port: int | None, conf: tuple[str, ...], memory: str) -
 
 
 @contextmanager
-def _server_with_sample(
-    directory: Path, sample: Sample, java: Java, progress: Progress
-) -> Iterator[tuple[ThriftServer, Iterator[int]]]:
-    """Runs a server; the second value loads a part of the sample each time, and yields the partitions so far."""
+def _server_with_sample(directory: Path, sample: Sample, java: Java, progress: Progress) -> Iterator[ThriftServer]:
+    """Runs a server that has the sample."""
     # Another demo may be loading here: its half-loaded sample is not ours to remove.
     with only_user(directory):
         clear_unfinished(directory, sample)
     try:
         with thrift_server(ServerOptions(directory), java, progress) as server:
-            if is_loaded(directory, sample):
-                yield server, iter((sample.partitions,))
-            else:
+            if not is_loaded(directory, sample):
                 with closing(connect(server.endpoint)) as connection:
-                    yield server, load_by_parts(connection, directory, sample, progress)
+                    load(connection, directory, sample, progress)
+            yield server
     finally:
         # A sample that Ctrl-C cut short is of no use to the next demo.
         with suppress(ThriftServerError), only_user(directory):

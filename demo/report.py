@@ -124,7 +124,7 @@ def _verdict(comparison: Comparison) -> tuple[str, str, str]:
 def print_how_to_connect(console: Console, java: Java, proxy: Endpoint, server: Endpoint, admin_url: str) -> None:
     """Everything that a user can copy from the terminal, never wrapped or coloured."""
     lines = f"""
-Try it: both servers stay up until Ctrl-C. The times below include whatever you run meanwhile.
+Try it: both servers stay up until Ctrl-C. The times of the queries below include whatever you run meanwhile.
 
   Through the proxy, {proxy}
     JDBC        {proxy.jdbc_url}
@@ -139,6 +139,7 @@ Try it: both servers stay up until Ctrl-C. The times below include whatever you 
                 SHOW STARPRUNER STATEMENTS
     command     starpruner explain --backend {server} "{EXAMPLE}"
     HTTP        curl -u demo:demo --json '{{"sql": "{EXAMPLE}"}}' {admin_url}/explain
+  The web page  {admin_url}/ (sign in as demo, with any password)
   What runs     starpruner top --user demo --admin {admin_url}
   Metrics       {admin_url}/metrics
 """

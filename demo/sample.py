@@ -6,7 +6,6 @@ Every value is computed from its row's number: all machines get the same data.
 
 import json
 import shutil
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -78,32 +77,15 @@ def clear_unfinished(directory: Path, sample: Sample) -> None:
 
 def load(connection: hive.Connection, directory: Path, sample: Sample, progress: Progress) -> None:
     """Makes the tables, and marks the directory once they are complete."""
-    for _ in load_by_parts(connection, directory, sample, progress):
-        pass
-
-
-def load_by_parts(
-    connection: hive.Connection, directory: Path, sample: Sample, progress: Progress
-) -> Iterator[int]:
-    """Makes the tables, one INSERT of sales each time it is asked to go on; yields the partitions loaded so far.
-
-    The newest days come first, and the small tables before them: a part of the sample answers the sample queries,
-    with the same rows as the whole wherever a query asks for the last quarter alone.
-    """
     _write_state(directory, sample, finished=False)
     for table, sql in _dimensions(sample).items():
         progress(f"Loading {table}")
         run(connection, sql)
     run(connection, SALES_TABLE)
-    for end in range(sample.days, 0, -DAYS_PER_INSERT):
-        first = max(0, end - DAYS_PER_INSERT)
-        loaded = (sample.days - end) * len(REGIONS)
-        progress(f"Loading sales, {loaded:,} of {sample.partitions:,} partitions done")
-        run(connection, _insert_sales(sample, first, end - first))
-        if first > 0:
-            yield (sample.days - first) * len(REGIONS)
+    for first in range(0, sample.days, DAYS_PER_INSERT):
+        progress(f"Loading sales, {first * len(REGIONS):,} of {sample.partitions:,} partitions done")
+        run(connection, _insert_sales(sample, first, min(DAYS_PER_INSERT, sample.days - first)))
     _write_state(directory, sample, finished=True)
-    yield sample.partitions
 
 
 SALES_TABLE = """

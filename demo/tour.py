@@ -1,6 +1,6 @@
-"""The order of the demo: a first query soon, how to connect, the rest of the sample, all queries, the table."""
+"""The order of the demo: a first query, how to connect, all other queries, the table."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from rich.console import Console
@@ -13,53 +13,33 @@ from demo.report import print_heading, print_line, print_table
 
 @dataclass(frozen=True)
 class Tour:
-    """One run of the demo, with servers that are up and a sample that may still be loading."""
+    """One run of the demo, with servers that are up and a sample that is loaded."""
 
     measure: Callable[[SampleQuery], Comparison]
     progress: ShownProgress
-    # Loads a part of the sample each time it is asked to go on.
-    loading: Iterator[int]
     # Everything that was compared until now, also where Ctrl-C cuts the tour short.
     compared: list[Comparison] = field(default_factory=list)
 
     def whole(self) -> list[Comparison]:
-        """Compares all queries on the whole sample, and prints nothing."""
-        self._load_the_rest()
-        return [self._compare(query) for query in SAMPLE_QUERIES]
+        """Compares all queries, and prints nothing."""
+        for query in SAMPLE_QUERIES:
+            self.compared.append(self.measure(query))
+        return self.compared
 
-    def first_look(self, console: Console, loaded: int, partitions: int) -> Comparison:
-        """Shows the first query on as much of the sample as is loaded."""
-        first = self._compare(SAMPLE_QUERIES[0])
-        with self.progress.hidden():
-            if loaded < partitions:
-                console.print(
-                    f"A first look at the newest {loaded:,} of {partitions:,} partitions:\n", highlight=False
-                )
-            print_heading(console)
-            print_line(console, first)
-        return first
-
-    def show_all(self, console: Console, first: Comparison | None, runs: int) -> None:
-        """Shows every query as soon as it is measured on the whole sample, and then the table of all of them.
-
-        `first` is the comparison of the first query, if that was made on the whole sample.
-        """
-        self._load_the_rest()
+    def show_first(self, console: Console) -> None:
+        """Shows the first query."""
         with self.progress.hidden():
             print_heading(console)
-        measured = [] if first is None else [first]
-        for query in SAMPLE_QUERIES[len(measured) :]:
-            measured.append(self._compare(query))
+        self._show(SAMPLE_QUERIES[:1], console)
+
+    def show_others(self, console: Console, runs: int) -> None:
+        """Shows every other query as soon as it is measured, and then the table of all of them."""
+        self._show(SAMPLE_QUERIES[1:], console)
+        with self.progress.hidden():
+            print_table(console, self.compared, runs)
+
+    def _show(self, queries: Sequence[SampleQuery], console: Console) -> None:
+        for query in queries:
+            self.compared.append(self.measure(query))
             with self.progress.hidden():
-                print_line(console, measured[-1])
-        with self.progress.hidden():
-            print_table(console, measured, runs)
-
-    def _compare(self, query: SampleQuery) -> Comparison:
-        comparison = self.measure(query)
-        self.compared.append(comparison)
-        return comparison
-
-    def _load_the_rest(self) -> None:
-        for _ in self.loading:
-            pass
+                print_line(console, self.compared[-1])

@@ -1,6 +1,5 @@
-"""The demo shows a first line soon, and every line as soon as there is one."""
+"""The demo shows every line as soon as there is one."""
 
-from collections.abc import Iterator
 from io import StringIO
 
 import pytest
@@ -32,12 +31,6 @@ class Screen:
         self.console = Console(file=self.text, width=80)
         self.progress = ShownProgress(self.console, None)
 
-    def loading(self) -> Iterator[int]:
-        """Two more parts of the sample."""
-        for count in (1_472, 2_924):
-            self.text.write(f"[loaded {count}]\n")
-            yield count
-
     def measure(self, query: SampleQuery) -> Comparison:
         """A measurement that takes no time."""
         self.text.write(f"[measured {query.name}]\n")
@@ -48,41 +41,31 @@ class Screen:
         return [line for line in self.text.getvalue().splitlines() if line.strip()]
 
 
-def test_the_first_line_stands_before_the_rest_is_loaded_and_each_other_one_when_it_is_measured() -> None:
+def test_every_line_stands_when_it_is_measured_and_the_first_before_how_to_connect() -> None:
     screen = Screen()
-    tour = Tour(screen.measure, screen.progress, screen.loading())
-    tour.first_look(screen.console, 736, 2_924)
+    tour = Tour(screen.measure, screen.progress)
+    tour.show_first(screen.console)
     shown = screen.lines()
-    assert shown[0] == f"[measured {NAMES[0]}]"
-    assert "736 of 2,924" in shown[1]
-    assert shown[3].split()[-10:] == ["9.00", "1.50", "6.0x", "2,924", "→", "124", "124", "→", "124", "yes"]
-    assert len(shown) == 4
+    assert shown[0].startswith("query, cold")
+    assert shown[1] == f"[measured {NAMES[0]}]"
+    assert shown[2].split()[-10:] == ["9.00", "1.50", "6.0x", "2,924", "→", "124", "124", "→", "124", "yes"]
+    assert len(shown) == 3
 
-    tour.show_all(screen.console, None, runs=1)
-    following = screen.lines()[4:]
-    assert following[:2] == ["[loaded 1472]", "[loaded 2924]"]
-    for name, (measured, line) in zip(NAMES, zip(following[3:13:2], following[4:13:2], strict=True), strict=True):
+    tour.show_others(screen.console, runs=3)
+    following = screen.lines()[3:]
+    for number, name in enumerate(NAMES[1:]):
+        measured, line = following[2 * number : 2 * number + 2]
         assert measured == f"[measured {name}]"
         assert line.startswith(name)
         assert len(line) <= 80
-    assert [comparison.query.name for comparison in tour.compared] == [NAMES[0], *NAMES]
-
-
-def test_a_first_line_of_the_whole_sample_is_not_measured_again() -> None:
-    screen = Screen()
-    tour = Tour(screen.measure, screen.progress, iter(()))
-    first = tour.first_look(screen.console, 2_924, 2_924)
-    tour.show_all(screen.console, first, runs=3)
-    assert [line for line in screen.lines() if line.startswith("[measured")] == [
-        f"[measured {name}]" for name in NAMES
-    ]
+    assert [comparison.query.name for comparison in tour.compared] == NAMES
     assert "medians of 3 runs" in screen.text.getvalue()
 
 
 def test_an_answer_that_differs_is_said_on_its_line_and_kept_for_the_exit_code() -> None:
     screen = Screen()
-    tour = Tour(lambda query: _comparison(query, equal=False), screen.progress, iter(()))
-    tour.first_look(screen.console, 2_924, 2_924)
+    tour = Tour(lambda query: _comparison(query, equal=False), screen.progress)
+    tour.show_first(screen.console)
     assert screen.lines()[-1].endswith(" NO")
     assert not all(comparison.equal for comparison in tour.compared)
 
@@ -94,7 +77,7 @@ def test_ctrl_c_leaves_what_was_compared_so_far() -> None:
         return _comparison(query)
 
     screen = Screen()
-    tour = Tour(measure, screen.progress, iter(()))
+    tour = Tour(measure, screen.progress)
     with pytest.raises(KeyboardInterrupt):
-        tour.show_all(screen.console, None, runs=1)
+        tour.whole()
     assert [comparison.query.name for comparison in tour.compared] == NAMES[:2]
