@@ -60,6 +60,8 @@ class AdminClient:
             reason = str(error) or type(error).__name__
             if isinstance(error, aiohttp.ClientConnectorError):
                 reason = why_unreachable(error.os_error)
+            elif isinstance(error, aiohttp.InvalidURL):
+                reason = "it is no address such as http://127.0.0.1:10080"
             raise click.ClickException(f"cannot reach the admin port {self.url}: {reason}") from error
 
     async def _fetch_once(self, path: str) -> tuple[int, bytes]:

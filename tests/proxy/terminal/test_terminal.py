@@ -109,6 +109,11 @@ def test_an_address_without_a_proxy_is_an_error_in_a_sentence(address: str) -> N
     assert told.output.startswith("Error: cannot reach the admin port http://")
 
 
+def test_a_port_that_is_none_is_told_with_an_address_that_could_be() -> None:
+    told = CliRunner().invoke(main, ["top", "--admin", "http://127.0.0.1:99999"])
+    assert "it is no address such as http://127.0.0.1:10080" in told.output
+
+
 async def test_top_asks_again_until_it_is_stopped(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     waited: list[float] = []
 
