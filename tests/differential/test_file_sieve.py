@@ -10,7 +10,7 @@ from sieve import Sieve
 from small_scopes import joins_of_two_types, nested_statements, star_of_two_types, three_table_stars
 from star_tables import Star, random_star
 
-SEEDS = seeds(quick=12, deep=200)
+SEEDS = seeds(quick=8, deep=200)
 STATEMENTS_PER_SEED = 40
 
 # Filters of the fact alone, wherever a statement of two tables has room for one.

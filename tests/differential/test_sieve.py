@@ -23,13 +23,13 @@ from star_tables import Star, random_star
 from support.profile import DEEP
 from tally import FAILURES_MAX, Tally
 
-# 800 statements in less than a minute, and 200,000.
-SEEDS = seeds(quick=8, deep=5_000)
+# 200 statements, and 200,000.
+SEEDS = seeds(quick=5, deep=5_000)
 # With all tables of Iceberg's, every column of a fact can have keys.
 SEEDS_OF_ICEBERG = seeds(quick=4, deep=200)
 SEEDS_OF_VIEWS = seeds(quick=3, deep=400)
-# A quick run takes one statement of 20 or 40, other ones for each of the tables.
-TWO_TABLE_STEP, THREE_TABLE_STEP = (1, 1) if DEEP else (20, 40)
+# A quick run takes one statement of 50 or 100, other ones for each of the tables.
+TWO_TABLE_STEP, THREE_TABLE_STEP = (1, 1) if DEEP else (50, 100)
 
 
 def tallies(chosen: Sequence[int]) -> Iterator[Tally]:
