@@ -135,6 +135,8 @@ class Scopes:
         An unknown table may have any column. So may a generator's output, or the star of a struct: their names are
         in types and in strings.
         """
+        if BARE_FUNCTIONS.isdisjoint(token.text.lower() for token in self.statement.tokens):
+            return frozenset()
         scopes = (self.scope_of(block.select) for block in self.blocks)
         if any(scope is None or not scope.knows_columns for scope in scopes):
             return frozenset()

@@ -52,6 +52,7 @@ class BlockFilters:
         self._scope = scope
         self._located: dict[Join, tuple[Conjunct, ...]] = {}
         self._located_terms: dict[Join, dict[int, Conjunct]] = {}
+        self._uncertain_words: dict[Conjunct, str | None] = {}
         # The only item that a term reads, by the term and the join at which it stands.
         self._only_readers: dict[tuple[int, Join], Leaf | None] = {}
         # Conditions of each branch of a disjunction on each item, by the disjunction.
@@ -82,6 +83,11 @@ class BlockFilters:
 
     def uncertain_word(self, conjunct: Conjunct) -> str | None:
         """The word of a conjunct that may mean something else in a key query, for users; None if none does."""
+        if conjunct not in self._uncertain_words:
+            self._uncertain_words[conjunct] = self._look_up_uncertain_word(conjunct)
+        return self._uncertain_words[conjunct]
+
+    def _look_up_uncertain_word(self, conjunct: Conjunct) -> str | None:
         if self._settled is not None and self._settled.type_of(self._scope, conjunct.tree) is None:
             return _SETTINGS
         return uncertain_word(self._statement, conjunct, self._scopes.bare_functions)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from sqlglot import Token, TokenType, exp
 
@@ -16,6 +17,10 @@ from rewriter.sql.statement import Statement, parse_tree
 # Branches of a disjunction that conditions are implied from. A generated one with thousands is used whole or not
 # at all.
 ALTERNATIVES_MAX = 100
+
+# Conditions whose trees are remembered, 4 MB at most: those of a join come again with each refresh of a dashboard,
+# and in a statement that is planned again.
+_REMEMBERED_MAX, _REMEMBERED_CHARS_MAX = 10_000, 300
 
 _EQUALS = frozenset({TokenType.EQ, TokenType.NULLSAFE_EQ})
 _BEFORE_OUTPUT = frozenset({TokenType.COMMA, TokenType.SELECT, TokenType.DISTINCT, TokenType.ALL})
@@ -317,6 +322,17 @@ def closing(tokens: Sequence[Token], opening: int) -> int | None:
 
 
 def _proven(statement: Statement, conjunct: Conjunct) -> bool:
-    tree = parse_tree(f"SELECT 1 WHERE {conjunct.text(statement)}")
+    text = conjunct.text(statement)
+    read = remembered(text) if len(text) <= _REMEMBERED_CHARS_MAX else _read(text)
+    return read == (type(conjunct.tree), hash(conjunct.tree))
+
+
+def _read(text: str) -> tuple[type[exp.Expr], int] | None:
+    """The type and the hash of a condition's tree, by which sqlglot compares trees; None of any other text."""
+    tree = parse_tree(f"SELECT 1 WHERE {text}")
     where = tree.args.get("where") if isinstance(tree, exp.Select) else None
-    return where is not None and where.this.unnest() == conjunct.tree
+    found = where.this.unnest() if where is not None else None
+    return (type(found), hash(found)) if found is not None else None
+
+
+remembered = lru_cache(_REMEMBERED_MAX)(_read)
