@@ -50,6 +50,8 @@ class Panel:
     kind: str = "timeseries"
     width: int = 8
     stacked: bool = False
+    # Values may be below zero.
+    signed: bool = False
 
 
 def _increase(series: str, labels: str = "") -> str:
@@ -141,6 +143,15 @@ ROWS: Final[tuple[tuple[str, tuple[Panel, ...]], ...]] = (
                     ),
                 ),
                 kind="bargauge",
+            ),
+            Panel(
+                "Time saved in 24 hours",
+                "Measured by originals of the same statements, less what was spent in vain; estimated for others; "
+                "and what was spent in vain. Below zero, time was lost.",
+                (Query("sum by (kind) (starpruner_saved_seconds{%})", "{{kind}}"),),
+                "s",
+                width=24,
+                signed=True,
             ),
         ),
     ),
@@ -321,6 +332,30 @@ ROWS: Final[tuple[tuple[str, tuple[Panel, ...]], ...]] = (
         "The proxy itself",
         (
             Panel(
+                "Saturation",
+                "What is taken of connections, slots of key queries and memory for calls, at the fullest.",
+                tuple(
+                    Query(f"max(starpruner_{taken}{{%}} / starpruner_{limit}{{%}})", name)
+                    for taken, limit, name in (
+                        ("connections_open", "connections_max", "connections"),
+                        ("backend_connections", "backend_connections_max", "connections of a backend"),
+                        ("key_query_slots_taken", "key_query_slots_max", "key queries"),
+                        ("held_bytes", "held_bytes_max", "memory for calls"),
+                    )
+                ),
+                "percentunit",
+            ),
+            Panel(
+                "Refused logins",
+                "Logins that were refused: of clients, and at the admin port.",
+                (
+                    Query(
+                        "sum by (door, reason) (increase(starpruner_logins_refused_total{%}[$__rate_interval]))",
+                        "{{door}}: {{reason}}",
+                    ),
+                ),
+            ),
+            Panel(
                 "Statements lost to the history and to traces",
                 "Statements that went their way, and are missing from the history, or whose spans were not taken.",
                 (
@@ -456,7 +491,7 @@ def _panel(panel: Panel, number: int, position: dict[str, int]) -> dict[str, Any
 
 
 def _field_defaults(panel: Panel) -> dict[str, Any]:
-    defaults: dict[str, Any] = {"unit": panel.unit, "min": 0}
+    defaults: dict[str, Any] = {"unit": panel.unit} | ({} if panel.signed else {"min": 0})
     if panel.kind == "timeseries":
         stacking = {"mode": "normal" if panel.stacked else "none", "group": "A"}
         defaults["custom"] = {"fillOpacity": 20 if panel.stacked else 0, "stacking": stacking}

@@ -5,9 +5,13 @@ A connection keeps the context that it began with, so new certificates end no se
 
 from __future__ import annotations
 
+import calendar
 import logging
+import re
 import ssl
-from collections.abc import Callable, Iterable
+import time
+from binascii import a2b_base64
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -50,21 +54,26 @@ class Certificates:
         files: Iterable[Path | None],
         make: Callable[[], ssl.SSLContext],
         clock: Callable[[], float],
+        shown: Path | None = None,
     ) -> None:
-        """Raises ConfigError if the files cannot be used."""
+        """`shown` is the certificate of which the end is told. Raises ConfigError if the files cannot be used."""
         self._name = name
         self._files = tuple(path for path in files if path is not None)
         self._make = make
         self._clock = clock
+        self._shown = shown
         self._checked_at = clock()
         # Before the files are read: a change during the read is then noticed at the next check.
         self._versions = self._file_versions()
+        # The end of the certificate that is shown, in seconds since 1970; None where it is not known.
+        self.end: float | None = None
         self._context = self._read()
 
     @classmethod
     def of_listener(cls, name: str, tls: ListenerTls, clock: Callable[[], float]) -> Certificates:
         """Return the certificates that a listener shows to clients."""
-        return cls(name, (tls.certificate, tls.key, tls.client_ca), lambda: _server_context(tls), clock)
+        files = tls.certificate, tls.key, tls.client_ca
+        return cls(name, files, lambda: _server_context(tls), clock, tls.certificate)
 
     @classmethod
     def of_upstream(cls, tls: UpstreamTls, clock: Callable[[], float]) -> Certificates:
@@ -92,12 +101,15 @@ class Certificates:
 
     def _read(self) -> ssl.SSLContext:
         try:
-            return self._make()
+            context = self._make()
+            end = None if self._shown is None else _end_of(self._shown)
         except ssl.SSLError as error:
             files = ", ".join(map(str, self._files))
             raise ConfigError(f"{self._name}: {files}: not usable for TLS: {error.reason or error}") from error
         except OSError as error:
             raise ConfigError(f"{self._name}: {error.filename or self._files}: {error.strerror}") from error
+        self.end = end
+        return context
 
     def _file_versions(self) -> tuple[FileVersion | None, ...]:
         return tuple(map(_file_version, self._files))
@@ -134,6 +146,42 @@ def _client_context(tls: UpstreamTls) -> ssl.SSLContext:
     if tls.certificate is not None:
         context.load_cert_chain(tls.certificate, tls.key, password=_no_password)
     return context
+
+
+# A certificate as RFC 5280 has it: of the sequences in its signed part the third is the validity.
+_PEM: Final = re.compile(rb"-----BEGIN (?:X509 )?CERTIFICATE-----(.*?)-----END", re.DOTALL)
+_SEQUENCE, _UTC_TIME = 0x30, 0x17
+_VALIDITY: Final = 2
+
+
+def _end_of(path: Path) -> float | None:
+    """The end of a file's first certificate, which the `ssl` module tells only of the other side's."""
+    found = _PEM.search(path.read_bytes())
+    if found is None:
+        return None
+    try:
+        ((_, certificate),) = _parts(a2b_base64(found[1]))
+        (_, signed), *_ = _parts(certificate)
+        sequences = [body for tag, body in _parts(signed) if tag == _SEQUENCE]
+        _, (tag, end) = _parts(sequences[_VALIDITY])
+        # Two digits of a year from 1950 to 2049.
+        century = "" if tag != _UTC_TIME else "19" if end >= b"50" else "20"
+        return calendar.timegm(time.strptime(f"{century}{end.decode()}", "%Y%m%d%H%M%SZ"))
+    except (ValueError, IndexError):
+        # One that OpenSSL takes all the same, with a time in another form.
+        return None
+
+
+def _parts(der: bytes) -> Iterator[tuple[int, bytes]]:
+    """The tags and the bodies of what stands one behind the other in DER."""
+    place = 0
+    while place < len(der):
+        tag, length, place = der[place], der[place + 1], place + 2
+        if length >= 0x80:  # noqa: PLR2004 - so many bytes of length follow
+            digits = length - 0x80
+            length, place = int.from_bytes(der[place : place + digits]), place + digits
+        yield tag, der[place : place + length]
+        place += length
 
 
 def _trust(context: ssl.SSLContext, authorities: Path) -> None:
