@@ -244,7 +244,8 @@ def test_what_processes_say_of_themselves_is_added_up() -> None:
     one.decided(None, None, 0.002)
     one.watch_certificates(lambda: [("h:1", 1_000.0)])
     other.watch_certificates(lambda: [("h:1", 0.0)])
-    other.reloaded("refused")
+    for each in (one, other):
+        each.reloaded("refused")
     said = summed([one.exposition(), other.exposition()]).decode()
     assert "\nstarpruner_connections_open 7.0\n" in said
     assert "\nstarpruner_connections_max 9.0\n" in said, "the limit is of all"
