@@ -15,8 +15,8 @@ from proxy.history.savings import Savings, total
 # The savings are computed no more often, and take one hundredth of a core's time at most.
 EVERY_S: Final = 60.0
 _REST: Final = 100
-# Originals of so many days are compared with, as on the page.
-_COMPARED_DAYS: Final = 7
+# Originals of a week are compared with, as on the page.
+_COMPARED_S: Final = 7 * DAY_S
 
 
 class RecentSavings:
@@ -41,9 +41,8 @@ class RecentSavings:
         assert self._history.path is not None  # noqa: S101 - `by_kind` has looked
         began, now = time.monotonic(), time.time()
         try:
-            wanted = Filter(since=now - _COMPARED_DAYS * DAY_S)
-            found = HistoryReader(self._history.path).savings(wanted, now - DAY_S)
-            self._found = total(found.values())
+            reader = HistoryReader(self._history.path)
+            self._found = total(reader.savings(Filter(since=now - _COMPARED_S), now - DAY_S).values())
         except HistoryError:
             # An old number would pass for a new one.
             self._found = None

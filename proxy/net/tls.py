@@ -5,13 +5,10 @@ A connection keeps the context that it began with, so new certificates end no se
 
 from __future__ import annotations
 
-import calendar
 import logging
-import re
 import ssl
-import time
-from binascii import a2b_base64
-from collections.abc import Callable, Iterable, Iterator
+from _ssl import _test_decode_cert  # type: ignore[attr-defined]
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
@@ -65,7 +62,7 @@ class Certificates:
         self._checked_at = clock()
         # Before the files are read: a change during the read is then noticed at the next check.
         self._versions = self._file_versions()
-        # The end of the certificate that is shown, in seconds since 1970; None where it is not known.
+        # The end of the certificate that is shown, in seconds since 1970; None without one.
         self.end: float | None = None
         self._context = self._read()
 
@@ -148,40 +145,10 @@ def _client_context(tls: UpstreamTls) -> ssl.SSLContext:
     return context
 
 
-# A certificate as RFC 5280 has it: of the sequences in its signed part the third is the validity.
-_PEM: Final = re.compile(rb"-----BEGIN (?:X509 )?CERTIFICATE-----(.*?)-----END", re.DOTALL)
-_SEQUENCE, _UTC_TIME = 0x30, 0x17
-_VALIDITY: Final = 2
-
-
-def _end_of(path: Path) -> float | None:
-    """The end of a file's first certificate, which the `ssl` module tells only of the other side's."""
-    found = _PEM.search(path.read_bytes())
-    if found is None:
-        return None
-    try:
-        ((_, certificate),) = _parts(a2b_base64(found[1]))
-        (_, signed), *_ = _parts(certificate)
-        sequences = [body for tag, body in _parts(signed) if tag == _SEQUENCE]
-        _, (tag, end) = _parts(sequences[_VALIDITY])
-        # Two digits of a year from 1950 to 2049.
-        century = "" if tag != _UTC_TIME else "19" if end >= b"50" else "20"
-        return calendar.timegm(time.strptime(f"{century}{end.decode()}", "%Y%m%d%H%M%SZ"))
-    except (ValueError, IndexError):
-        # One that OpenSSL takes all the same, with a time in another form.
-        return None
-
-
-def _parts(der: bytes) -> Iterator[tuple[int, bytes]]:
-    """The tags and the bodies of what stands one behind the other in DER."""
-    place = 0
-    while place < len(der):
-        tag, length, place = der[place], der[place + 1], place + 2
-        if length >= 0x80:  # noqa: PLR2004 - so many bytes of length follow
-            digits = length - 0x80
-            length, place = int.from_bytes(der[place : place + digits]), place + digits
-        yield tag, der[place : place + length]
-        place += length
+def _end_of(path: Path) -> float:
+    """The end of a file's first certificate, which OpenSSL has read before."""
+    # The only function of Python's that tells it of a certificate of one's own: `ssl` does of the other side's.
+    return ssl.cert_time_to_seconds(str(_test_decode_cert(path)["notAfter"]))
 
 
 def _trust(context: ssl.SSLContext, authorities: Path) -> None:
