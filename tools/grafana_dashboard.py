@@ -11,6 +11,8 @@ from typing import Any, Final
 
 ROOT: Final = Path(__file__).parent.parent
 FILE: Final = ROOT / "deploy" / "grafana" / "starpruner.json"
+# For the chart, which can read its own files alone, without its blanks.
+COPY: Final = ROOT / "deploy" / "helm" / "starpruner" / "dashboard.json"
 
 # The version of Grafana's dashboard schema that this is written for: Grafana 11, and read by later ones.
 _SCHEMA_VERSION: Final = 39
@@ -511,16 +513,17 @@ def _options(kind: str) -> dict[str, Any]:
     return {"legend": legend, "tooltip": {"mode": "multi", "sort": "desc"}}
 
 
-def text() -> str:
-    """The file."""
-    return json.dumps(dashboard(), indent=2) + "\n"
+def texts() -> dict[Path, str]:
+    """The file, and its copy."""
+    made = dashboard()
+    return {FILE: f"{json.dumps(made, indent=2)}\n", COPY: f"{json.dumps(made, separators=(',', ':'))}\n"}
 
 
 def main(_: Sequence[str]) -> None:
-    """Write the file."""
-    FILE.parent.mkdir(parents=True, exist_ok=True)
-    FILE.write_text(text(), encoding="utf-8")
-    sys.stdout.write(f"{FILE.relative_to(ROOT)}\n")
+    """Write the file, and its copy."""
+    for file, text in texts().items():
+        file.write_text(text, encoding="utf-8")
+        sys.stdout.write(f"{file.relative_to(ROOT)}\n")
 
 
 if __name__ == "__main__":

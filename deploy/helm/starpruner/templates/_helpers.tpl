@@ -48,11 +48,19 @@ seccompProfile:
 {{ regexReplaceAll "(?m)( = -?[0-9]+)\\.0$" (toToml $config) "${1}" | trim }}
 {{- end -}}
 
-{{/* Names that the admin port is called by: those of its Service, and of config.admin.hosts. */}}
+{{- define "starpruner.serviceAccount" -}}
+{{- $own := ternary (include "starpruner.fullname" .) "default" .Values.serviceAccount.create -}}
+{{ default $own .Values.serviceAccount.name }}
+{{- end -}}
+
+{{/* Names that the admin port is called by: those of its Service, of its Ingress, and of config.admin.hosts. */}}
 {{- define "starpruner.adminHosts" -}}
 {{- $name := printf "%s-admin" (include "starpruner.fullname" .) -}}
 {{- range list "" "." ".svc" ".svc.cluster.local" }}
 - {{ $name }}{{ if . }}.{{ $.Release.Namespace }}{{ trimSuffix "." . }}{{ end }}
+{{- end }}
+{{- if .Values.ingress.enabled }}
+- {{ .Values.ingress.host }}
 {{- end }}
 {{- range dig "admin" "hosts" list .Values.config }}
 - {{ . | quote }}
@@ -119,7 +127,17 @@ seccompProfile:
 {{- fail (printf "config.%s is %s, which cannot be written. Expected a path below /var/lib/starpruner" (join "." .) $path) }}
 {{- end }}
 {{- end -}}
-{{- if and .Values.data.claim.enabled (include "starpruner.hasReplicas" .) }}
-{{- fail "data.claim.enabled needs replicaCount: 1 and no autoscaling: replicas cannot share a history" }}
+{{- if and .Values.data.claim.enabled (include "starpruner.hasReplicas" .) -}}
+{{- if eq .Values.data.claim.accessMode "ReadWriteOnce" }}
+{{- fail "data.claim.enabled with several replicas needs data.claim.accessMode: ReadWriteMany. Or set replicaCount: 1 and no autoscaling" }}
+{{- end -}}
+{{- range list (list "catalog" "store_path") (list "shadow" "differences_path") -}}
+{{- if dig (first .) (last .) "" $.Values.config }}
+{{- fail (printf "config.%s would be one file of several replicas, on the claim that they share. Leave it out" (join "." .)) }}
+{{- end }}
+{{- end -}}
+{{- end -}}
+{{- if and .Values.ingress.enabled (not .Values.ingress.host) }}
+{{- fail "ingress.enabled needs ingress.host, the name at which people open the pages" }}
 {{- end -}}
 {{- end -}}
