@@ -29,10 +29,10 @@ class RecentSavings:
 
     def by_kind(self) -> Iterable[tuple[str, float]]:
         """Seconds; nothing where none are known yet. Called by the event loop."""
+        found = self._found
         if self._history.path is not None and time.monotonic() >= self._due_at:
             self._due_at = math.inf
             threading.Thread(target=self._compute, name="savings", daemon=True).start()
-        found = self._found
         if found is None:
             return ()
         return ("measured", found.measured_s), ("estimated", found.estimated_s), ("spent", found.spent_s)

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from hashlib import sha256
 from pathlib import Path
 
@@ -19,11 +20,13 @@ def test_a_release_is_built_checked_and_summed_up(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tools.release", "--no-images", "--to", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    sums = dict(reversed(line.split("  ")) for line in (tmp_path / "SHA256SUMS").read_text().splitlines())
-    assert {name: sha256((tmp_path / name).read_bytes()).hexdigest() for name in sums} == sums
-    ends = sorted(name.removeprefix("starpruner-") for name in sums)
-    assert [end.partition("0.")[0] for end in ends] == ["", "", "chart-"]
-    assert {end[-4:] for end in ends} == {".whl", "r.gz", ".tgz"}
+    lines = [line.split("  ") for line in (tmp_path / "SHA256SUMS").read_text().splitlines()]
+    assert [digest for digest, _ in lines] == [
+        sha256((tmp_path / name).read_bytes()).hexdigest() for _, name in lines
+    ]
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    ends = [name.replace(version, "V") for _, name in lines]
+    assert ends == ["starpruner-V-py3-none-any.whl", "starpruner-V.tar.gz", "starpruner-chart-V.tgz"]
     assert others.exists()
 
 
