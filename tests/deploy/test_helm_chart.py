@@ -125,12 +125,20 @@ def test_the_admin_port_answers_to_the_names_of_its_service_and_to_those_of_the_
     assert path["backend"]["service"] == {"name": name, "port": {"name": "admin"}}
 
 
-def test_replicas_on_a_claim_of_many_roll_and_one_on_its_own_stops_first() -> None:
-    many = 'data.claim={"enabled": true, "accessMode": "ReadWriteMany"}'
-    shared, alone = rendered(values("defaults"), many), rendered(values("kept_history"))
-    assert shared.only("Deployment")["spec"]["strategy"]["type"] == "RollingUpdate"
-    assert shared.only("PersistentVolumeClaim")["spec"]["accessModes"] == ["ReadWriteMany"]
-    assert alone.only("Deployment")["spec"]["strategy"]["type"] == "Recreate"
+def test_replicas_share_a_claim_beside_the_file_that_is_each_ones_own() -> None:
+    rendering = rendered(values("defaults"), "data.shared.enabled=true")
+    claim, spec = rendering.only("PersistentVolumeClaim"), rendering.pod["spec"]
+    assert claim["spec"]["accessModes"] == ["ReadWriteMany"]
+    (container,) = spec["containers"]
+    paths = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+    volumes = {volume.pop("name"): volume for volume in copy.deepcopy(spec["volumes"])}
+    assert volumes["shared"] == {"persistentVolumeClaim": {"claimName": claim["metadata"]["name"]}}
+    assert "emptyDir" in volumes["data"]
+    history = tomllib.loads(rendering.toml)["history"]
+    assert history["shared_path"] == paths["shared"]
+    assert Path(history["path"]).is_relative_to(paths["data"])
+    assert rendering.only("Deployment")["spec"]["strategy"]["type"] == "RollingUpdate"
+    assert rendered(values("kept_history")).only("Deployment")["spec"]["strategy"]["type"] == "Recreate"
 
 
 def test_a_service_account_is_the_one_that_was_asked_for() -> None:
@@ -208,8 +216,6 @@ def test_the_grace_period_follows_from_the_drain(drain: str, seconds: int) -> No
     assert spec["terminationGracePeriodSeconds"] == seconds
 
 
-SHARED = "data.claim.enabled=true,data.claim.accessMode=ReadWriteMany"
-STATE = "/var/lib/starpruner"
 SHORT = "which would cut what the drain lets finish. Expected at least 45"
 
 
@@ -223,12 +229,7 @@ SHORT = "which would cut what the drain lets finish. Expected at least 45"
         ("config.listener[0].listen=127.0.0.1:7", "config.listener is 127.0.0.1:7, where nothing outside"),
         ("config.proxy.listen=", "config.proxy.listen is empty and there is no config.listener"),
         ("config.history.path=/data", "config.history.path is /data, which cannot be written"),
-        ("data.claim.enabled=true", "with several replicas needs data.claim.accessMode: ReadWriteMany"),
-        (
-            f"{SHARED},config.catalog.store_path={STATE}/x",
-            "config.catalog.store_path would be one file of several",
-        ),
-        (f"{SHARED},config.shadow.differences_path={STATE}/x", "config.shadow.differences_path would be one file"),
+        ("data.claim.enabled=true", "Several tell one another their statements by data.shared"),
         ("ingress.enabled=true", "ingress.enabled needs ingress.host"),
     ],
 )

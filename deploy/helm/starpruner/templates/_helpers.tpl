@@ -41,10 +41,17 @@ seccompProfile:
   type: RuntimeDefault
 {{- end -}}
 
+{{- define "starpruner.sharedPath" -}}
+/var/lib/starpruner-shared
+{{- end -}}
+
 {{/* The configuration as TOML. Helm reads all numbers as floats, and the proxy takes no float for a count. */}}
 {{- define "starpruner.toml" -}}
-{{- $hosts := dict "admin" (dict "hosts" (include "starpruner.adminHosts" . | fromYamlArray)) -}}
-{{- $config := mergeOverwrite (deepCopy .Values.config) $hosts -}}
+{{- $own := dict "admin" (dict "hosts" (include "starpruner.adminHosts" . | fromYamlArray)) -}}
+{{- if .Values.data.shared.enabled -}}
+{{- $_ := set $own "history" (dict "shared_path" (include "starpruner.sharedPath" .)) -}}
+{{- end -}}
+{{- $config := mergeOverwrite (deepCopy .Values.config) $own -}}
 {{ regexReplaceAll "(?m)( = -?[0-9]+)\\.0$" (toToml $config) "${1}" | trim }}
 {{- end -}}
 
@@ -127,15 +134,8 @@ seccompProfile:
 {{- fail (printf "config.%s is %s, which cannot be written. Expected a path below /var/lib/starpruner" (join "." .) $path) }}
 {{- end }}
 {{- end -}}
-{{- if and .Values.data.claim.enabled (include "starpruner.hasReplicas" .) -}}
-{{- if eq .Values.data.claim.accessMode "ReadWriteOnce" }}
-{{- fail "data.claim.enabled with several replicas needs data.claim.accessMode: ReadWriteMany. Or set replicaCount: 1 and no autoscaling" }}
-{{- end -}}
-{{- range list (list "catalog" "store_path") (list "shadow" "differences_path") -}}
-{{- if dig (first .) (last .) "" $.Values.config }}
-{{- fail (printf "config.%s would be one file of several replicas, on the claim that they share. Leave it out" (join "." .)) }}
-{{- end }}
-{{- end -}}
+{{- if and .Values.data.claim.enabled (include "starpruner.hasReplicas" .) }}
+{{- fail "data.claim.enabled needs replicaCount: 1 and no autoscaling: it is for the file of one replica. Several tell one another their statements by data.shared" }}
 {{- end -}}
 {{- if and .Values.ingress.enabled (not .Values.ingress.host) }}
 {{- fail "ingress.enabled needs ingress.host, the name at which people open the pages" }}
