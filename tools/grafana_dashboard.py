@@ -149,7 +149,7 @@ ROWS: Final[tuple[tuple[str, tuple[Panel, ...]], ...]] = (
             Panel(
                 "Time saved in 24 hours",
                 "Measured by originals of the same statements, less what was spent in vain; estimated for others; "
-                "and what was spent in vain. Below zero, time was lost. Replicas that share a history count the same.",
+                "and what was spent in vain. Below zero, time was lost. Replicas with one history count the same.",
                 (Query("starpruner_saved_seconds{%}", "{{instance}}: {{kind}}"),),
                 "s",
                 width=24,
