@@ -62,7 +62,7 @@ class Certificates:
         self._checked_at = clock()
         # Before the files are read: a change during the read is then noticed at the next check.
         self._versions = self._file_versions()
-        # The end of the certificate that is shown, in seconds since 1970; None without one.
+        # The end of the certificate that is shown, in seconds since 1970; None where nobody knows.
         self.end: float | None = None
         self._context = self._read()
 
@@ -145,10 +145,13 @@ def _client_context(tls: UpstreamTls) -> ssl.SSLContext:
     return context
 
 
-def _end_of(path: Path) -> float:
-    """The end of a file's first certificate, which OpenSSL has read before."""
-    # The only function of Python's that tells it of a certificate of one's own: `ssl` does of the other side's.
-    return ssl.cert_time_to_seconds(str(_test_decode_cert(path)["notAfter"]))
+def _end_of(path: Path) -> float | None:
+    """The end of a file's first certificate; None where it has a form of OpenSSL's own, which serves as well."""
+    try:
+        # The only function of Python's that tells it of one's own certificate: `ssl` does of the other side's.
+        return ssl.cert_time_to_seconds(str(_test_decode_cert(path)["notAfter"]))
+    except (ssl.SSLError, ValueError):
+        return None
 
 
 def _trust(context: ssl.SSLContext, authorities: Path) -> None:

@@ -385,6 +385,12 @@ def test_the_end_of_the_certificate_in_use_is_told(authority: trustme.CA, certif
     certificate.certificate.write_bytes(authority.issue_cert(HOST).cert_chain_pems[0].bytes())
     certificates.reload()
     assert certificates.end == end.timestamp(), "the new one is of another key: it is not in use"
+    ours = shown.cert_chain_pems[0].bytes().replace(b" CERTIFICATE", b" TRUSTED CERTIFICATE")
+    certificate.certificate.write_bytes(ours)
+    before = certificates.context()
+    certificates.reload()
+    assert certificates.context() is not before, "OpenSSL takes this form"
+    assert certificates.end is None
 
 
 @pytest.mark.parametrize("damage", ["garbage", "of another key", "gone"])
