@@ -1,7 +1,7 @@
 """Counters and gauges of the proxy in Prometheus format.
 
 A registry of its own: two proxies in one process, as in tests, do not add up. Labels are codes of enums and the
-configured backends, never users or text, so the number of series is bounded.
+configured backends and listeners, never users or text, so the number of series is bounded.
 """
 
 from __future__ import annotations
