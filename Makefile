@@ -30,7 +30,8 @@
 # make bench-delta what narrowing saves on Delta tables of a thousand and ten thousand files, and in a dozen star joins
 #              of TPC-DS at scale 1 on Delta; an hour and a half or so
 # make check   format, lint, types, directions of imports
-# make wheel-demo  the wheel in an empty environment, and the demo run once from it
+# make release  wheel, source archive, chart, image where a Docker engine answers, and their sums, checked, in dist/
+# make wheel-demo  the same without the image, and the demo run once from the wheel in an empty environment
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -45,7 +46,7 @@ QUICK_QUERIES := q3 q7 q19 q37 q42 q55 q60 q71 q82 q96 q98 q9
 # One fact each, joined to filtered days: all are narrowed, to one in five partitions or down to one in sixty.
 STAR_QUERIES := q3 q7 q15 q19 q27 q42 q43 q52 q55 q68 q79 q98
 
-.PHONY: setup demo test test-fast test-of test-all test-older test-servers iceberg bench bench-tpcds bench-warehouse bench-dashboard bench-savings bench-short bench-wire bench-sizing bench-kerberos bench-layouts bench-lists bench-shared-lists bench-iceberg bench-delta bench-merge bench-small-files wheel-demo check clean
+.PHONY: setup demo test test-fast test-of test-all test-older test-servers iceberg bench bench-tpcds bench-warehouse bench-dashboard bench-savings bench-short bench-wire bench-sizing bench-kerberos bench-layouts bench-lists bench-shared-lists bench-iceberg bench-delta bench-merge bench-small-files release wheel-demo check clean
 
 setup: $(READY)
 
@@ -205,9 +206,13 @@ bench-savings: setup
 bench-short: setup
 	$(BIN)/python benchmarks/short_statements.py --json .starpruner/bench/short_statements.json
 
+release: setup
+	@test -z "$$(git status --porcelain)" || echo "release: with changes that are not committed" >&2
+	$(BIN)/python -m tools.release
+
 # What users install: the wheel alone, in an empty environment, from another folder.
 wheel-demo: setup
-	rm -rf .wheel && $(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir .wheel .
+	rm -rf .wheel && $(BIN)/python -m tools.release --no-images --to .wheel
 	$(PYTHON) -m venv .wheel/env
 	cd .wheel && env/bin/pip install --quiet --disable-pip-version-check "$$(ls *.whl)[demo]"
 	@cd .wheel && env/bin/python -m demo.java 2>/dev/null || \
@@ -215,4 +220,4 @@ wheel-demo: setup
 	cd .wheel && env/bin/starpruner demo --once --days 14 --runs 1
 
 clean:
-	rm -rf .wheel .venv .starpruner .pytest_cache .mypy_cache .ruff_cache
+	rm -rf dist .wheel .venv .starpruner .pytest_cache .mypy_cache .ruff_cache

@@ -22,6 +22,7 @@ from proxy.advice.recorded import HistoryMissingError
 from proxy.advice.report import Advice
 from proxy.backends.assembly import backend_maintenance, resolved_backends, zookeeper_registration
 from proxy.backends.maintenance import Maintenance
+from proxy.backends.pool import BackendPool
 from proxy.backends.readiness import Readiness
 from proxy.config.address import Address, address, start_error
 from proxy.config.config import Config
@@ -29,6 +30,7 @@ from proxy.config.errors import ConfigError
 from proxy.config.memory_shares import MemoryShares
 from proxy.history.directory import history_directory
 from proxy.history.history import History
+from proxy.history.recent_savings import RecentSavings
 from proxy.net.fd_limit import raise_fd_limit
 from proxy.net.log_lines import log_wordless, loop_failed
 from proxy.net.memory_limit import memory_limit
@@ -130,6 +132,7 @@ async def _serve_with(  # noqa: PLR0913, PLR0917 - the parts of a process
     workers = worker_count(config.proxy.workers)
     raise_fd_limit(config.proxy.connections_max)
     backends, names = await resolved_backends(config, workers)
+    backends.login_refused = partial(shared.metrics.login_refused, "clients")
     maintenance = backend_maintenance(config, backends, names)
     proxy = Proxy(
         _share_of(config, workers, memory),
@@ -164,10 +167,10 @@ async def _serve_with(  # noqa: PLR0913, PLR0917 - the parts of a process
         await proxy.start()
         await maintenance.start()
         registered = zookeeper_registration(config, proxy.ports) if role.is_first else None
-        shared.metrics.watch_connections(lambda: proxy.connection_count)
-        shared.metrics.watch_backends(backends.views)
-        shared.metrics.watch_history(history)
-        shared.metrics.watch_memory(partial(_memory_shortages, shared, proxy))
+        _watch(shared, proxy, backends, history)
+        if role.is_first:
+            # One of the processes that share the file.
+            shared.metrics.watch_savings(RecentSavings(history).by_kind)
         history.start()
         await admin_port.start(address(config.admin.listen), shares_port=role.process.shares_ports)
         if registered is not None:
@@ -187,6 +190,17 @@ async def _serve_with(  # noqa: PLR0913, PLR0917 - the parts of a process
         await role.stop()
 
 
+def _watch(shared: SharedState, proxy: Proxy, backends: BackendPool, history: History) -> None:
+    metrics = shared.metrics
+    metrics.watch_connections(lambda: proxy.connection_count, proxy.connections_max)
+    metrics.watch_key_slots(lambda: proxy.slots.taken, proxy.slots.count)
+    metrics.watch_held_memory(lambda: proxy.memory.held_bytes, proxy.memory.bytes_max)
+    metrics.watch_certificates(lambda: proxy.certificate_ends)
+    metrics.watch_backends(backends.views)
+    metrics.watch_history(history)
+    metrics.watch_memory(partial(_memory_shortages, shared, proxy))
+
+
 def _reload(proxy: Proxy, shared: SharedState, maintenance: Maintenance, read: Callable[[], Config]) -> None:
     """Reload certificates and the configuration at SIGHUP. A configuration with errors changes nothing."""
     proxy.reload_certificates()
@@ -195,8 +209,10 @@ def _reload(proxy: Proxy, shared: SharedState, maintenance: Maintenance, read: C
         restart_sections = shared.reload(config)
     except click.ClickException as error:
         _log.error("the configuration was not reloaded, the previous one stays in use: %s", error.message)
+        shared.metrics.reloaded("refused")
         return
     maintenance.reload(config.backend_entries())
+    shared.metrics.reloaded("applied")
     _log.info("the configuration was reloaded")
     if restart_sections:
         _log.warning("changes to %s take effect after a restart only", ", ".join(restart_sections))

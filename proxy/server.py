@@ -36,6 +36,7 @@ from proxy.operations.tracked_statements import TrackedStatements
 from proxy.stopping import StopRequests
 from proxy.upstream.dialer import Dialer
 from proxy.upstream.fair_threads import BESIDE, FairThreads
+from proxy.upstream.query_driver import Slots
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +80,7 @@ class Proxy:
         `process` is the state that workers share, `memory` the memory that this process may use. Raises
         ConfigError if a TLS file cannot be used.
         """
-        self._connections_max = config.proxy.connections_max
+        self.connections_max = config.proxy.connections_max
         self._connections: set[Connection] = set()
         self.memory = MemoryGate(memory.statement_bytes, lambda: self._connections)
         self._listeners = config.listeners()
@@ -91,7 +92,7 @@ class Proxy:
         }
         # Taken by the proxy's own queries that need one, for any statement: see Query.needs_slot.
         slots_count = config.rewrite.key_queries_at_once_max
-        self.slots = asyncio.Semaphore(slots_count)
+        self.slots = Slots(slots_count)
         self.reply_room = ReplyRoom(memory.reply_bytes)
         dialer = Dialer(config.upstream(), config.proxy.connect_timeout_s, self.reply_room)
         sessions = SessionRegistry(open_session, process.handles)
@@ -153,6 +154,15 @@ class Proxy:
     def connection_count(self) -> int:
         """The number of connected clients."""
         return len(self._connections) + self._http.connection_count
+
+    @property
+    def certificate_ends(self) -> list[tuple[str, float]]:
+        """The address of each listener that speaks TLS, and the time at which its certificate ends."""
+        return [
+            (str(listener.address), certificates.end)
+            for listener, certificates in self._certificates.items()
+            if certificates.end is not None
+        ]
 
     @property
     def closing_connection_count(self) -> int:
@@ -249,7 +259,7 @@ class Proxy:
 
     def _refusal(self) -> str | None:
         """The sentence that refuses a new connection; None where there is room for it."""
-        limit = self._connections_max
+        limit = self.connections_max
         is_full = len(self._connections) + self._process.connections_elsewhere() >= limit
         if is_full and not self._end_silent():
             limits = "connections_max, or as many as its memory has room for"

@@ -11,6 +11,8 @@ from typing import Any, Final
 
 ROOT: Final = Path(__file__).parent.parent
 FILE: Final = ROOT / "deploy" / "grafana" / "starpruner.json"
+# For the chart, which can read its own files alone, without its blanks.
+COPY: Final = ROOT / "deploy" / "helm" / "starpruner" / "dashboard.json"
 
 # The version of Grafana's dashboard schema that this is written for: Grafana 11, and read by later ones.
 _SCHEMA_VERSION: Final = 39
@@ -50,6 +52,8 @@ class Panel:
     kind: str = "timeseries"
     width: int = 8
     stacked: bool = False
+    # Values may be below zero.
+    signed: bool = False
 
 
 def _increase(series: str, labels: str = "") -> str:
@@ -141,6 +145,15 @@ ROWS: Final[tuple[tuple[str, tuple[Panel, ...]], ...]] = (
                     ),
                 ),
                 kind="bargauge",
+            ),
+            Panel(
+                "Time saved in 24 hours",
+                "Measured by originals of the same statements, less what was spent in vain; estimated for others; "
+                "and what was spent in vain. Below zero, time was lost. Replicas with one history count the same.",
+                (Query("starpruner_saved_seconds{%}", "{{instance}}: {{kind}}"),),
+                "s",
+                width=24,
+                signed=True,
             ),
         ),
     ),
@@ -321,6 +334,30 @@ ROWS: Final[tuple[tuple[str, tuple[Panel, ...]], ...]] = (
         "The proxy itself",
         (
             Panel(
+                "Saturation",
+                "What is taken of connections, slots of key queries and memory for calls, at the fullest.",
+                tuple(
+                    Query(f"max(starpruner_{taken}{{%}} / starpruner_{limit}{{%}})", name)
+                    for taken, limit, name in (
+                        ("connections_open", "connections_max", "connections"),
+                        ("backend_connections", "backend_connections_max", "connections of a backend"),
+                        ("key_query_slots_taken", "key_query_slots_max", "key queries"),
+                        ("held_bytes", "held_bytes_max", "memory for calls"),
+                    )
+                ),
+                "percentunit",
+            ),
+            Panel(
+                "Refused logins",
+                "Logins that were refused: of clients, and at the admin port.",
+                (
+                    Query(
+                        "sum by (door, reason) (increase(starpruner_logins_refused_total{%}[$__rate_interval]))",
+                        "{{door}}: {{reason}}",
+                    ),
+                ),
+            ),
+            Panel(
                 "Statements lost to the history and to traces",
                 "Statements that went their way, and are missing from the history, or whose spans were not taken.",
                 (
@@ -456,7 +493,7 @@ def _panel(panel: Panel, number: int, position: dict[str, int]) -> dict[str, Any
 
 
 def _field_defaults(panel: Panel) -> dict[str, Any]:
-    defaults: dict[str, Any] = {"unit": panel.unit, "min": 0}
+    defaults: dict[str, Any] = {"unit": panel.unit} | ({} if panel.signed else {"min": 0})
     if panel.kind == "timeseries":
         stacking = {"mode": "normal" if panel.stacked else "none", "group": "A"}
         defaults["custom"] = {"fillOpacity": 20 if panel.stacked else 0, "stacking": stacking}
@@ -476,16 +513,17 @@ def _options(kind: str) -> dict[str, Any]:
     return {"legend": legend, "tooltip": {"mode": "multi", "sort": "desc"}}
 
 
-def text() -> str:
-    """The file."""
-    return json.dumps(dashboard(), indent=2) + "\n"
+def texts() -> dict[Path, str]:
+    """The file, and its copy."""
+    made = dashboard()
+    return {FILE: f"{json.dumps(made, indent=2)}\n", COPY: f"{json.dumps(made, separators=(',', ':'))}\n"}
 
 
 def main(_: Sequence[str]) -> None:
-    """Write the file."""
-    FILE.parent.mkdir(parents=True, exist_ok=True)
-    FILE.write_text(text(), encoding="utf-8")
-    sys.stdout.write(f"{FILE.relative_to(ROOT)}\n")
+    """Write the file, and its copy."""
+    for file, text in texts().items():
+        file.write_text(text, encoding="utf-8")
+        sys.stdout.write(f"{file.relative_to(ROOT)}\n")
 
 
 if __name__ == "__main__":

@@ -32,6 +32,8 @@ BEGIN: Final = f"<!-- metrics: made by {COMMAND} -->"
 END: Final = "<!-- end of metrics -->"
 # Values of a label that are listed one by one; there are more reasons and rules, which have a page.
 _VALUES_MAX: Final = 10
+# Labels whose values are those of a configuration or a machine.
+_OPEN: Final = ("backend", "listener", "version", "python")
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,11 @@ def _of_everything() -> Metrics:
         told.gate_decided(verdict)
     for shadow in ShadowVerdict:
         told.shadow_compared(shadow)
-    told.watch_connections(lambda: 0)
+    told.watch_connections(lambda: 0, 1)
+    told.watch_key_slots(lambda: 0, 1)
+    told.watch_held_memory(lambda: 0, 1)
+    told.watch_certificates(lambda: [("0.0.0.0:10000", 0)])
+    told.watch_savings(lambda: [("measured", 0), ("estimated", 0), ("spent", 0)])
     backend = BackendView(
         "spark-1:10000",
         healthy=True,
@@ -122,7 +128,7 @@ def _rows() -> Iterator[str]:
 
 
 def _label(name: str, values: frozenset[str]) -> str:
-    if name == "backend" or len(values) > _VALUES_MAX:
+    if name in _OPEN or len(values) > _VALUES_MAX:
         return f"`{name}`"
     return f"`{name}`: {', '.join(sorted(values))}"
 

@@ -7,6 +7,7 @@ import logging
 import os
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from http import HTTPStatus
 from socket import gethostname
 from typing import Final, TypeVar
@@ -81,7 +82,9 @@ def application(  # noqa: PLR0913 - the parts that the routes show
         return await check_login(config, user, password, backends)
 
     view = StatementsView(history or History(HistorySection(enabled=False), None), shared.off_switch)
-    visitors = Visitors(config, key or os.urandom(32), check_at_backend, clock)
+    visitors = Visitors(
+        config, key or os.urandom(32), check_at_backend, clock, partial(shared.metrics.login_refused, "admin")
+    )
     is_alone = config.proxy.workers == 1
     doors = Doors(_own_names(config), config.admin.request_bytes_max)
     pages = Pages(view, visitors, backends, explained, is_alone=is_alone)

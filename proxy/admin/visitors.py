@@ -55,15 +55,18 @@ class Visitors:
         key: bytes,
         check_at_backend: Callable[[str, str], Awaitable[str]],
         clock: Callable[[], float],
+        on_refused: Callable[[str], None] = lambda _: None,
     ) -> None:
         """`check_at_backend` logs a user in and returns the name of the user's sessions.
 
-        It raises an error with a sentence where that fails.
+        It raises an error with a sentence where that fails. `on_refused` is told why a visitor is not let
+        in: refused, or throttled.
         """
         self._admin = config.admin
         self._key = key
         self._check_at_backend = check_at_backend
         self._clock = clock
+        self._on_refused = on_refused
         self._throttle = Throttle(clock)
         # Tries of one address for one name are made one after the other.
         self._turns: WeakValueDictionary[bytes, asyncio.Lock] = WeakValueDictionary()
@@ -140,7 +143,12 @@ class Visitors:
             if found is not None and self._clock() < found[1]:
                 return found[0]
             self._throttle.count(pair)
-            visitor = await check(name, password)
+            try:
+                visitor = await check(name, password)
+            except SignInError as error:
+                if error.status == HTTPStatus.UNAUTHORIZED:
+                    self._on_refused("refused")
+                raise
             self._throttle.forgive(pair)
         if len(self._remembered) >= _REMEMBERED_MAX:
             self._remembered.clear()
@@ -150,6 +158,7 @@ class Visitors:
     def _expect_patience(self, pair: bytes) -> None:
         wait_s = self._throttle.wait_s(pair)
         if wait_s > 0:
+            self._on_refused("throttled")
             sentence = f"Too many passwords were wrong for this name; try again in {ceil(wait_s)} s."
             raise SignInError(sentence, HTTPStatus.TOO_MANY_REQUESTS, wait_s)
 

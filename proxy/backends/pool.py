@@ -118,6 +118,8 @@ class BackendPool:
         self._backends: dict[Address, Backend] = {}
         # Ends a session of the proxy's own at a backend of that name, for a client without room. False if none.
         self.make_room: Callable[[str], bool] = lambda _name: False
+        # Called for each client that is not let in.
+        self.login_refused: Callable[[], None] = lambda: None
         # True if there was ever more than one: then a client's cookie may be from another backend.
         self.has_had_several = False
         self.configure(members)

@@ -110,6 +110,7 @@ class BackendSocket:
                 )
             except LoginError as error:
                 # Of the client's own password: another backend would refuse it too.
+                self._context.backends.login_refused()
                 return str(error)
             except BackendError as error:
                 # `arrive` has released the lease, and has told if the backend is to blame.

@@ -40,6 +40,7 @@ from proxy.relay.commands import (
     Close,
     Command,
     ConnectBackend,
+    LoginRefused,
     MoveBackend,
     PauseClient,
     ProtectClient,
@@ -268,6 +269,8 @@ class Connection:
                 check.call_when_settled(partial(self._await_turn, check))
             case StatementPassed(session, statement):
                 self._context.rewrite_service.note_forwarded(session, statement, self._name)
+            case LoginRefused():
+                self._context.backends.login_refused()
             case Close(reason):
                 self._end(reason)
             case _:
@@ -350,6 +353,7 @@ class Connection:
             result = await run(command.step, step_within_s(self._settings.handshake_timeout_s))
         except KerberosError as error:
             log.warning("%s: the login failed: %r", self._name, str(error))
+            self._context.backends.login_refused()
             result = error
         except Exception as error:  # noqa: BLE001 - a client must not wait for an answer that never comes
             # The type alone: the words could have a part of a password or a token.

@@ -104,7 +104,7 @@ class MemoryGate:
     """The gate of a process. Used by its event loop alone."""
 
     def __init__(self, bytes_max: int, holders: Callable[[], Collection[Holder]]) -> None:
-        self._bytes_max = bytes_max
+        self.bytes_max = bytes_max
         self._holders = holders
         # Memory of calls over HTTP.
         self.reserved_bytes = 0
@@ -124,7 +124,12 @@ class MemoryGate:
     @property
     def call_bytes_max(self) -> int:
         """The longest call for which there may be room."""
-        return self._bytes_max // COPIES
+        return self.bytes_max // COPIES
+
+    @property
+    def held_bytes(self) -> int:
+        """The memory that calls take now."""
+        return self._held(self._holders())
 
     @property
     def is_paused(self) -> bool:
@@ -148,7 +153,7 @@ class MemoryGate:
         """Room for a call of so many bytes, or for one that does not say. Raises NoRoomError."""
         count = min(_UNKNOWN_BYTES, self.call_bytes_max) if count is None else count
         needed, deadline = _room_bytes(count), _now() + ROOM_WITHIN_S
-        while needed and self._held(self._holders()) + needed > self._bytes_max:
+        while needed and self.held_bytes + needed > self.bytes_max:
             if _now() > deadline:
                 self.refused += 1
                 raise NoRoomError(SENTENCE)
@@ -173,9 +178,9 @@ class MemoryGate:
         was_paused, self._timer = self.is_paused, asyncio.get_running_loop().call_later(LOOK_S, self._look)
         holders, now = tuple(self._holders()), _now()
         held = self._held(holders)
-        if held <= self._bytes_max:
+        if held <= self.bytes_max:
             self._go_on(holders, was_paused=was_paused)
-            self._unseen_left = max(self._bytes_max - held, self._bytes_max // _UNSEEN)
+            self._unseen_left = max(self.bytes_max - held, self.bytes_max // _UNSEEN)
             return
         if not was_paused:
             self._pause(held, now)
@@ -194,7 +199,7 @@ class MemoryGate:
             self._logged_at = now
             log.warning(
                 "calls take %d MB, and memory allows %d: no client is read for a moment",
-                *(held >> 20, self._bytes_max >> 20),
+                *(held >> 20, self.bytes_max >> 20),
             )
 
     def _go_on(self, holders: Collection[Holder], *, was_paused: bool) -> None:

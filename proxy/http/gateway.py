@@ -77,6 +77,10 @@ class Gateway:
         """The gate that lets long calls in."""
         return self._context.memory
 
+    def login_refused(self) -> None:
+        """Count a client that was not let in."""
+        self._context.backends.login_refused()
+
     @property
     def open_operation_count(self) -> int:
         """The number of statements that have been executed and are not closed yet."""

@@ -134,6 +134,9 @@ class HttpListener:
         try:
             answer = await self._answer_within_time(request)
             is_well = answer.status < HTTPStatus.BAD_REQUEST
+            # A client may begin without a login, to be told which ones there are.
+            if answer.status == HTTPStatus.UNAUTHORIZED and "Authorization" in request.headers:
+                self._gateway.login_refused()
             # aiohttp would do so after this. Until the answer is read, no next request is due.
             with suppress(ConnectionError):
                 await answer.prepare(request)

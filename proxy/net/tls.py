@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import ssl
+from _ssl import _test_decode_cert  # type: ignore[attr-defined]
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
@@ -50,21 +51,26 @@ class Certificates:
         files: Iterable[Path | None],
         make: Callable[[], ssl.SSLContext],
         clock: Callable[[], float],
+        shown: Path | None = None,
     ) -> None:
-        """Raises ConfigError if the files cannot be used."""
+        """`shown` is the certificate of which the end is told. Raises ConfigError if the files cannot be used."""
         self._name = name
         self._files = tuple(path for path in files if path is not None)
         self._make = make
         self._clock = clock
+        self._shown = shown
         self._checked_at = clock()
         # Before the files are read: a change during the read is then noticed at the next check.
         self._versions = self._file_versions()
+        # The end of the certificate that is shown, in seconds since 1970; None where nobody knows.
+        self.end: float | None = None
         self._context = self._read()
 
     @classmethod
     def of_listener(cls, name: str, tls: ListenerTls, clock: Callable[[], float]) -> Certificates:
         """Return the certificates that a listener shows to clients."""
-        return cls(name, (tls.certificate, tls.key, tls.client_ca), lambda: _server_context(tls), clock)
+        files = tls.certificate, tls.key, tls.client_ca
+        return cls(name, files, lambda: _server_context(tls), clock, tls.certificate)
 
     @classmethod
     def of_upstream(cls, tls: UpstreamTls, clock: Callable[[], float]) -> Certificates:
@@ -92,12 +98,15 @@ class Certificates:
 
     def _read(self) -> ssl.SSLContext:
         try:
-            return self._make()
+            context = self._make()
+            end = None if self._shown is None else _end_of(self._shown)
         except ssl.SSLError as error:
             files = ", ".join(map(str, self._files))
             raise ConfigError(f"{self._name}: {files}: not usable for TLS: {error.reason or error}") from error
         except OSError as error:
             raise ConfigError(f"{self._name}: {error.filename or self._files}: {error.strerror}") from error
+        self.end = end
+        return context
 
     def _file_versions(self) -> tuple[FileVersion | None, ...]:
         return tuple(map(_file_version, self._files))
@@ -134,6 +143,15 @@ def _client_context(tls: UpstreamTls) -> ssl.SSLContext:
     if tls.certificate is not None:
         context.load_cert_chain(tls.certificate, tls.key, password=_no_password)
     return context
+
+
+def _end_of(path: Path) -> float | None:
+    """The end of a file's first certificate; None where it has a form of OpenSSL's own, which serves as well."""
+    try:
+        # The only function of Python's that tells it of one's own certificate: `ssl` does of the other side's.
+        return ssl.cert_time_to_seconds(str(_test_decode_cert(path)["notAfter"]))
+    except (ssl.SSLError, ValueError):
+        return None
 
 
 def _trust(context: ssl.SSLContext, authorities: Path) -> None:

@@ -52,6 +52,11 @@ class ProtectClient:
 
 
 @dataclass(frozen=True)
+class LoginRefused:
+    """The backend has refused the client's login, and the client is told so."""
+
+
+@dataclass(frozen=True)
 class MoveBackend:
     """Connect and log in to the backend of that name in place of this one, then call `moved` in any case."""
 
@@ -141,6 +146,7 @@ Command: TypeAlias = (
     | SendBackend
     | ConnectBackend
     | StepLogin
+    | LoginRefused
     | ProtectClient
     | MoveBackend
     | PauseClient

@@ -7,7 +7,7 @@ they are relayed blindly.
 
 from __future__ import annotations
 
-from proxy.relay.commands import Close, Command, ConnectBackend, SendBackend, SendClient
+from proxy.relay.commands import Close, Command, ConnectBackend, LoginRefused, SendBackend, SendClient
 from proxy.relay.handshake import HandshakeStep
 from proxy.wire.sasl import (
     PLAIN,
@@ -134,7 +134,9 @@ class SaslPassthrough:
         elif status is SaslStatus.OK:
             self.turn = HandshakeStep.CLIENT
             return self._respond()
-        # After BAD or ERROR the server closes, and the client sees its sentence first.
+        elif status in (SaslStatus.BAD, SaslStatus.ERROR):
+            # The server closes, and the client sees its sentence first.
+            return [LoginRefused()]
         return []
 
     def _refuse(self, sentence: str) -> list[Command]:

@@ -1,14 +1,17 @@
 """Counters and gauges of the proxy in Prometheus format.
 
 A registry of its own: two proxies in one process, as in tests, do not add up. Labels are codes of enums and the
-configured backends, never users or text, so the number of series is bounded.
+configured backends and listeners, never users or text, so the number of series is bounded.
 """
 
 from __future__ import annotations
 
+import platform
+import time
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from functools import partial
+from importlib.metadata import version
 from typing import Final, Protocol
 
 from prometheus_client import (
@@ -156,6 +159,42 @@ class Metrics:
             ["verdict"],
             registry=registry,
         )
+        self._logins = Counter(
+            "starpruner_logins_refused",
+            "Logins of clients and of the admin port's visitors that were refused, or not tried after too many"
+            " wrong passwords (throttled).",
+            ["door", "reason"],
+            registry=registry,
+        )
+        for door, reason in (("clients", "refused"), ("admin", "refused"), ("admin", "throttled")):
+            self._logins.labels(door, reason)
+        self._reloads = Counter(
+            "starpruner_config_reloads",
+            "Reloads of the configuration, one of each process; a refused one has changed nothing.",
+            ["result"],
+            registry=registry,
+        )
+        self._reloaded_at = Gauge(
+            "starpruner_config_reload_timestamp_seconds",
+            "Time of the last reload of the configuration, of the start where there was none, by its result.",
+            ["result"],
+            registry=registry,
+        )
+        for result in ("applied", "refused"):
+            self._reloads.labels(result)
+            self._reloaded_at.labels(result)
+        self._reloaded_at.labels("applied").set_to_current_time()
+        build = Gauge("starpruner_build_info", "Versions; always 1.", ["version", "python"], registry=registry)
+        build.labels(version("starpruner"), platform.python_version()).set(1)
+
+    def login_refused(self, door: str, reason: str = "refused") -> None:
+        """A client or a visitor of the admin port was not let in."""
+        self._logins.labels(door, reason).inc()
+
+    def reloaded(self, result: str) -> None:
+        """The configuration was read anew: applied, or refused."""
+        self._reloads.labels(result).inc()
+        self._reloaded_at.labels(result).set_to_current_time()
 
     def decided(self, rewrite: Rewrite | None, skip: SkipReason | None, seconds: float) -> None:
         """A statement was decided about: it is rewritten, or stays original."""
@@ -213,9 +252,39 @@ class Metrics:
         """A rewritten statement ran beside the original."""
         self._shadows.labels(_label(verdict)).inc()
 
-    def watch_connections(self, count: Callable[[], float]) -> None:
+    def watch_connections(self, count: Callable[[], float], limit: float) -> None:
         """From now on, `count` tells how many clients are connected."""
         self._watch("starpruner_connections_open", "Clients that are connected.", count)
+        text = "Clients that may be connected, to all processes together."
+        self._watch("starpruner_connections_max", text, lambda: limit)
+
+    def watch_key_slots(self, taken: Callable[[], float], limit: float) -> None:
+        """From now on, `taken` tells how many key queries run."""
+        self._watch("starpruner_key_query_slots_taken", "Key queries that run.", taken)
+        self._watch("starpruner_key_query_slots_max", "Key queries that may run at once.", lambda: limit)
+
+    def watch_held_memory(self, held: Callable[[], float], limit: float) -> None:
+        """From now on, `held` tells the memory that calls of clients take."""
+        self._watch("starpruner_held_bytes", "Memory that calls of clients take.", held)
+        text = "Memory that calls of clients may take; beyond it no client is read for a moment."
+        self._watch("starpruner_held_bytes_max", text, lambda: limit)
+
+    def watch_certificates(self, ends: Callable[[], Iterable[tuple[str, float]]]) -> None:
+        """From now on, `ends` tells when the certificate of each listener ends, in seconds since 1970."""
+        self._watch_gauge(
+            "starpruner_certificate_left_seconds",
+            "Time until the certificate ends that a listener shows; below zero, it has ended.",
+            lambda: [(listener, end - time.time()) for listener, end in ends()],
+            "listener",
+        )
+
+    def watch_savings(self, saved: Callable[[], Iterable[tuple[str, float]]]) -> None:
+        """From now on, `saved` tells of the time that was saved lately, by how it is known."""
+        text = (
+            "Time saved in the last 24 hours, computed every minute at most: measured by originals, less what was"
+            " spent in vain; estimated for others; and what was spent in vain."
+        )
+        self._watch_gauge("starpruner_saved_seconds", text, saved, "kind")
 
     def watch_backends(self, views: Callable[[], Iterable[BackendView]]) -> None:
         """From now on, `views` tells of the backends; there may be others the next time."""
@@ -278,7 +347,12 @@ class Metrics:
     def _watch_counter(
         self, name: str, text: str, counts: Callable[[], Iterable[tuple[str, float]]], label: str = ""
     ) -> None:
-        self._registry.register(_WatchedCounter(name, text, label, counts))
+        self._registry.register(_Watched(CounterMetricFamily(name, text, labels=[label] * bool(label)), counts))
+
+    def _watch_gauge(
+        self, name: str, text: str, values: Callable[[], Iterable[tuple[str, float]]], label: str
+    ) -> None:
+        self._registry.register(_Watched(GaugeMetricFamily(name, text, labels=[label]), values))
 
     def exposition(self) -> bytes:
         """Everything, in the text format of `CONTENT_TYPE`."""
@@ -287,6 +361,7 @@ class Metrics:
 
 _BACKEND_GAUGES: Final[tuple[tuple[str, str, Callable[[BackendView], float]], ...]] = (
     ("connections", "Connections that are open, those of the proxy itself included.", lambda v: v.connections),
+    ("connections_max", "Connections that may be open.", lambda v: v.connections_max),
     ("sessions", "Sessions over HTTP, which have no connection of their own.", lambda v: v.sessions),
     (
         "healthy",
@@ -324,22 +399,22 @@ class _BackendSeries(Collector):
         yield failures
 
 
-class _WatchedCounter(Collector):
-    """A counter that something else counts, by one label or none."""
+class _Watched(Collector):
+    """A metric that something else counts, by one label or none."""
 
     def __init__(
-        self, name: str, text: str, label: str, counts: Callable[[], Iterable[tuple[str, float]]]
+        self,
+        family: CounterMetricFamily | GaugeMetricFamily,
+        values: Callable[[], Iterable[tuple[str, float]]],
     ) -> None:
-        self._name = name
-        self._text = text
-        self._labels = [label] if label else []
-        self._counts = counts
+        self._family = family
+        self._values = values
 
     def collect(self) -> Iterator[Metric]:
-        counter = CounterMetricFamily(self._name, self._text, labels=self._labels)
-        for value, count in self._counts():
-            counter.add_metric([value] if self._labels else [], count)
-        yield counter
+        self._family.samples = []
+        for label, value in self._values():
+            self._family.add_metric([label] if label else [], value)
+        yield self._family
 
 
 def _rules_tried(scan: ScanOutcome) -> Iterable[Rule]:

@@ -98,6 +98,19 @@ def _give_up(
         steps.close()
 
 
+class Slots(asyncio.Semaphore):
+    """Slots of queries that may run at once."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(count)
+        self.count = count
+
+    @property
+    def taken(self) -> int:
+        """The slots that are in use."""
+        return self.count - self._value
+
+
 async def answer_in_slot(query: Query, slots: asyncio.Semaphore | None, answer: Ask) -> QueryResult:
     """Answer a query, after it got a slot if it needs one, within the time then left of its deadline.
 

@@ -22,11 +22,18 @@ from proxy.workers.worker_slot import WorkerSlot
 _ANSWER_WITHIN_S: Final = 2.0
 # The counters of one worker take 20 KB, and 70 KB once everything has happened.
 _ANSWER_BYTES_MAX: Final = 4 * 1024 * 1024
-# Metrics to take the minimum of: the start of the first process, the open files that each may have, and whether
-# every worker finds a backend healthy.
-_LEAST_OF: Final = ("_created", "process_start_time_seconds", "process_max_fds", "_healthy", "_probes_up")
-# Metrics to take the maximum of: whether any worker leaves a backend or HBase alone.
-_MOST_OF: Final = ("_draining", "_breaker_open", "_lists_away")
+# Metrics to take the minimum of: the start of the first process, the open files that each may have, whether every
+# worker finds a backend healthy, and the oldest certificate.
+_LEAST_OF: Final = (
+    *("_created", "process_start_time_seconds", "process_max_fds", "_healthy", "_probes_up"),
+    "_certificate_left_seconds",
+)
+# Metrics to take the maximum of: whether any worker leaves a backend or HBase alone, what holds for all workers
+# together, and the last reload.
+_MOST_OF: Final = (
+    *("_draining", "_breaker_open", "_lists_away", "starpruner_connections_max", "_build_info"),
+    "_reload_timestamp_seconds",
+)
 
 log = logging.getLogger(__name__)
 

@@ -43,5 +43,5 @@ def test_each_alert_has_a_case_with_it_and_one_without() -> None:
 def test_each_alert_has_its_part_of_the_page() -> None:
     headings = re.findall(r"^### (Starpruner\w+)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     assert headings == alerts(RULES)
-    links = re.findall(r"runbook: docs/observability\.md#(\w+)", RULES.read_text(encoding="utf-8"))
+    links = re.findall(r"runbook_url: docs/observability\.md#(\w+)", RULES.read_text(encoding="utf-8"))
     assert links == [name.lower() for name in headings]

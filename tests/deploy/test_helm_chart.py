@@ -1,6 +1,7 @@
 """The Helm chart: what it renders, what it refuses, and that the proxy takes its configuration."""
 
 import copy
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -15,7 +16,7 @@ from support.helm_chart import CHART, ROOT, Rendering, faults, rendered, run_hel
 from proxy.cli import main
 from proxy.config.config import Config, load
 from proxy.workers.launch import CLOSE_S
-from tools import helm_values_schema
+from tools import grafana_dashboard, helm_values_schema
 
 FOLDER = Path(__file__).parent
 CASES = sorted(path.stem for path in (FOLDER / "values").glob("*.yaml"))
@@ -106,13 +107,60 @@ def test_prometheus_scrapes_the_admin_service_alone(rendering: Rendering) -> Non
 
 
 def test_the_admin_port_answers_to_the_names_of_its_service_and_to_those_of_the_values() -> None:
-    rendering = rendered(values("defaults"), 'config.admin.hosts=["starpruner.example"]')
+    rendering = rendered(
+        values("defaults"),
+        'config.admin.hosts=["starpruner.example"]',
+        'ingress={"enabled": true, "host": "pages.example"}',
+    )
     hosts = tomllib.loads(rendering.toml)["admin"]["hosts"]
     name = next(s["metadata"]["name"] for s in rendering.of_kind("Service") if "admin" in s["metadata"]["name"])
     assert hosts == [
         *(name, f"{name}.default", f"{name}.default.svc", f"{name}.default.svc.cluster.local"),
+        "pages.example",
         "starpruner.example",
     ]
+    (rule,) = rendering.only("Ingress")["spec"]["rules"]
+    (path,) = rule["http"]["paths"]
+    assert rule["host"] == "pages.example"
+    assert path["backend"]["service"] == {"name": name, "port": {"name": "admin"}}
+
+
+def test_replicas_share_a_claim_beside_the_file_that_is_each_ones_own() -> None:
+    rendering = rendered(values("defaults"), "data.shared.enabled=true")
+    claim, spec = rendering.only("PersistentVolumeClaim"), rendering.pod["spec"]
+    assert claim["spec"]["accessModes"] == ["ReadWriteMany"]
+    (container,) = spec["containers"]
+    paths = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+    volumes = {volume.pop("name"): volume for volume in copy.deepcopy(spec["volumes"])}
+    assert volumes["shared"] == {"persistentVolumeClaim": {"claimName": claim["metadata"]["name"]}}
+    assert "emptyDir" in volumes["data"]
+    history = tomllib.loads(rendering.toml)["history"]
+    assert history["shared_path"] == paths["shared"]
+    assert Path(history["path"]).is_relative_to(paths["data"])
+    assert rendering.only("Deployment")["spec"]["strategy"]["type"] == "RollingUpdate"
+    assert rendered(values("kept_history")).only("Deployment")["spec"]["strategy"]["type"] == "Recreate"
+
+
+def test_a_service_account_is_the_one_that_was_asked_for() -> None:
+    own, named, none = (
+        rendered(values("defaults"), "serviceAccount.create=true"),
+        rendered(values("production")),
+        rendered(values("defaults")),
+    )
+    for each in (own, named):
+        assert each.pod["spec"]["serviceAccountName"] == each.only("ServiceAccount")["metadata"]["name"]
+    assert named.pod["spec"]["serviceAccountName"] == "pruner"
+    assert none.pod["spec"]["serviceAccountName"] == "default"
+    assert none.of_kind("ServiceAccount") == none.of_kind("Ingress") == []
+
+
+def test_the_dashboard_is_installed_as_it_is_where_it_is_asked_for() -> None:
+    (installed,) = (
+        each["data"]["starpruner.json"]
+        for each in rendered(values("defaults"), "dashboard.enabled=true").of_kind("ConfigMap")
+        if each["metadata"]["labels"].get("grafana_dashboard") == "1"
+    )
+    assert json.loads(installed) == grafana_dashboard.dashboard()
 
 
 ALERTS = ROOT / "deploy" / "prometheus" / "alerts.yml"
@@ -181,7 +229,8 @@ SHORT = "which would cut what the drain lets finish. Expected at least 45"
         ("config.listener[0].listen=127.0.0.1:7", "config.listener is 127.0.0.1:7, where nothing outside"),
         ("config.proxy.listen=", "config.proxy.listen is empty and there is no config.listener"),
         ("config.history.path=/data", "config.history.path is /data, which cannot be written"),
-        ("data.claim.enabled=true", "replicas cannot share a history"),
+        ("data.claim.enabled=true", "Several tell one another their statements by data.shared"),
+        ("ingress.enabled=true", "ingress.enabled needs ingress.host"),
     ],
 )
 def test_values_that_would_not_work_are_refused_with_a_sentence(setting: str, words: str) -> None:

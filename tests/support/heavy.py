@@ -21,7 +21,18 @@ from support.source_tree import ROOT
 # By the names of functions that lead to such a program, or of the program in a text.
 _STARTS: Final = frozenset({"find_java", "launch_command", "SparkSession"})
 _STARTED: Final = frozenset(
-    {"playwright.async_api", "dockerd", "docker", "krb5kdc", "slapd", "mvn", "mmdebstrap", "haproxy", "prometheus"}
+    {
+        "playwright.async_api",
+        "dockerd",
+        "docker",
+        "tools.release",
+        "krb5kdc",
+        "slapd",
+        "mvn",
+        "mmdebstrap",
+        "haproxy",
+        "prometheus",
+    }
 )
 # Commands of starpruner that start Spark.
 _WITH_SPARK: Final = frozenset({"demo", "sts"})

@@ -82,8 +82,12 @@ class Rendering:
     @property
     def toml(self) -> str:
         """The configuration of the proxy."""
-        text: str = self.only("ConfigMap")["data"]["starpruner.toml"]
-        return text
+        (text,) = (
+            each["data"]["starpruner.toml"]
+            for each in self.of_kind("ConfigMap")
+            if "starpruner.toml" in each["data"]
+        )
+        return str(text)
 
 
 def run_helm(*arguments: str | Path) -> subprocess.CompletedProcess[str]:

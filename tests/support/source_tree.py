@@ -31,7 +31,7 @@ _KEPT: Final = Path(".starpruner") / "imports.json"
 _CODE: Final = ("rewriter", "proxy", "pipeline", "demo", "benchmarks", "tools", "tests")
 # On these depends who names them.
 _NAMED: Final = (
-    *("docs", "deploy", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile"),
+    *("docs", "deploy", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE", "Makefile"),
     *(".ci", ".dockerignore", ".gitignore", ".gitattributes"),
 )
 # Records of tests that passed say nothing of how they end the next time.

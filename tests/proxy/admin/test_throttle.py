@@ -17,6 +17,7 @@ from proxy.admin.basic_login import BasicLogin
 from proxy.admin.passwords import is_password
 from proxy.admin.throttle import PAIRS_MAX, WRONG_AT_ONCE, WRONG_EVERY_S, Throttle, pair_of
 from proxy.config.config import Config
+from proxy.session.metrics import Metrics
 from proxy.upstream.errors import BackendError, LoginError
 
 Port = TestClient[Any, Any]
@@ -157,6 +158,17 @@ async def test_a_password_that_was_right_a_moment_ago_lets_nobody_go_on_guessing
     for number in range(WRONG_AT_ONCE):
         assert await status(port, "ann", f"wrong{number}") == HTTPStatus.UNAUTHORIZED
     assert await status(port, "ann", PASSWORD) == HTTPStatus.TOO_MANY_REQUESTS
+
+
+async def test_whoever_is_not_let_in_is_counted_by_the_reason(
+    clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: list[tuple[str, ...]] = []
+    monkeypatch.setattr(Metrics, "login_refused", lambda _, *door_and_reason: counted.append(door_and_reason))
+    async with admin_port(monkeypatch, busy_history(tmp_path), clock=clock) as port:
+        for password in (PASSWORD, *("wrong",) * (WRONG_AT_ONCE + 1)):
+            await status(port, "ann", password)
+    assert counted == [("admin", "refused")] * WRONG_AT_ONCE + [("admin", "throttled")]
 
 
 async def test_a_program_that_knows_the_password_is_never_refused_however_often_it_asks(port: Port) -> None:

@@ -3,7 +3,7 @@
 import logging
 
 import pytest
-from support.relay_dialogue import Dialogue, fetch, reply
+from support.relay_dialogue import LOGIN, Dialogue, fetch, reply
 from support.scripted_session import stage
 
 from proxy.net.log_once import LOGGED_SUBJECTS_MAX, LogOnce
@@ -33,6 +33,21 @@ async def test_a_host_is_named_once_however_often_it_connects(
     (told,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
     assert f"the login is by {mechanism.decode()}, not by PLAIN" in told.getMessage()
     assert "127.0.0.1" in told.getMessage()
+
+
+async def test_a_refused_login_is_counted_and_no_other_one() -> None:
+    refused: list[str] = []
+    async with stage() as on:
+        on.proxy._context.backends.login_refused = lambda: refused.append("once")  # noqa: SLF001 - as bootstrap does
+        await on.log_in()
+        client = await on.connect()
+        client.send(LOGIN)
+        backend = await on.backend()
+        await backend.expect(LOGIN)
+        words = encode_sasl(SaslStatus.ERROR, b"Error validating the login")
+        backend.send(words)
+        await client.expect(words)
+    assert refused == ["once"]
 
 
 def test_only_so_many_hosts_are_remembered() -> None:

@@ -71,6 +71,7 @@ async def test_nobody_is_looked_at_before_as_much_has_come_as_there_is_room_for(
         gate.bytes_came(1)
         assert holder.paused()
         assert gate.paused == 1
+        assert gate.held_bytes == 1_000
 
 
 async def test_all_are_read_again_once_there_is_room() -> None:

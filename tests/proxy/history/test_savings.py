@@ -1,5 +1,6 @@
 """Time saved: like is compared with like, losses are counted, and estimates stand beside what was measured."""
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -7,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.histories import left_alone, record, scan
+from support.histories import history_in, left_alone, record, scan, until
 
-from proxy.history.queries import Filter, HistoryReader
+from proxy.history.queries import DAY_S, Filter, HistoryReader
+from proxy.history.recent_savings import EVERY_S, RecentSavings
 from proxy.history.record import Record
 from proxy.history.savings import Savings, total
 from proxy.history.store import FILE_NAME, Store
@@ -45,6 +47,28 @@ def test_cold_runs_are_compared_with_cold_originals_and_warm_with_warm(store: St
     found = saved(tmp_path)
     assert (found.runs, found.measured, found.estimated) == (3, 3, 0)
     assert found.measured_s == pytest.approx((12.0 - 1.0) + (12.0 - 1.5) + (1.0 - 1.3))
+
+
+def test_the_savings_of_a_day_are_computed_beside_and_not_with_each_question(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.add([*originals([5.0, 6.0], WARM), rewritten(1.0, WARM), record(at=AT - DAY_S, lists_files=WARM)])
+    recent = RecentSavings(history_in(tmp_path))
+    assert tuple(recent.by_kind()) == (), "nobody waits for the first ones"
+    until(lambda: bool(tuple(recent.by_kind())))
+    assert dict(recent.by_kind()) == {"measured": 4.0, "estimated": 0.0, "spent": 0.0}
+    monkeypatch.setattr(HistoryReader, "savings", lambda *_: {})
+    assert dict(recent.by_kind())["measured"] == 4.0
+    assert recent._due_at > time.monotonic() + EVERY_S / 2  # noqa: SLF001 - nobody waits for that
+    monkeypatch.setattr(recent, "_due_at", 0.0)
+    until(lambda: dict(recent.by_kind())["measured"] == 0.0)
+
+
+def test_a_history_that_cannot_be_asked_tells_no_savings(tmp_path: Path) -> None:
+    recent = RecentSavings(history_in(tmp_path))
+    assert tuple(recent.by_kind()) == ()
+    until(lambda: recent._due_at < math.inf)  # noqa: SLF001 - that it has tried
+    assert tuple(recent.by_kind()) == tuple(RecentSavings(history_in(None)).by_kind()) == ()
 
 
 def test_deciding_counts_as_time_of_rewritten_runs_alone(store: Store, tmp_path: Path) -> None:

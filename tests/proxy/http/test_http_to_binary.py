@@ -104,8 +104,11 @@ async def test_somebody_else_has_a_connection_of_their_own() -> None:
         await body_of(post)
 
 
-async def test_a_login_that_the_backend_refuses_is_a_401_with_its_words() -> None:
+async def test_a_login_that_the_backend_refuses_is_a_401_with_its_words_and_is_counted() -> None:
+    refused: list[str] = []
     async with links_stage() as on:
+        on.proxy._context.backends.login_refused = lambda: refused.append("once")  # noqa: SLF001 - as bootstrap does
+        assert (await on.post(message(open_session()), {}))[0] == 401, "none has come so far"
         post = on.start(message(open_session()))
         link = await on.link()
         await link.expect(LOGIN)
@@ -113,6 +116,7 @@ async def test_a_login_that_the_backend_refuses_is_a_401_with_its_words() -> Non
         status, body, _ = await post
         assert status == 401
         assert b"Error validating the login" in body
+    assert refused == ["once"]
 
 
 @pytest.mark.parametrize(

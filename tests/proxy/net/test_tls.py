@@ -10,11 +10,13 @@ import struct
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 import trustme
 import uvloop
+from aiohttp import ClientSession
 from support.backend_farm import Clock
 from support.certificates import issued, trusting
 from support.played_calls import reaches
@@ -347,6 +349,14 @@ async def test_a_hang_up_signal_renews_the_certificates_of_a_running_proxy(
         await eventually(lambda: "the configuration was reloaded" in proxy.child.log.read_text())
         log = proxy.child.log.read_text()
         assert log.index("the certificates were reloaded") < log.index("the configuration was reloaded")
+        config.write_text("[proxy]\nlisten_to_nobody = 1\n")
+        proxy.child.process.send_signal(signal.SIGHUP)
+        await eventually(lambda: "the previous one stays in use" in proxy.child.log.read_text())
+        async with ClientSession() as session, session.get(f"{proxy.admin_url}/metrics") as answer:
+            told = await answer.text()
+    assert 'starpruner_config_reloads_total{result="applied"} 1.0' in told
+    assert 'starpruner_config_reloads_total{result="refused"} 1.0' in told
+    assert re.search(rf'^starpruner_certificate_left_seconds{{listener="{HOST}:0"}} \S+$', told, re.MULTILINE)
 
 
 def test_files_that_change_are_noticed_within_a_while(
@@ -363,6 +373,24 @@ def test_files_that_change_are_noticed_within_a_while(
     assert renewed is not first
     clock.now = 3 * CHECK_EVERY_S
     assert certificates.context() is renewed, "nothing has changed since"
+
+
+def test_the_end_of_the_certificate_in_use_is_told(authority: trustme.CA, certificate: ListenerTls) -> None:
+    end = datetime(2049, 2, 3, 4, 5, 6, tzinfo=UTC)
+    shown = authority.issue_cert(HOST, not_after=end)
+    shown.private_key_pem.write_to_path(certificate.key)
+    shown.cert_chain_pems[0].write_to_path(certificate.certificate)
+    certificates = Certificates.of_listener("listener h:1", certificate, Clock())
+    assert certificates.end == end.timestamp()
+    certificate.certificate.write_bytes(authority.issue_cert(HOST).cert_chain_pems[0].bytes())
+    certificates.reload()
+    assert certificates.end == end.timestamp(), "the new one is of another key: it is not in use"
+    ours = shown.cert_chain_pems[0].bytes().replace(b" CERTIFICATE", b" TRUSTED CERTIFICATE")
+    certificate.certificate.write_bytes(ours)
+    before = certificates.context()
+    certificates.reload()
+    assert certificates.context() is not before, "OpenSSL takes this form"
+    assert certificates.end is None
 
 
 @pytest.mark.parametrize("damage", ["garbage", "of another key", "gone"])

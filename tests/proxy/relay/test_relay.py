@@ -25,6 +25,7 @@ from proxy.relay.commands import (
     BackendReply,
     Close,
     ConnectBackend,
+    LoginRefused,
     PauseClient,
     ResumeClient,
     SendBackend,
@@ -90,7 +91,7 @@ def test_a_challenge_is_passed_on_and_answered() -> None:
 def test_a_refusal_by_the_backend_reaches_the_client_verbatim() -> None:
     dialogue = connected()
     refused = encode_sasl(SaslStatus.BAD, b"no such user")
-    assert dialogue.backend(refused) == []
+    assert dialogue.backend(refused) == [LoginRefused()]
     assert dialogue.client_got() == refused
 
 

@@ -157,10 +157,35 @@ def test_the_gate_and_shadow_runs_count_by_what_they_said(metrics: Metrics, valu
 
 def test_what_is_watched_is_read_anew_each_time(metrics: Metrics, value: Value) -> None:
     counts = {"connections": 3}
-    metrics.watch_connections(lambda: counts["connections"])
+    metrics.watch_connections(lambda: counts["connections"], 9)
     assert value("connections_open") == 3
     counts["connections"] = 2
     assert value("connections_open") == 2
+
+
+def test_each_reload_counts_and_the_last_one_of_each_result_is_told(metrics: Metrics, value: Value) -> None:
+    began = value("config_reload_timestamp_seconds", "applied")
+    assert began is not None
+    assert time.time() - 60 < began <= time.time(), "the start counts as one"
+    assert value("config_reload_timestamp_seconds", "refused") == 0
+    metrics.reloaded("refused")
+    assert value("config_reloads_total", "refused") == 1
+    assert value("config_reloads_total", "applied") == 0
+    refused = value("config_reload_timestamp_seconds", "refused")
+    assert refused is not None
+    assert refused >= began
+
+
+def test_certificates_and_savings_are_told_as_they_are_now(metrics: Metrics, value: Value) -> None:
+    ends, saved = {"h:1": time.time() + 500}, {"measured": -3.0}
+    metrics.watch_certificates(ends.items)
+    metrics.watch_savings(saved.items)
+    assert value("certificate_left_seconds", "h:1") == pytest.approx(500, abs=30)
+    assert value("saved_seconds", "measured") == -3
+    saved.clear()
+    ends["h:1"] -= 1_000
+    assert value("saved_seconds", "measured") is None, "where nothing is known, nothing is told"
+    assert value("certificate_left_seconds", "h:1") == pytest.approx(-500, abs=30)
 
 
 def test_the_quarantine_counts_by_kind_and_names_nothing(metrics: Metrics, value: Value) -> None:

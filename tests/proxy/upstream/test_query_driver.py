@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from dataclasses import replace
 from threading import Event
 from typing import Any, TypeVar
 
@@ -10,7 +11,7 @@ import pytest
 
 from proxy.operations.query import Query, QueryResult, Rows, ask_driver
 from proxy.upstream.fair_threads import ThreadsBusyError
-from proxy.upstream.query_driver import drive
+from proxy.upstream.query_driver import Slots, answer_in_slot, drive
 
 T = TypeVar("T")
 
@@ -97,3 +98,15 @@ async def test_work_whose_answer_fails_gives_back_what_it_holds(pool: Executor) 
         await drive(work.run, failing, pool)
     assert work.has_given_back.is_set()
     assert kept.value.__traceback__ is not None
+
+
+async def test_slots_tell_how_many_of_them_queries_have() -> None:
+    slots, taken = Slots(2), []
+
+    async def answer(_: Query) -> QueryResult:
+        taken.append(slots.taken)
+        return Rows((), (), 0.0)
+
+    for needs_slot in (True, False):
+        await answer_in_slot(replace(ASKED, needs_slot=needs_slot), slots, answer)
+    assert [*taken, slots.taken] == [1, 0, 0]

@@ -239,13 +239,25 @@ def test_a_port_that_is_held_can_be_listened_on_by_several_and_gets_no_connectio
 
 def test_what_processes_say_of_themselves_is_added_up() -> None:
     one, other = Metrics(), Metrics()
-    one.watch_connections(lambda: 2)
-    other.watch_connections(lambda: 5)
+    one.watch_connections(lambda: 2, 9)
+    other.watch_connections(lambda: 5, 9)
     one.decided(None, None, 0.002)
+    one.watch_certificates(lambda: [("h:1", 1_000.0)])
+    other.watch_certificates(lambda: [("h:1", 0.0)])
+    for each in (one, other):
+        each.reloaded("refused")
     said = summed([one.exposition(), other.exposition()]).decode()
     assert "\nstarpruner_connections_open 7.0\n" in said
+    assert "\nstarpruner_connections_max 9.0\n" in said, "the limit is of all"
+    assert re.search(r"^starpruner_build_info\{.*\} 1\.0$", said, re.MULTILINE)
     assert '\nstarpruner_decision_seconds_bucket{le="0.005"} 1.0\n' in said
     assert "\nstarpruner_decision_seconds_count 1.0\n" in said
+    left = re.search(r"^starpruner_certificate_left_seconds.* (\S+)$", said, re.MULTILINE)
+    assert left is not None
+    assert float(left[1]) == pytest.approx(-time.time(), abs=60), "one process still shows the old one"
+    reloaded = re.search(r'^starpruner_config_reload_timestamp_seconds.*"refused".* (\S+)$', said, re.MULTILINE)
+    assert reloaded is not None
+    assert float(reloaded[1]) == pytest.approx(time.time(), abs=60)
     start = re.search(r"^process_start_time_seconds (\S+)$", one.exposition().decode(), re.MULTILINE)
     assert start is not None
     assert start[0] in said, "when the first one began"

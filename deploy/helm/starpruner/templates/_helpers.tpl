@@ -41,18 +41,33 @@ seccompProfile:
   type: RuntimeDefault
 {{- end -}}
 
+{{- define "starpruner.sharedPath" -}}
+/var/lib/starpruner-shared
+{{- end -}}
+
 {{/* The configuration as TOML. Helm reads all numbers as floats, and the proxy takes no float for a count. */}}
 {{- define "starpruner.toml" -}}
-{{- $hosts := dict "admin" (dict "hosts" (include "starpruner.adminHosts" . | fromYamlArray)) -}}
-{{- $config := mergeOverwrite (deepCopy .Values.config) $hosts -}}
+{{- $own := dict "admin" (dict "hosts" (include "starpruner.adminHosts" . | fromYamlArray)) -}}
+{{- if .Values.data.shared.enabled -}}
+{{- $_ := set $own "history" (dict "shared_path" (include "starpruner.sharedPath" .)) -}}
+{{- end -}}
+{{- $config := mergeOverwrite (deepCopy .Values.config) $own -}}
 {{ regexReplaceAll "(?m)( = -?[0-9]+)\\.0$" (toToml $config) "${1}" | trim }}
 {{- end -}}
 
-{{/* Names that the admin port is called by: those of its Service, and of config.admin.hosts. */}}
+{{- define "starpruner.serviceAccount" -}}
+{{- $own := ternary (include "starpruner.fullname" .) "default" .Values.serviceAccount.create -}}
+{{ default $own .Values.serviceAccount.name }}
+{{- end -}}
+
+{{/* Names that the admin port is called by: those of its Service, of its Ingress, and of config.admin.hosts. */}}
 {{- define "starpruner.adminHosts" -}}
 {{- $name := printf "%s-admin" (include "starpruner.fullname" .) -}}
 {{- range list "" "." ".svc" ".svc.cluster.local" }}
 - {{ $name }}{{ if . }}.{{ $.Release.Namespace }}{{ trimSuffix "." . }}{{ end }}
+{{- end }}
+{{- if .Values.ingress.enabled }}
+- {{ .Values.ingress.host }}
 {{- end }}
 {{- range dig "admin" "hosts" list .Values.config }}
 - {{ . | quote }}
@@ -120,6 +135,9 @@ seccompProfile:
 {{- end }}
 {{- end -}}
 {{- if and .Values.data.claim.enabled (include "starpruner.hasReplicas" .) }}
-{{- fail "data.claim.enabled needs replicaCount: 1 and no autoscaling: replicas cannot share a history" }}
+{{- fail "data.claim.enabled needs replicaCount: 1 and no autoscaling: it is for the file of one replica. Several tell one another their statements by data.shared" }}
+{{- end -}}
+{{- if and .Values.ingress.enabled (not .Values.ingress.host) }}
+{{- fail "ingress.enabled needs ingress.host, the name at which people open the pages" }}
 {{- end -}}
 {{- end -}}
