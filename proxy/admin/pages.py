@@ -21,12 +21,13 @@ from proxy.admin.answers import Handler, Refusal
 from proxy.admin.backends_endpoint import NOT_ALONE
 from proxy.admin.basic_login import BasicLogin
 from proxy.admin.doors import DOORS
-from proxy.admin.drawings import join_graph, parts, timeline
+from proxy.admin.drawings import bar_chart, join_graph, parts, timeline
 from proxy.admin.explain_endpoint import ANONYMOUS, ExplainRequest
 from proxy.admin.insertions import compared
+from proxy.admin.live_pages import NO_BACKEND, LivePages, notices
 from proxy.admin.return_paths import return_path
 from proxy.admin.statements_endpoint import WantedDigests
-from proxy.admin.statements_view import REASON_DAYS, StatementsView, remedy_of, sentence_of
+from proxy.admin.statements_view import REASON_DAYS, StatementsView, next_steps, remedy_of, sentence_of
 from proxy.admin.tickets import Visitor
 from proxy.admin.visitors import COOKIE, SignInError, Visitors
 from proxy.backends.pool import BackendPool
@@ -42,8 +43,6 @@ log = logging.getLogger(__name__)
 _HERE: Final = Path(__file__).parent
 # The style sheet changes with a release alone.
 _STYLE_S: Final = 3_600
-# The page Now loads itself anew if its reader wants it.
-_REFRESH_S: Final = 10
 # Fields by which the history is filtered, as in GET /statements.
 _FILTERS: Final = ("text", "outcome", "reason", "user", "table", "fingerprint")
 _FIELD_CHARS_MAX: Final = 500
@@ -73,8 +72,11 @@ class Pages:
         self._backends = backends
         self._explained = explained
         self._is_alone = is_alone
+        live = LivePages(view, backends, self._answer, is_alone=is_alone)
         self._shown = {
-            "/": self._now,
+            "/": self._today,
+            "/live": live.live,
+            "/live/drain": live.confirm_drain,
             "/history": self._history,
             "/history/{id}": self._statement,
             "/digests/page": self._digests,
@@ -102,31 +104,33 @@ class Pages:
 
     # --- the views
 
-    async def _now(self, request: web.Request, visitor: Visitor) -> web.Response:
-        today, failure = None, ""
+    async def _today(self, request: web.Request, visitor: Visitor) -> web.Response:
+        today, stakes, hours, days, failure, charts_failure = None, None, None, None, "", ""
         try:
             today = await self._view.today(visitor)
+            stakes = await self._view.stakes(visitor)
         except HistoryError as error:
             failure = str(error)
-        refreshes = "refresh" in request.query
-        answer = self._answer(
+        try:
+            # By itself: of all that is kept, it is the question that may take too long.
+            saved = await self._view.savings_over_time(visitor)
+            hours, days = bar_chart(saved.hours), bar_chart(saved.days)
+        except HistoryError as error:
+            charts_failure = str(error)
+        return self._answer(
             request,
             visitor,
-            "now.html",
-            place="now",
+            "today.html",
+            place="today",
             today=today,
+            stakes=stakes,
+            next_steps=next_steps(stakes),
+            hours=hours,
+            days=days,
             failure=failure,
-            now=await self._view.now(visitor),
-            quarantine=await self._view.quarantine(visitor),
-            backends=self._backends.views(),
-            refreshes=refreshes,
-            is_alone=self._is_alone,
-            losses=sum(count for _, count in self._view.history.losses_by_reason()),
-            trouble=self._view.history.error,
+            charts_failure=charts_failure,
+            **notices(self._view),
         )
-        if refreshes:
-            answer.headers["Refresh"] = str(_REFRESH_S)
-        return answer
 
     async def _drain(self, request: web.Request) -> web.Response:
         """Stop or resume giving sessions to a backend, by a button."""
@@ -138,8 +142,8 @@ class Pages:
         if not self._is_alone:
             return self.error(HTTPStatus.CONFLICT, NOT_ALONE)
         if not self._backends.drain(form.get("name", ""), on=form.get("on") == "yes"):
-            return self.error(HTTPStatus.NOT_FOUND, "There is no such backend any more.")
-        return _see("/#backends")
+            return self.error(HTTPStatus.NOT_FOUND, NO_BACKEND)
+        return _see("/live#backends")
 
     async def _history(self, request: web.Request, visitor: Visitor) -> web.Response:
         asked = {name: request.query.get(name, "")[:_FIELD_CHARS_MAX].strip() for name in _FILTERS}

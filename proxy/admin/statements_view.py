@@ -8,6 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from functools import partial
+from math import ceil
 from typing import Final, TypeVar
 
 import msgspec
@@ -29,7 +30,8 @@ from proxy.history.queries import (
     today,
 )
 from proxy.history.record import Record
-from proxy.history.savings import Savings, total
+from proxy.history.savings import Savings, SavingsOverTime, total
+from proxy.history.stakes import Stake, Stakes
 from rewriter import SkipReason
 from rewriter.vocabulary.remedies import REMEDIES
 
@@ -40,6 +42,11 @@ _READERS: Final = 2
 # Lines of the lists on the front page.
 _FRONT_LINES: Final = 5
 REASON_DAYS: Final = 7
+# Days of the chart; fewer where the history keeps fewer. Two have the last 24 hours.
+_CHART_DAYS_MAX: Final = 30
+_CHART_DAYS_MIN: Final = 2
+# Advice on the front page.
+_NEXT_STEPS: Final = 3
 
 
 class RewrittenDashboard(msgspec.Struct):
@@ -101,7 +108,7 @@ class StatementsView:
 
     def __init__(self, history: History, is_off: Callable[[], bool] = lambda: False) -> None:
         self.history = history
-        self._is_off = is_off
+        self.is_off = is_off
         self._pool = ThreadPoolExecutor(_READERS, thread_name_prefix="history-reader")
 
     async def close(self) -> None:
@@ -119,7 +126,7 @@ class StatementsView:
             counts = len(running), len(sessions)
         newest = sorted(running, key=lambda record: record.id, reverse=True)
         opened = sorted(sessions, key=lambda one: one.id, reverse=True)
-        return NowView(newest, opened, *counts, is_rewriting=not self._is_off())
+        return NowView(newest, opened, *counts, is_rewriting=not self.is_off())
 
     async def quarantine(self, visitor: Visitor) -> QuarantineView:
         """The rules and fingerprints that are quarantined in any process."""
@@ -156,6 +163,16 @@ class StatementsView:
         """The statements since midnight."""
         wanted = Filter(seen_by=visitor.seen_by, since=today())
         return await self._asked(partial(_today, wanted))
+
+    async def savings_over_time(self, visitor: Visitor) -> SavingsOverTime:
+        """The time saved in the last 24 hours and in the days that are kept."""
+        days = min(_CHART_DAYS_MAX, max(_CHART_DAYS_MIN, ceil(self.history.days)))
+        return await self._asked(lambda reader: reader.savings_over_time(Filter(seen_by=visitor.seen_by), days))
+
+    async def stakes(self, visitor: Visitor) -> Stakes:
+        """The time that statements took since midnight that were left alone."""
+        wanted = Filter(seen_by=visitor.seen_by, since=today())
+        return await self._asked(lambda reader: reader.stakes(wanted))
 
     async def reasons(self, visitor: Visitor, days: int = REASON_DAYS) -> list[ReasonView]:
         """The reasons for which statements stayed as they were."""
@@ -198,6 +215,12 @@ def sentence_of(code: str) -> str:
 def remedy_of(code: str) -> str:
     """The remedy that a user has for a reason; empty for a code of another version."""
     return REMEDIES[SkipReason[code]] if code in SkipReason.__members__ else ""
+
+
+def next_steps(stakes: Stakes | None) -> list[Stake]:
+    """The reasons with a remedy by which most time was at stake, if any was."""
+    found = [] if stakes is None else stakes.by_reason
+    return [one for one in found if remedy_of(one.reason).split(":")[0] not in {"", "nothing"}][:_NEXT_STEPS]
 
 
 def _today(wanted: Filter, reader: HistoryReader) -> TodayView:

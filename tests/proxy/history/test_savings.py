@@ -3,14 +3,15 @@
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.histories import left_alone, record, scan
 
-from proxy.history.queries import Filter, HistoryReader
-from proxy.history.record import Record
+from proxy.history.queries import Filter, HistoryReader, midnight, today
+from proxy.history.record import Record, new_id
 from proxy.history.savings import Savings, total
 from proxy.history.store import FILE_NAME, Store
 
@@ -114,3 +115,27 @@ def test_an_original_that_was_not_parsed_is_one_of_the_statement_with_its_text(
     store.add([rewritten(1.0, WARM, original=text.format("june"))])
     store.add(originals([6.0], WARM, fingerprint=None, original=text.format("july")))
     assert saved(tmp_path).measured_s == pytest.approx(4.0)
+
+
+def test_savings_are_told_by_hour_and_by_day_and_the_last_day_is_the_sum_of_today(
+    store: Store, tmp_path: Path
+) -> None:
+    now = time.time()
+    ago = {hours: rewritten(5.0 - hours, WARM) for hours in (0, 2)}
+    for hours, one in ago.items():
+        one.id, one.started_at = new_id(now - 3_600 * hours), now - 3_600 * hours
+    yesterday = midnight(date.today(), -1)  # noqa: DTZ011 - days are those of this machine
+    sent_at_midnight = rewritten(1.0, WARM, deciding_s=100.0)
+    sent_at_midnight.id, sent_at_midnight.started_at = new_id(yesterday), yesterday - 100.0
+    store.add([*originals([4.0, 4.0], WARM, at=yesterday), *ago.values(), sent_at_midnight])
+    store.add([rewritten(1.0, WARM, user="bob"), rewritten(9.0, WARM, fingerprint="f2")])
+    found = HistoryReader(tmp_path / FILE_NAME).savings_over_time(Filter(seen_by="ann"), 3)
+    assert (len(found.hours), len(found.days)) == (24, 3)
+    by_hour = [one.savings.measured_s for one in found.hours]
+    assert by_hour[-1] == pytest.approx(-1.0), "a loss is a loss"
+    assert by_hour[-3] == pytest.approx(1.0)
+    assert found.hours[-1].start <= now < found.hours[-1].start + 3_600
+    assert found.days[-1].start == today()
+    assert found.days[-1].savings == saved(tmp_path, "ann", today())
+    assert found.days[0].savings.runs == 0
+    assert found.days[1].savings.measured_s < -90.0, "it was sent as the day began"
