@@ -1,13 +1,11 @@
-"""Drawings of the pages, as plain numbers: the join graph, a statement's timeline, and time saved over time."""
+"""Drawings of the pages, as plain numbers: the join graph, and the timeline of a statement."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from proxy.history.record import Record
-from proxy.history.savings import Savings, SavingsAt, total
 from proxy.session.explain.summary import scan_name, small_sides
 from proxy.session.explain.view import ReducerView, ScanView
 
@@ -24,11 +22,6 @@ _DRAWN_MAX: Final = 12
 _QUERIES: Final = {"keys": "Key query", "descriptions": "Description"}
 # Characters that fit into a box.
 _BOX_CHARS: Final = 28
-# A bar of the chart with the space beside it, the height of the highest and the lowest together, and that of one
-# that would be too low to be seen.
-_BAR_STEP: Final = 10
-_BARS_HEIGHT: Final = 120.0
-_BAR_HEIGHT_MIN: Final = 1.5
 
 
 @dataclass(frozen=True)
@@ -85,54 +78,6 @@ class Span:
     after_s: float
     x: float
     width: float
-
-
-@dataclass(frozen=True)
-class Bar:
-    """The time saved from a start on: above the zero line, or below it where time was lost."""
-
-    at: SavingsAt
-    x: int
-    y: float
-    height: float
-    width: int = _BAR_STEP - 2
-
-    @property
-    def kind(self) -> str:
-        """Its class in the style sheet."""
-        return "loss" if self.at.savings.measured_s < 0 else "gain"
-
-
-@dataclass(frozen=True)
-class BarChart:
-    """Bars of one scale, the oldest first."""
-
-    bars: list[Bar]
-    highest_s: float
-    lowest_s: float
-    zero_y: float
-    total: Savings
-    height: float = _BARS_HEIGHT
-
-    @property
-    def width(self) -> int:
-        """The width of all bars."""
-        return _BAR_STEP * len(self.bars)
-
-
-def bar_chart(savings: Sequence[SavingsAt]) -> BarChart:
-    """The chart of time saved."""
-    seconds = [one.savings.measured_s for one in savings]
-    highest, lowest = max(0.0, *seconds), min(0.0, *seconds)
-    scale = _BARS_HEIGHT / ((highest - lowest) or 1.0)
-    zero_y = scale * highest
-    bars = []
-    for place, (one, saved_s) in enumerate(zip(savings, seconds, strict=True)):
-        height = max(_BAR_HEIGHT_MIN, scale * abs(saved_s)) if saved_s else 0.0
-        # One that is made higher grows into the drawing.
-        y = max(0.0, zero_y - height) if saved_s > 0 else min(zero_y, _BARS_HEIGHT - height)
-        bars.append(Bar(one, place * _BAR_STEP + 1, round(y, 1), round(height, 1)))
-    return BarChart(bars, highest, lowest, round(zero_y, 1), total(one.savings for one in savings))
 
 
 def join_graph(record: Record) -> JoinGraph | None:

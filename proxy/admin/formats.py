@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from textwrap import shorten
 from typing import Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 UNKNOWN: Final = "unknown"
-# Of a sentence that is told in full elsewhere.
-_FIRST_CHARS: Final = 60
 # Shown in place of an empty cell, which a screen reader would pass over.
 _NONE: Final = "-"
 _MINUTE_S: Final = 60.0
@@ -41,7 +38,6 @@ def templates(directory: Path) -> Environment:
         "iso": iso,
         "code": code,
         "prose": prose,
-        "first_words": first_words,
     }
     environment.globals["zone"] = zone
     return environment
@@ -128,11 +124,6 @@ def prose(sentence: str) -> Markup:
         for number, part in enumerate(sentence.split("`"))
     )
     return Markup("").join(parts)
-
-
-def first_words(sentence: str) -> str:
-    """The first words of a sentence, or all of a short one."""
-    return shorten(sentence, _FIRST_CHARS, placeholder=" ..")
 
 
 def moment(at: float) -> str:

@@ -21,13 +21,12 @@ from proxy.admin.answers import Handler, Refusal
 from proxy.admin.backends_endpoint import NOT_ALONE
 from proxy.admin.basic_login import BasicLogin
 from proxy.admin.doors import DOORS
-from proxy.admin.drawings import bar_chart, join_graph, parts, timeline
+from proxy.admin.drawings import join_graph, parts, timeline
 from proxy.admin.explain_endpoint import ANONYMOUS, ExplainRequest
 from proxy.admin.insertions import compared
-from proxy.admin.live_pages import NO_BACKEND, LivePages, notices
 from proxy.admin.return_paths import return_path
 from proxy.admin.statements_endpoint import WantedDigests
-from proxy.admin.statements_view import REASON_DAYS, StatementsView, next_steps, remedy_of, sentence_of
+from proxy.admin.statements_view import REASON_DAYS, StatementsView, remedy_of, sentence_of
 from proxy.admin.tickets import Visitor
 from proxy.admin.visitors import COOKIE, SignInError, Visitors
 from proxy.backends.pool import BackendPool
@@ -41,6 +40,8 @@ from rewriter import SkipReason
 log = logging.getLogger(__name__)
 
 _HERE: Final = Path(__file__).parent
+# The page Live loads itself anew if its reader wants it.
+_REFRESH_S: Final = 10
 # The style sheet changes with a release alone.
 _STYLE_S: Final = 3_600
 # Fields by which the history is filtered, as in GET /statements.
@@ -49,6 +50,7 @@ _FIELD_CHARS_MAX: Final = 500
 # Of a form with a name and a password, or a backend's name. Nobody has to sign in to send one.
 _FORM_BYTES_MAX: Final = 16 * 1024
 _FORM_FIELDS_MAX: Final = 20
+_NO_BACKEND: Final = "There is no such backend any more."
 _FORM: Final = "application/x-www-form-urlencoded"
 
 Explained = Callable[[ExplainRequest, str, str], Awaitable[ExplainView]]
@@ -72,11 +74,10 @@ class Pages:
         self._backends = backends
         self._explained = explained
         self._is_alone = is_alone
-        live = LivePages(view, backends, self._answer, is_alone=is_alone)
         self._shown = {
             "/": self._today,
-            "/live": live.live,
-            "/live/drain": live.confirm_drain,
+            "/live": self._live,
+            "/live/drain": self._ask_to_drain,
             "/history": self._history,
             "/history/{id}": self._statement,
             "/digests/page": self._digests,
@@ -105,31 +106,46 @@ class Pages:
     # --- the views
 
     async def _today(self, request: web.Request, visitor: Visitor) -> web.Response:
-        today, stakes, hours, days, failure, charts_failure = None, None, None, None, "", ""
+        shown: dict[str, Any] = {"today": None, "failure": "", "charts": None, "charts_failure": ""}
         try:
-            today = await self._view.today(visitor)
-            stakes = await self._view.stakes(visitor)
+            shown["today"] = await self._view.today(visitor)
         except HistoryError as error:
-            failure = str(error)
+            shown["failure"] = str(error)
         try:
-            # By itself: of all that is kept, it is the question that may take too long.
-            saved = await self._view.savings_over_time(visitor)
-            hours, days = bar_chart(saved.hours), bar_chart(saved.days)
+            # By itself: it goes through all that is kept, and may take too long.
+            shown["charts"] = await self._view.savings_over_time(visitor)
         except HistoryError as error:
-            charts_failure = str(error)
-        return self._answer(
+            shown["charts_failure"] = str(error)
+        return self._answer(request, visitor, "today.html", place="today", **shown, **self._view.notices())
+
+    async def _live(self, request: web.Request, visitor: Visitor) -> web.Response:
+        answer = self._answer(
             request,
             visitor,
-            "today.html",
-            place="today",
-            today=today,
-            stakes=stakes,
-            next_steps=next_steps(stakes),
-            hours=hours,
-            days=days,
-            failure=failure,
-            charts_failure=charts_failure,
-            **notices(self._view),
+            "live.html",
+            place="live",
+            now=await self._view.now(visitor),
+            quarantine=await self._view.quarantine(visitor),
+            backends=self._backends.views(),
+            refreshes="refresh" in request.query,
+            is_alone=self._is_alone,
+            **self._view.notices(),
+        )
+        if "refresh" in request.query:
+            answer.headers["Refresh"] = str(_REFRESH_S)
+        return answer
+
+    async def _ask_to_drain(self, request: web.Request, visitor: Visitor) -> web.Response:
+        """Say what comes of giving a backend no more sessions, with the button that does so."""
+        if not visitor.is_administrator:
+            raise Refusal(HTTPStatus.FORBIDDEN, "Only an administrator may do this.")
+        name, views = request.query.get("name", ""), self._backends.views()
+        if not any(one.name == name for one in views):
+            raise Refusal(HTTPStatus.NOT_FOUND, _NO_BACKEND)
+        others = [one for one in views if one.name != name and not one.draining]
+        sessions = self._view.history.sessions_at(name)
+        return self._answer(
+            request, visitor, "drain.html", place="live", name=name, sessions=sessions, others=others
         )
 
     async def _drain(self, request: web.Request) -> web.Response:
@@ -142,7 +158,7 @@ class Pages:
         if not self._is_alone:
             return self.error(HTTPStatus.CONFLICT, NOT_ALONE)
         if not self._backends.drain(form.get("name", ""), on=form.get("on") == "yes"):
-            return self.error(HTTPStatus.NOT_FOUND, NO_BACKEND)
+            return self.error(HTTPStatus.NOT_FOUND, _NO_BACKEND)
         return _see("/live#backends")
 
     async def _history(self, request: web.Request, visitor: Visitor) -> web.Response:

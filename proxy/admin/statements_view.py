@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from functools import partial
 from math import ceil
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -30,8 +30,8 @@ from proxy.history.queries import (
     today,
 )
 from proxy.history.record import Record
-from proxy.history.savings import Savings, SavingsOverTime, total
-from proxy.history.stakes import Stake, Stakes
+from proxy.history.savings import Savings, total
+from proxy.history.stakes import Stake
 from rewriter import SkipReason
 from rewriter.vocabulary.remedies import REMEDIES
 
@@ -42,11 +42,7 @@ _READERS: Final = 2
 # Lines of the lists on the front page.
 _FRONT_LINES: Final = 5
 REASON_DAYS: Final = 7
-# Days of the chart; fewer where the history keeps fewer. Two have the last 24 hours.
 _CHART_DAYS_MAX: Final = 30
-_CHART_DAYS_MIN: Final = 2
-# Advice on the front page.
-_NEXT_STEPS: Final = 3
 
 
 class RewrittenDashboard(msgspec.Struct):
@@ -89,6 +85,8 @@ class TodayView(msgspec.Struct):
     slowest: list[StatementLine]
     # Among the slowest, those that stayed original although there was something to decide.
     slowest_originals: list[StatementLine]
+    # The time of those that stayed original: first of all together, then by reason.
+    stakes: list[Stake]
 
 
 class ReasonView(msgspec.Struct):
@@ -108,12 +106,17 @@ class StatementsView:
 
     def __init__(self, history: History, is_off: Callable[[], bool] = lambda: False) -> None:
         self.history = history
-        self.is_off = is_off
+        self._is_off = is_off
         self._pool = ThreadPoolExecutor(_READERS, thread_name_prefix="history-reader")
 
     async def close(self) -> None:
         """End the threads."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def notices(self) -> dict[str, Any]:
+        """The values of notices.html: why nothing is rewritten, and why statements are missing."""
+        losses = sum(count for _, count in self.history.losses_by_reason())
+        return {"is_off": self._is_off(), "trouble": self.history.error, "losses": losses}
 
     async def now(self, visitor: Visitor) -> NowView:
         """The statements and sessions of all processes that share the history."""
@@ -126,7 +129,7 @@ class StatementsView:
             counts = len(running), len(sessions)
         newest = sorted(running, key=lambda record: record.id, reverse=True)
         opened = sorted(sessions, key=lambda one: one.id, reverse=True)
-        return NowView(newest, opened, *counts, is_rewriting=not self.is_off())
+        return NowView(newest, opened, *counts, is_rewriting=not self._is_off())
 
     async def quarantine(self, visitor: Visitor) -> QuarantineView:
         """The rules and fingerprints that are quarantined in any process."""
@@ -164,15 +167,11 @@ class StatementsView:
         wanted = Filter(seen_by=visitor.seen_by, since=today())
         return await self._asked(partial(_today, wanted))
 
-    async def savings_over_time(self, visitor: Visitor) -> SavingsOverTime:
-        """The time saved in the last 24 hours and in the days that are kept."""
-        days = min(_CHART_DAYS_MAX, max(_CHART_DAYS_MIN, ceil(self.history.days)))
-        return await self._asked(lambda reader: reader.savings_over_time(Filter(seen_by=visitor.seen_by), days))
-
-    async def stakes(self, visitor: Visitor) -> Stakes:
-        """The time that statements took since midnight that were left alone."""
-        wanted = Filter(seen_by=visitor.seen_by, since=today())
-        return await self._asked(lambda reader: reader.stakes(wanted))
+    async def savings_over_time(self, visitor: Visitor) -> tuple[dict[float, Savings], dict[float, Savings]]:
+        """The time saved in the last 24 hours, and in the days that are kept."""
+        # Two days have 24 hours.
+        days, wanted = min(_CHART_DAYS_MAX, max(2, ceil(self.history.days))), Filter(seen_by=visitor.seen_by)
+        return await self._asked(lambda reader: reader.savings_over_time(wanted, days))
 
     async def reasons(self, visitor: Visitor, days: int = REASON_DAYS) -> list[ReasonView]:
         """The reasons for which statements stayed as they were."""
@@ -217,12 +216,6 @@ def remedy_of(code: str) -> str:
     return REMEDIES[SkipReason[code]] if code in SkipReason.__members__ else ""
 
 
-def next_steps(stakes: Stakes | None) -> list[Stake]:
-    """The reasons with a remedy by which most time was at stake, if any was."""
-    found = [] if stakes is None else stakes.by_reason
-    return [one for one in found if remedy_of(one.reason).split(":")[0] not in {"", "nothing"}][:_NEXT_STEPS]
-
-
 def _today(wanted: Filter, reader: HistoryReader) -> TodayView:
     sums = reader.sums(wanted)
     week = msgspec.structs.replace(wanted, since=time.time() - REASON_DAYS * DAY_S)
@@ -232,7 +225,7 @@ def _today(wanted: Filter, reader: HistoryReader) -> TodayView:
     dashboards = sorted(rewritten, key=lambda one: one.savings.rank, reverse=True)[:_FRONT_LINES]
     slowest = reader.slowest(wanted, _FRONT_LINES)
     left = reader.slowest(msgspec.structs.replace(wanted, outcome="original", only_candidates=True), _FRONT_LINES)
-    return TodayView(sums, total(saved.values()), dashboards, slowest, left)
+    return TodayView(sums, total(saved.values()), dashboards, slowest, left, reader.stakes(wanted))
 
 
 def _reason(line: ReasonLine) -> ReasonView:

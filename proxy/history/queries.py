@@ -19,8 +19,8 @@ import msgspec
 from proxy.history.digests import Digest, TimeSpan, digests
 from proxy.history.history import LOST_AFTER_S, ProcessState
 from proxy.history.record import TEXT_FINGERPRINT, Record, id_of_time
-from proxy.history.savings import Savings, SavingsOverTime, savings, savings_over_time
-from proxy.history.stakes import Stakes, stakes
+from proxy.history.savings import Savings, savings, savings_over_time
+from proxy.history.stakes import Stake, stakes
 from proxy.history.store import connect
 
 # Statements of one page.
@@ -271,14 +271,14 @@ class HistoryReader:
         with self._connected() as connection:
             return savings(connection, where, values, id_of_time(since))
 
-    def savings_over_time(self, wanted: Filter, days: int) -> SavingsOverTime:
+    def savings_over_time(self, wanted: Filter, days: int) -> tuple[dict[float, Savings], dict[float, Savings]]:
         """The savings of the last hours and days, by originals of those days."""
         midnights = _days(days)
         where, values = _where(msgspec.structs.replace(wanted, since=midnights[0]))
         with self._connected() as connection:
             return savings_over_time(connection, where, values, midnights)
 
-    def stakes(self, wanted: Filter) -> Stakes:
+    def stakes(self, wanted: Filter) -> list[Stake]:
         """The time of statements that finished as originals though there was something to decide."""
         where, values = _where(wanted)
         with self._connected() as connection:

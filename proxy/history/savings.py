@@ -29,7 +29,6 @@ _PARTITION_LISTED_S: Final = 0.0018
 # Savings over time are asked for by half hours from a midnight: by no less do zones change their clocks, so that
 # each lies in one hour and one day.
 _SLOT_S: Final = 1_800
-HOURS: Final = 24
 _HOUR_S: Final = 3_600
 
 # The median is that of a run that was made, the lower one of two. The last join begins with the one row of
@@ -95,26 +94,8 @@ class Savings(msgspec.Struct, frozen=True):
         return self.is_known, self.measured_s if self.is_known else self.estimated_s
 
 
-class SavingsAt(msgspec.Struct, frozen=True):
-    """The savings of an hour or a day that begins at a time."""
-
-    start: float
-    savings: Savings
-
-
-class SavingsOverTime(msgspec.Struct, frozen=True):
-    """The savings of the last 24 hours and of days, the oldest first. The last of both is not over."""
-
-    hours: list[SavingsAt]
-    days: list[SavingsAt]
-
-
 def savings(
-    connection: sqlite3.Connection,
-    where: str,
-    values: Sequence[object],
-    since: str = "",
-    key: str = "fingerprint",
+    connection: sqlite3.Connection, where: str, values: Sequence[object], since: str = "", key: str = "fingerprint"
 ) -> dict[Any, Savings]:
     """The savings since an id by fingerprint, by originals of all statements that satisfy a condition."""
     terms = {"cold_min": _COLD_MIN, "warm_min": _WARM_MIN, "partition_s": _PARTITION_LISTED_S}
@@ -124,22 +105,22 @@ def savings(
 
 def savings_over_time(
     connection: sqlite3.Connection, where: str, values: Sequence[object], midnights: Sequence[float]
-) -> SavingsOverTime:
-    """The savings of days that begin at these midnights, and of the last hours, by originals as in `savings`."""
+) -> tuple[dict[float, Savings], dict[float, Savings]]:
+    """The savings of the last 24 hours, and of the days from these midnights on, each by its start."""
     first = midnights[0]
     slots = savings(connection, where, values, key=_SLOT.format(first=first, slot_s=_SLOT_S))
     this_hour = first + (time.time() - first) // _HOUR_S * _HOUR_S
-    hours = [this_hour - _HOUR_S * back for back in reversed(range(HOURS))]
-    return SavingsOverTime(_between(slots, first, hours), _between(slots, first, midnights))
+    hours = [this_hour - _HOUR_S * back for back in reversed(range(24))]
+    return _between(slots, first, hours), _between(slots, first, midnights)
 
 
-def _between(slots: Mapping[int, Savings], first: float, starts: Sequence[float]) -> list[SavingsAt]:
+def _between(slots: Mapping[int, Savings], first: float, starts: Sequence[float]) -> dict[float, Savings]:
     """The slots summed from each of the starts to the next one."""
     numbers = [round((start - first) / _SLOT_S) for start in starts] + [max(slots, default=0) + 1]
-    return [
-        SavingsAt(start, total(one for slot, one in slots.items() if begin <= slot < end))
+    return {
+        start: total(one for slot, one in slots.items() if begin <= slot < end)
         for start, begin, end in zip(starts, numbers, numbers[1:], strict=False)
-    ]
+    }
 
 
 def total(parts: Iterable[Savings]) -> Savings:

@@ -17,47 +17,32 @@ WITH stays AS MATERIALIZED (
   FROM statements AS s JOIN reasons AS r ON r.id = s.id
   WHERE {where} AND s.outcome = 'original' AND s.run_s IS NOT NULL AND r.reason NOT IN ({left_out})
 )
-SELECT '' AS reason, '' AS named, count(*), total(took) AS seconds, max(id)
-  FROM (SELECT DISTINCT id, took FROM stays)
-UNION ALL SELECT reason, '', count(*), total(took), max(id)
-  FROM (SELECT DISTINCT id, reason, took FROM stays) GROUP BY reason
-UNION ALL SELECT reason, table_name, count(*), total(took), max(id)
-  FROM stays WHERE table_name <> '' GROUP BY 1, 2
+SELECT '', '', count(*), total(took) FROM (SELECT DISTINCT id, took FROM stays)
+UNION ALL SELECT reason, '', count(*), total(took) FROM (SELECT DISTINCT id, reason, took FROM stays) GROUP BY 1
+UNION ALL SELECT reason, table_name, count(*), total(took) FROM stays WHERE table_name <> '' GROUP BY 1, 2
 """
 
 
 class Stake(msgspec.Struct):
-    """A reason, and the statements that stayed original for it."""
+    """The statements that stayed original for a reason, or for any where it is empty."""
 
     reason: str
     statements: int
     seconds: float
-    last_id: str
     # Those of them that took most.
-    tables: list[str]
-
-
-class Stakes(msgspec.Struct):
-    """All statements that stayed original, each once, and the reasons, those that took most seconds first."""
-
-    statements: int
-    seconds: float
-    by_reason: list[Stake]
+    tables: list[str] = []
 
 
 def stakes(
     connection: sqlite3.Connection, where: str, values: Sequence[object], left_out: Sequence[str]
-) -> Stakes:
-    """The stakes of statements that satisfy a condition, without these reasons."""
-    marks = ", ".join("?" * len(left_out))
-    question = _STAKES.format(where=where, left_out=marks)
+) -> list[Stake]:
+    """Of statements that satisfy a condition: of all together, then by reason, those that took most time first."""
+    question = _STAKES.format(where=where, left_out=", ".join("?" * len(left_out)))
     rows = connection.execute(question, (*values, *left_out)).fetchall()
-    # The lines of reasons before those of their tables, each by its seconds.
-    rows.sort(key=lambda row: (bool(row[1]), -row[3]))
     found: dict[str, Stake] = {}
-    for reason, table, statements, seconds, last_id in rows:
-        stake = found.setdefault(reason, Stake(reason, statements, seconds, last_id, []))
+    # Each reason comes before its tables.
+    for reason, table, *sums in sorted(rows, key=lambda row: (row[0] != "", row[1] != "", -row[3])):
+        stake = found.setdefault(reason, Stake(reason, *sums))
         if table and len(stake.tables) < _TABLES_MAX:
             stake.tables.append(table)
-    everything = found.pop("")
-    return Stakes(everything.statements, everything.seconds, list(found.values()))
+    return list(found.values())
