@@ -169,8 +169,9 @@ class StatementsView:
 
     async def savings_over_time(self, visitor: Visitor) -> tuple[dict[float, Savings], dict[float, Savings]]:
         """The time saved in the last 24 hours, and in the days that are kept."""
-        # Two days have 24 hours.
-        days, wanted = min(_CHART_DAYS_MAX, max(2, ceil(self.history.days))), Filter(seen_by=visitor.seen_by)
+        # Two days have 24 hours. With a week of originals, as the front page has, its sum is that of the last day.
+        days = min(_CHART_DAYS_MAX, max(2, ceil(self.history.days)))
+        wanted = Filter(seen_by=visitor.seen_by, since=time.time() - max(days, REASON_DAYS) * DAY_S)
         return await self._asked(lambda reader: reader.savings_over_time(wanted, days))
 
     async def reasons(self, visitor: Visitor, days: int = REASON_DAYS) -> list[ReasonView]:

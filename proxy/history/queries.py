@@ -272,11 +272,10 @@ class HistoryReader:
             return savings(connection, where, values, id_of_time(since))
 
     def savings_over_time(self, wanted: Filter, days: int) -> tuple[dict[float, Savings], dict[float, Savings]]:
-        """The savings of the last hours and days, by originals of those days."""
-        midnights = _days(days)
-        where, values = _where(msgspec.structs.replace(wanted, since=midnights[0]))
+        """The savings of the last 24 hours and days by start, by originals among the statements asked for."""
+        where, values = _where(wanted)
         with self._connected() as connection:
-            return savings_over_time(connection, where, values, midnights)
+            return savings_over_time(connection, where, values, _days(days))
 
     def stakes(self, wanted: Filter) -> list[Stake]:
         """The time of statements that finished as originals though there was something to decide."""

@@ -20,6 +20,8 @@ from typing import Any, Final
 
 import msgspec
 
+from proxy.history.record import id_of_time
+
 # Spark compiles a plan when it is new, so that the first of several originals takes longest. Cold ones are rare:
 # the cost gate tries one, and no other.
 _WARM_MIN: Final = 2
@@ -106,9 +108,10 @@ def savings(
 def savings_over_time(
     connection: sqlite3.Connection, where: str, values: Sequence[object], midnights: Sequence[float]
 ) -> tuple[dict[float, Savings], dict[float, Savings]]:
-    """The savings of the last 24 hours, and of the days from these midnights on, each by its start."""
+    """The savings of the last 24 hours and of the days that begin at midnights, by start and by such originals."""
     first = midnights[0]
-    slots = savings(connection, where, values, key=_SLOT.format(first=first, slot_s=_SLOT_S))
+    key = _SLOT.format(first=first, slot_s=_SLOT_S)
+    slots = savings(connection, where, values, id_of_time(first), key)
     this_hour = first + (time.time() - first) // _HOUR_S * _HOUR_S
     hours = [this_hour - _HOUR_S * back for back in reversed(range(24))]
     return _between(slots, first, hours), _between(slots, first, midnights)

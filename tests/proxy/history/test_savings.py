@@ -120,21 +120,22 @@ def test_an_original_that_was_not_parsed_is_one_of_the_statement_with_its_text(
 def test_savings_are_told_by_hour_and_by_day_and_the_last_day_is_the_sum_of_today(
     store: Store, tmp_path: Path
 ) -> None:
+    def sent(at: float, run_s: float, deciding_s: float = 0.0) -> Record:
+        return rewritten(run_s, WARM, deciding_s=deciding_s, id=new_id(at), started_at=at - deciding_s)
+
     now = time.time()
-    ago = {hours: rewritten(5.0 - hours, WARM) for hours in (0, 2)}
-    for hours, one in ago.items():
-        one.id, one.started_at = new_id(now - 3_600 * hours), now - 3_600 * hours
-    yesterday = midnight(date.today(), -1)  # noqa: DTZ011 - days are those of this machine
-    sent_at_midnight = rewritten(1.0, WARM, deciding_s=100.0)
-    sent_at_midnight.id, sent_at_midnight.started_at = new_id(yesterday), yesterday - 100.0
-    store.add([*originals([4.0, 4.0], WARM, at=yesterday), *ago.values(), sent_at_midnight])
+    first, yesterday = (midnight(date.today(), -back) for back in (2, 1))  # noqa: DTZ011 - of this machine
+    store.add(originals([4.0, 4.0], WARM, at=yesterday))
+    store.add(
+        [sent(now, 5.0), sent(now - 7_200, 3.0), sent(yesterday, 1.0, deciding_s=100.0), sent(first - 1, 1.0)]
+    )
     store.add([rewritten(1.0, WARM, user="bob"), rewritten(9.0, WARM, fingerprint="f2")])
     hours, days = HistoryReader(tmp_path / FILE_NAME).savings_over_time(Filter(seen_by="ann"), 3)
-    assert (len(hours), len(days)) == (24, 3)
+    assert (len(hours), list(days)) == (24, [first, yesterday, today()])
     by_hour = [one.measured_s for one in hours.values()]
     assert by_hour[-1] == pytest.approx(-1.0), "a loss is a loss"
     assert by_hour[-3] == pytest.approx(1.0)
     assert max(hours) <= now < max(hours) + 3_600
     assert days[today()] == saved(tmp_path, "ann", today())
-    assert days[midnight(date.today(), -2)].runs == 0  # noqa: DTZ011
     assert days[yesterday].measured_s < -90.0, "it was sent as the day began"
+    assert days[first].runs == 0
