@@ -197,7 +197,7 @@ async def test_time_of_statements_that_were_left_alone_is_at_stake_with_what_to_
     day, partly, typed = scan(skip="NOT_A_PARTITION_COLUMN"), scan("clicks", skip="NO_EQUALITY"), "TYPES_DIFFER"
     times: dict[str, Any] = {"at": today() + 1, "deciding_s": 1.0}
     with closing(Store(tmp_path, bytes_max=10_000_000)) as store:
-        store.add([left_alone(run_s=90.0, scans=[day, partly, partly], **times)])
+        store.add([left_alone(run_s=90.0, scans=[day, scan("rents", skip=day.skip_reason), partly], **times)])
         store.add(
             [left_alone(run_s=9.0, scans=[day], **times), left_alone(typed, run_s=99.0, user="bob", **times)]
         )
@@ -208,7 +208,7 @@ async def test_time_of_statements_that_were_left_alone_is_at_stake_with_what_to_
         await sign_in(port, "ann")
         shown = await page(port, "/")
         assert "Left alone today: 1 min 41 s in 2 statements" in shown
-        assert 'reason=NOT_A_PARTITION_COLUMN&amp;outcome=original">2 statements</a> of sales.' in shown
+        assert 'reason=NOT_A_PARTITION_COLUMN&amp;outcome=original">2 statements</a> of sales, rents.' in shown
         assert 'reason=NO_EQUALITY&amp;outcome=original">1 statement</a> of clicks.' in shown
         assert shown.index("Partition by it, or a file index") < shown.index("Write the condition in the SELECT")
         assert typed not in shown, "it is bob's"
