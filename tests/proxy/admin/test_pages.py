@@ -180,7 +180,10 @@ async def test_a_day_on_which_time_was_lost_is_shown_as_a_loss(
     with closing(Store(tmp_path, bytes_max=10_000_000)) as store:
         times: dict[str, Any] = {"fingerprint": "f1", "lists_files": False, "deciding_s": 0.0, "at": today()}
         store.add([left_alone(run_s=1.0, **times), left_alone(run_s=1.0, **times), record(run_s=21.0, **times)])
-    async with admin_port(monkeypatch, history_in(tmp_path), is_open=True) as port:
+    async with admin_port(monkeypatch, history_in(tmp_path)) as port:
+        await sign_in(port, "bob")
+        assert '"loss"' not in await page(port, "/"), "it was ann's"
+        await sign_in(port, "ann")
         shown = await page(port, "/")
     for part in (
         '<dt>Time lost</dt>\n    <dd><strong class="loss">20.0 s<',
