@@ -31,7 +31,6 @@ _PARTITION_LISTED_S: Final = 0.0018
 # Savings over time are asked for by half hours from a midnight: by no less do zones change their clocks, so that
 # each lies in one hour and one day.
 _SLOT_S: Final = 1_800
-_HOUR_S: Final = 3_600
 
 # The median is that of a run that was made, the lower one of two. The last join begins with the one row of
 # `listing`: with it behind, SQLite makes no index of `originals`, and looks through all of them for each run.
@@ -110,10 +109,9 @@ def savings_over_time(
 ) -> tuple[dict[float, Savings], dict[float, Savings]]:
     """The savings of the last 24 hours and of the days that begin at midnights, by start and by such originals."""
     first = midnights[0]
-    key = _SLOT.format(first=first, slot_s=_SLOT_S)
-    slots = savings(connection, where, values, id_of_time(first), key)
-    this_hour = first + (time.time() - first) // _HOUR_S * _HOUR_S
-    hours = [this_hour - _HOUR_S * back for back in reversed(range(24))]
+    slots = savings(connection, where, values, id_of_time(first), _SLOT.format(first=first, slot_s=_SLOT_S))
+    this_hour = first + (time.time() - first) // 3_600 * 3_600
+    hours = [this_hour - 3_600 * back for back in reversed(range(24))]
     return _between(slots, first, hours), _between(slots, first, midnights)
 
 

@@ -12,7 +12,7 @@ import msgspec
 _TABLES_MAX: Final = 3
 # One statement may have several reasons, and a reason several tables of it: each counts it once.
 _STAKES: Final = """
-WITH stays AS MATERIALIZED (
+WITH stays AS (
   SELECT s.id, r.reason, r.table_name, s.deciding_s + s.run_s AS took
   FROM statements AS s JOIN reasons AS r ON r.id = s.id
   WHERE {where} AND s.outcome = 'original' AND s.run_s IS NOT NULL AND r.reason NOT IN ({left_out})
