@@ -34,10 +34,12 @@ def templates(directory: Path) -> Environment:
         "percent": percent,
         "moment": moment,
         "clock": clock,
+        "local": local,
         "iso": iso,
         "code": code,
         "prose": prose,
     }
+    environment.globals["zone"] = zone
     return environment
 
 
@@ -125,14 +127,30 @@ def prose(sentence: str) -> Markup:
 
 
 def moment(at: float) -> str:
-    """A day and a time, by the time zone of this machine."""
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
+    """A day and a time, by the time zone of this machine, which is named."""
+    return f"{local(at, '%Y-%m-%d %H:%M:%S')} {zone(at)}"
+
+
+def zone(at: float | None = None) -> str:
+    """The time zone of this machine, now or at another time: its name, if it has one, and its offset."""
+    there = time.localtime(at)
+    offset = time.strftime("%z", there)
+    written = f"UTC{offset[:3]}:{offset[3:]}"
+    # Zones without a name are called by their offset.
+    if not there.tm_zone.isalpha():
+        return written
+    return "UTC" if there.tm_zone == "UTC" else f"{there.tm_zone} ({written})"
 
 
 def clock(at: float) -> str:
     """A time of today, or else with its day."""
     there, here = time.localtime(at), time.localtime()
     return time.strftime("%H:%M:%S" if there[:3] == here[:3] else "%b %d %H:%M", there)
+
+
+def local(at: float, pattern: str) -> str:
+    """A time as a pattern has it, by the time zone of this machine."""
+    return time.strftime(pattern, time.localtime(at))
 
 
 def iso(at: float) -> str:

@@ -40,16 +40,17 @@ from rewriter import SkipReason
 log = logging.getLogger(__name__)
 
 _HERE: Final = Path(__file__).parent
+# The page Live loads itself anew if its reader wants it.
+_REFRESH_S: Final = 10
 # The style sheet changes with a release alone.
 _STYLE_S: Final = 3_600
-# The page Now loads itself anew if its reader wants it.
-_REFRESH_S: Final = 10
 # Fields by which the history is filtered, as in GET /statements.
 _FILTERS: Final = ("text", "outcome", "reason", "user", "table", "fingerprint")
 _FIELD_CHARS_MAX: Final = 500
 # Of a form with a name and a password, or a backend's name. Nobody has to sign in to send one.
 _FORM_BYTES_MAX: Final = 16 * 1024
 _FORM_FIELDS_MAX: Final = 20
+_NO_BACKEND: Final = "There is no such backend any more."
 _FORM: Final = "application/x-www-form-urlencoded"
 
 Explained = Callable[[ExplainRequest, str, str], Awaitable[ExplainView]]
@@ -74,7 +75,9 @@ class Pages:
         self._explained = explained
         self._is_alone = is_alone
         self._shown = {
-            "/": self._now,
+            "/": self._today,
+            "/live": self._live,
+            "/live/drain": self._ask_to_drain,
             "/history": self._history,
             "/history/{id}": self._statement,
             "/digests/page": self._digests,
@@ -102,31 +105,48 @@ class Pages:
 
     # --- the views
 
-    async def _now(self, request: web.Request, visitor: Visitor) -> web.Response:
-        today, failure = None, ""
+    async def _today(self, request: web.Request, visitor: Visitor) -> web.Response:
+        shown: dict[str, Any] = {"today": None, "failure": "", "charts": None, "charts_failure": ""}
         try:
-            today = await self._view.today(visitor)
+            shown["today"] = await self._view.today(visitor)
         except HistoryError as error:
-            failure = str(error)
-        refreshes = "refresh" in request.query
+            shown["failure"] = str(error)
+        try:
+            # By itself: it goes through all that is kept, and may take too long.
+            shown["charts"] = await self._view.savings_over_time(visitor)
+        except HistoryError as error:
+            shown["charts_failure"] = str(error)
+        return self._answer(request, visitor, "today.html", place="today", **shown, **self._view.notices())
+
+    async def _live(self, request: web.Request, visitor: Visitor) -> web.Response:
         answer = self._answer(
             request,
             visitor,
-            "now.html",
-            place="now",
-            today=today,
-            failure=failure,
+            "live.html",
+            place="live",
             now=await self._view.now(visitor),
             quarantine=await self._view.quarantine(visitor),
             backends=self._backends.views(),
-            refreshes=refreshes,
+            refreshes="refresh" in request.query,
             is_alone=self._is_alone,
-            losses=sum(count for _, count in self._view.history.losses_by_reason()),
-            trouble=self._view.history.error,
+            **self._view.notices(),
         )
-        if refreshes:
+        if "refresh" in request.query:
             answer.headers["Refresh"] = str(_REFRESH_S)
         return answer
+
+    async def _ask_to_drain(self, request: web.Request, visitor: Visitor) -> web.Response:
+        """Say what comes of giving a backend no more sessions, with the button that does so."""
+        if not visitor.is_administrator:
+            raise Refusal(HTTPStatus.FORBIDDEN, "Only an administrator may do this.")
+        name, views = request.query.get("name", ""), self._backends.views()
+        if not any(one.name == name for one in views):
+            raise Refusal(HTTPStatus.NOT_FOUND, _NO_BACKEND)
+        others = [one for one in views if one.name != name and not one.draining]
+        sessions = self._view.history.sessions_at(name)
+        return self._answer(
+            request, visitor, "drain.html", place="live", name=name, sessions=sessions, others=others
+        )
 
     async def _drain(self, request: web.Request) -> web.Response:
         """Stop or resume giving sessions to a backend, by a button."""
@@ -138,8 +158,8 @@ class Pages:
         if not self._is_alone:
             return self.error(HTTPStatus.CONFLICT, NOT_ALONE)
         if not self._backends.drain(form.get("name", ""), on=form.get("on") == "yes"):
-            return self.error(HTTPStatus.NOT_FOUND, "There is no such backend any more.")
-        return _see("/#backends")
+            return self.error(HTTPStatus.NOT_FOUND, _NO_BACKEND)
+        return _see("/live#backends")
 
     async def _history(self, request: web.Request, visitor: Visitor) -> web.Response:
         asked = {name: request.query.get(name, "")[:_FIELD_CHARS_MAX].strip() for name in _FILTERS}

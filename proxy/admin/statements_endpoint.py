@@ -99,7 +99,7 @@ ROUTES: Final = (
         _Wanted,
     ),
     GetRoute("/statements/{id}", "One statement, with texts, scans and times.", Record, statuses=(404,)),
-    GetRoute("/summary", "The statements since midnight: sums, those that gained most, the slowest.", TodayView),
+    GetRoute("/summary", "The statements since midnight: sums, gains, the slowest, those left alone.", TodayView),
     GetRoute(
         "/reasons",
         "Reasons for which statements stayed as they were, counted by day, with advice.",

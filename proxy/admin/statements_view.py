@@ -8,7 +8,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from functools import partial
-from typing import Final, TypeVar
+from math import ceil
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -30,6 +31,7 @@ from proxy.history.queries import (
 )
 from proxy.history.record import Record
 from proxy.history.savings import Savings, total
+from proxy.history.stakes import Stake
 from proxy.off_switch import OffSwitch
 from rewriter import SkipReason
 from rewriter.vocabulary.remedies import REMEDIES
@@ -41,6 +43,7 @@ _READERS: Final = 2
 # Lines of the lists on the front page.
 _FRONT_LINES: Final = 5
 REASON_DAYS: Final = 7
+_CHART_DAYS_MAX: Final = 30
 
 
 class RewrittenDashboard(msgspec.Struct):
@@ -83,6 +86,8 @@ class TodayView(msgspec.Struct):
     slowest: list[StatementLine]
     # Among the slowest, those that stayed original although there was something to decide.
     slowest_originals: list[StatementLine]
+    # The time of those that stayed original: first of all together, then by reason.
+    stakes: list[Stake]
 
 
 class ReasonView(msgspec.Struct):
@@ -108,6 +113,11 @@ class StatementsView:
     async def close(self) -> None:
         """End the threads."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def notices(self) -> dict[str, Any]:
+        """The values of notices.html: why nothing is rewritten, and why statements are missing."""
+        losses = sum(count for _, count in self.history.losses_by_reason())
+        return {"is_off": self._is_off(), "trouble": self.history.error, "losses": losses}
 
     async def now(self, visitor: Visitor) -> NowView:
         """The statements and sessions of all processes that share the history."""
@@ -157,6 +167,13 @@ class StatementsView:
         """The statements since midnight."""
         wanted = Filter(seen_by=visitor.seen_by, since=today())
         return await self._asked(partial(_today, wanted))
+
+    async def savings_over_time(self, visitor: Visitor) -> tuple[dict[float, Savings], dict[float, Savings]]:
+        """The time saved in the last 24 hours, and in the days that are kept."""
+        # Two days have 24 hours. With a week of originals, as the front page has, its sum is that of the last day.
+        days = min(_CHART_DAYS_MAX, max(2, ceil(self.history.days)))
+        wanted = Filter(seen_by=visitor.seen_by, since=time.time() - max(days, REASON_DAYS) * DAY_S)
+        return await self._asked(lambda reader: reader.savings_over_time(wanted, days))
 
     async def reasons(self, visitor: Visitor, days: int = REASON_DAYS) -> list[ReasonView]:
         """The reasons for which statements stayed as they were."""
@@ -210,7 +227,7 @@ def _today(wanted: Filter, reader: HistoryReader) -> TodayView:
     dashboards = sorted(rewritten, key=lambda one: one.savings.rank, reverse=True)[:_FRONT_LINES]
     slowest = reader.slowest(wanted, _FRONT_LINES)
     left = reader.slowest(msgspec.structs.replace(wanted, outcome="original", only_candidates=True), _FRONT_LINES)
-    return TodayView(sums, total(saved.values()), dashboards, slowest, left)
+    return TodayView(sums, total(saved.values()), dashboards, slowest, left, reader.stakes(wanted))
 
 
 def _reason(line: ReasonLine) -> ReasonView:

@@ -181,6 +181,11 @@ class History:
         """Sessions that are open."""
         return len(self._sessions)
 
+    def sessions_at(self, backend: str) -> int:
+        """Sessions that are open at a backend."""
+        with self._lock:
+            return sum(one.backend == backend for one in self._sessions.values())
+
     @property
     def running_count(self) -> int:
         """Statements that run."""

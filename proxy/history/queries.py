@@ -19,7 +19,8 @@ import msgspec
 from proxy.history.digests import Digest, TimeSpan, digests
 from proxy.history.history import LOST_AFTER_S, ProcessState
 from proxy.history.record import TEXT_FINGERPRINT, Record, id_of_time
-from proxy.history.savings import Savings, savings
+from proxy.history.savings import Savings, savings, savings_over_time
+from proxy.history.stakes import Stake, stakes
 from proxy.history.store import connect
 
 # Statements of one page.
@@ -269,6 +270,18 @@ class HistoryReader:
         where, values = _where(wanted)
         with self._connected() as connection:
             return savings(connection, where, values, id_of_time(since))
+
+    def savings_over_time(self, wanted: Filter, days: int) -> tuple[dict[float, Savings], dict[float, Savings]]:
+        """The savings of the last 24 hours and days by start, by originals among the statements asked for."""
+        where, values = _where(wanted)
+        with self._connected() as connection:
+            return savings_over_time(connection, where, values, _days(days))
+
+    def stakes(self, wanted: Filter) -> list[Stake]:
+        """The time of statements that finished as originals though there was something to decide."""
+        where, values = _where(wanted)
+        with self._connected() as connection:
+            return stakes(connection, where, values, NOTHING_TO_DECIDE)
 
     def others(self, process: str) -> list[ProcessState]:
         """The states of the other processes that share the file."""

@@ -14,22 +14,28 @@ run has saved the listing of the partitions that it left out, less the time of d
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
-from typing import Final
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
 import msgspec
 
+from proxy.history.record import id_of_time
 from proxy.session.feedback.cost_gate import PARTITION_LISTED_S
 
 # Spark compiles a plan when it is new, so that the first of several originals takes longest. Cold ones are rare:
 # the cost gate tries one, and no other.
 _WARM_MIN: Final = 2
 _COLD_MIN: Final = 1
+# Savings over time are asked for by half hours from a midnight: by no less do zones change their clocks, so that
+# each lies in one hour and one day.
+_SLOT_S: Final = 1_800
 
-# The median is that of a run that was made, the lower one of two.
+# The median is that of a run that was made, the lower one of two. The last join begins with the one row of
+# `listing`: with it behind, SQLite makes no index of `originals`, and looks through all of them for each run.
 _SAVED: Final = """
 WITH runs AS (
-  SELECT id, fingerprint, outcome, lists_files AS is_cold, deciding_s, run_s,
+  SELECT id, started_at, fingerprint, outcome, lists_files AS is_cold, deciding_s, run_s,
     partitions_total, partitions_total - partitions_kept AS spared
   FROM statements AS s
   WHERE {where} AND fingerprint IS NOT NULL AND run_s IS NOT NULL
@@ -52,14 +58,16 @@ WITH runs AS (
       WHEN median IS NULL AND (is_cold OR spared = 0) THEN spared * partition_s - deciding_s
     END AS estimate,
     CASE outcome WHEN 'original' THEN deciding_s WHEN 'fallback' THEN deciding_s + run_s ELSE 0.0 END AS spent_s
-  FROM runs LEFT JOIN originals USING (fingerprint, is_cold) CROSS JOIN listing
+  FROM listing CROSS JOIN runs LEFT JOIN originals USING (fingerprint, is_cold)
   WHERE id >= ?
 )
-SELECT fingerprint, sum(is_rewritten), count(median) FILTER (WHERE is_rewritten),
+SELECT {key}, sum(is_rewritten), count(median) FILTER (WHERE is_rewritten),
   total(median - deciding_s - run_s) FILTER (WHERE is_rewritten) - total(spent_s), total(spent_s),
   count(estimate) FILTER (WHERE is_rewritten), total(estimate) FILTER (WHERE is_rewritten)
-FROM compared GROUP BY fingerprint
+FROM compared GROUP BY 1
 """
+# An id has the time at which its statement was sent, as this has: a day's sum is of the statements of its ids.
+_SLOT: Final = "CAST((started_at + deciding_s - {first!r}) / {slot_s} AS INTEGER)"
 
 
 class Savings(msgspec.Struct, frozen=True):
@@ -87,13 +95,33 @@ class Savings(msgspec.Struct, frozen=True):
 
 
 def savings(
-    connection: sqlite3.Connection, where: str, values: Sequence[object], since: str = ""
-) -> dict[str, Savings]:
+    connection: sqlite3.Connection, where: str, values: Sequence[object], since: str = "", key: str = "fingerprint"
+) -> dict[Any, Savings]:
     """The savings since an id by fingerprint, by originals of all statements that satisfy a condition."""
     # The time to list a partition is measured where a fingerprint has both cold and warm originals.
-    question = _SAVED.format(where=where, cold_min=_COLD_MIN, warm_min=_WARM_MIN, partition_s=PARTITION_LISTED_S)
-    rows = connection.execute(question, (*values, since))
-    return {fingerprint: Savings(*row) for fingerprint, *row in rows}
+    terms = {"cold_min": _COLD_MIN, "warm_min": _WARM_MIN, "partition_s": PARTITION_LISTED_S}
+    rows = connection.execute(_SAVED.format(where=where, key=key, **terms), (*values, since))
+    return {name: Savings(*row) for name, *row in rows}
+
+
+def savings_over_time(
+    connection: sqlite3.Connection, where: str, values: Sequence[object], midnights: Sequence[float]
+) -> tuple[dict[float, Savings], dict[float, Savings]]:
+    """The savings of the last 24 hours and of the days that begin at midnights, by start and by such originals."""
+    first = midnights[0]
+    slots = savings(connection, where, values, id_of_time(first), _SLOT.format(first=first, slot_s=_SLOT_S))
+    this_hour = first + (time.time() - first) // 3_600 * 3_600
+    hours = [this_hour - 3_600 * back for back in reversed(range(24))]
+    return _between(slots, first, hours), _between(slots, first, midnights)
+
+
+def _between(slots: Mapping[int, Savings], first: float, starts: Sequence[float]) -> dict[float, Savings]:
+    """The slots summed from each of the starts to the next one."""
+    numbers = [round((start - first) / _SLOT_S) for start in starts] + [max(slots, default=0) + 1]
+    return {
+        start: total(one for slot, one in slots.items() if begin <= slot < end)
+        for start, begin, end in zip(starts, numbers, numbers[1:], strict=False)
+    }
 
 
 def total(parts: Iterable[Savings]) -> Savings:

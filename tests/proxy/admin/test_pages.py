@@ -4,6 +4,7 @@ import doctest
 import re
 import time
 from collections.abc import AsyncIterator
+from contextlib import closing
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
@@ -16,7 +17,7 @@ from click.testing import CliRunner
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.admin_pages import PASSWORD, admin_port, busy_history
-from support.histories import history_in, left_alone, record
+from support.histories import history_in, left_alone, record, scan
 from support.worst_texts import seconds
 
 from proxy.admin import formats, insertions, passwords
@@ -27,11 +28,13 @@ from proxy.admin.passwords import hash_of, is_password
 from proxy.admin.tickets import COOKIE_S, Tickets, Visitor
 from proxy.cli import main
 from proxy.config.config import Config
+from proxy.history.queries import today
 from proxy.history.store import Store
+from proxy.operations.session_port import SessionOpening
 from proxy.session.timings import AskedQuery
 from proxy.upstream.errors import BackendError
 
-VIEWS = ["/", "/history", "/digests/page", "/why-not", "/explain"]
+VIEWS = ["/", "/live", "/history", "/digests/page", "/why-not", "/explain"]
 Port = TestClient[Any, Any]
 
 
@@ -58,13 +61,13 @@ async def page(port: Port, path: str) -> str:
     return str(await got.text())
 
 
-@pytest.mark.parametrize("path", [*VIEWS, "/history/0000"])
+@pytest.mark.parametrize("path", [*VIEWS, "/history/0000", "/live/drain?name=spark-b:10000"])
 async def test_who_has_not_signed_in_is_led_to_it_and_back(port: Port, path: str) -> None:
     got = await port.get(path, allow_redirects=False)
     assert got.status == HTTPStatus.SEE_OTHER
     assert got.headers["Location"].startswith("/sign-in?next=")
     assert "SELECT" not in await got.text()
-    back = await sign_in(port, "ann", wanted=path)
+    back = await sign_in(port, "root", wanted=path)
     assert (back.status, back.headers["Location"]) == (HTTPStatus.SEE_OTHER, path)
     assert (await port.get(path)).status in {HTTPStatus.OK, HTTPStatus.NOT_FOUND}
 
@@ -163,43 +166,139 @@ async def test_the_front_page_says_what_was_saved_and_what_was_not_and_why(port:
             "Partitions not read",
         ),
         *("Statements that gained most", "Slowest today that were not rewritten", "not a partition column"),
-        *("spark-b:10000", "Connection refused", "10.0.0.7"),
+        *("The last 24 hours", "The last 7 days", "As a table", "What to do next", "starpruner advise"),
     ):
         assert part in shown
+    for part in ("spark-b:10000", "Connection refused", "10.0.0.7", "Quarantine"):
+        assert part not in shown
+        assert part in await page(port, "/live")
 
 
-async def test_the_front_page_loads_itself_anew_for_who_wants_it(port: Port) -> None:
+async def test_a_day_on_which_time_was_lost_is_shown_as_a_loss(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(Store(tmp_path, bytes_max=10_000_000)) as store:
+        times: dict[str, Any] = {"fingerprint": "f1", "lists_files": False, "deciding_s": 0.0, "at": today()}
+        store.add([left_alone(run_s=1.0, **times), left_alone(run_s=1.0, **times), record(run_s=21.0, **times)])
+    async with admin_port(monkeypatch, history_in(tmp_path)) as port:
+        await sign_in(port, "bob")
+        assert '"loss"' not in await page(port, "/"), "it was ann's"
+        await sign_in(port, "ann")
+        shown = await page(port, "/")
+    for part in (
+        '<dt>Time lost</dt>\n    <dd><strong class="loss">20.0 s<',
+        'days: <strong class="loss">20.0 s lost',
+    ):
+        assert part in shown
+    assert 'class="loss" x="' in shown
+    assert "-20.0 s</td>" in shown, "the table behind the bars"
+
+
+async def test_time_of_statements_that_were_left_alone_is_at_stake_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    day, partly, typed = scan(skip="NOT_A_PARTITION_COLUMN"), scan("clicks", skip="NO_EQUALITY"), "TYPES_DIFFER"
+    times: dict[str, Any] = {"at": today() + 1, "deciding_s": 1.0}
+    with closing(Store(tmp_path, bytes_max=10_000_000)) as store:
+        store.add([left_alone(run_s=90.0, scans=[day, scan("rents", skip=day.skip_reason), partly], **times)])
+        store.add(
+            [left_alone(run_s=9.0, scans=[day], **times), left_alone(typed, run_s=99.0, user="bob", **times)]
+        )
+        # Of these nothing is at stake: one was rewritten, one failed, one was no query, and one ran yesterday.
+        store.add([record(scans=[day, scan()], **times), left_alone(run_s=5.0, outcome="failed", **times)])
+        store.add([left_alone(skip_reason="NOT_A_QUERY", run_s=5.0, **times), left_alone(at=today() - 9, run_s=5)])
+    async with admin_port(monkeypatch, history_in(tmp_path)) as port:
+        await sign_in(port, "ann")
+        shown = await page(port, "/")
+        assert "Left alone today: 1 min 41 s in 2 statements" in shown
+        assert 'reason=NOT_A_PARTITION_COLUMN&amp;outcome=original">2 statements</a> of sales, rents.' in shown
+        assert 'reason=NO_EQUALITY&amp;outcome=original">1 statement</a> of clicks.' in shown
+        assert shown.index("Partition by it, or a file index") < shown.index("Write the condition in the SELECT")
+        assert typed not in shown, "it is bob's"
+        assert 'href="/why-not#NO_EQUALITY"' in shown
+        assert 'id="NO_EQUALITY"' in await page(port, "/why-not")
+        await sign_in(port, "root")
+        assert "Left alone today: 3 min 21 s in 3 statements" in await page(port, "/")
+
+
+async def test_waiting_is_no_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(Store(tmp_path, bytes_max=10_000_000)) as store:
+        store.add([left_alone("TRIAL", at=today() + 1)])
+    async with admin_port(monkeypatch, history_in(tmp_path), is_open=True) as port:
+        shown = await page(port, "/")
+    assert "nothing: the faster way is taken from then on" in shown
+    steps = shown[shown.index('<ol class="steps">') : shown.index("</ol>")]
+    assert steps.count("<li>") == 1, "to ask for advice on layouts is always something to do"
+
+
+async def test_every_page_names_the_zone_of_its_times(port: Port, monkeypatch: pytest.MonkeyPatch) -> None:
+    await sign_in(port, "root")
+    found = re.search(r'href="(/history/\w+)"', await page(port, "/history"))
+    assert found is not None
+    for name, written in (("Asia/Kathmandu", "UTC+05:45"), ("UTC", "UTC"), ("Asia/Tokyo", "JST (UTC+09:00)")):
+        with monkeypatch.context() as elsewhere:
+            elsewhere.setenv("TZ", name)
+            time.tzset()
+            for path in (*VIEWS, found[1]):
+                assert f"machine: {written}." in await page(port, path), path
+            assert f" {written}</time>" in await page(port, found[1])
+        time.tzset()
+
+
+async def test_the_page_live_loads_itself_anew_for_who_wants_it(port: Port) -> None:
     await sign_in(port, "ann")
-    assert "Refresh" not in (await port.get("/")).headers
-    answer = await port.get("/?refresh=yes")
+    assert "Refresh" not in (await port.get("/live")).headers
+    answer = await port.get("/live?refresh=yes")
     assert answer.headers["Refresh"] == "10"
     assert "Stop that" in await answer.text()
 
 
 async def test_an_administrator_drains_a_backend_by_a_button_and_nobody_else_does(port: Port) -> None:
-    drained = {"name": "spark-a:10000", "on": "yes"}
+    asking, drained = "/live/drain?name=spark-a:10000", {"name": "spark-a:10000", "on": "yes"}
     await sign_in(port, "ann")
-    assert "Give it no more" not in await page(port, "/")
-    got = await port.post("/backends/page", data={"token": await token(port, "/"), **drained})
+    assert "Give it no more" not in await page(port, "/live")
+    assert (await port.get(asking)).status == HTTPStatus.FORBIDDEN
+    got = await port.post("/backends/page", data={"token": await token(port, "/live"), **drained})
     assert got.status == HTTPStatus.FORBIDDEN
     assert (await port.post("/backends/spark-a:10000/drain")).status == HTTPStatus.FORBIDDEN
     await sign_in(port, "root")
-    assert "draining" not in await page(port, "/")
-    got = await port.post("/backends/page", data={"token": await token(port, "/"), **drained})
-    assert (got.status, "Give it sessions again" in await got.text()) == (HTTPStatus.OK, True)
-    got = await port.post("/backends/page", data={"token": await token(port, "/"), **drained, "on": "no"})
+    assert 'action="/live/drain"' in await page(port, "/live")
+    assert (await port.get("/live/drain?name=nowhere")).status == HTTPStatus.NOT_FOUND
+    assert "draining" not in await page(port, "/live")
+    got = await port.post("/backends/page", data={"token": await token(port, asking), **drained})
+    assert (str(got.url.path), "Give it sessions again" in await got.text()) == ("/live", True)
+    got = await port.post("/backends/page", data={"token": await token(port, "/live"), **drained, "on": "no"})
     assert "Give it sessions again" not in await got.text()
     got = await port.post("/backends/spark-a:10000/drain")
     assert (await got.json())["backends"][0]["draining"] is True
+
+
+async def test_who_drains_a_backend_is_told_what_comes_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history = history_in(tmp_path)
+    for number in range(3):
+        backend = "spark-b:10000" if number else "spark-a:10000"
+        _ = history.session_opened(SessionOpening({}, "o", "ann", "10.0.0.7", backend))
+    async with admin_port(monkeypatch, history) as port:
+        await sign_in(port, "root")
+        shown = await page(port, "/live/drain?name=spark-b:10000")
+        assert "2 sessions are open on it, and stay there" in shown
+        assert "New sessions go to spark-a:10000." in shown
+        assert "refused" not in shown
+        _ = await port.post("/backends/spark-a:10000/drain")
+        shown = await page(port, "/live/drain?name=spark-b:10000")
+        assert "No other backend takes sessions: every new session is refused" in shown
 
 
 async def test_at_an_open_port_with_administrators_nobody_else_drains(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     async with admin_port(monkeypatch, history_in(tmp_path), is_open=True) as port:
-        drained = {"token": await token(port, "/"), "name": "spark-a:10000", "on": "yes"}
+        drained = {"name": "spark-a:10000", "on": "yes"}
+        drained["token"] = await token(port, "/live/drain?name=spark-a:10000")
         assert (await port.post("/backends/page", data=drained)).status == HTTPStatus.FORBIDDEN
-        assert "draining" not in await page(port, "/")
+        assert "draining" not in await page(port, "/live")
 
 
 async def test_two_days_of_digests_are_compared(port: Port) -> None:
@@ -290,7 +389,7 @@ async def test_an_empty_and_a_broken_history_have_pages_of_their_own(
 ) -> None:
     async with admin_port(monkeypatch, history_in(None), is_open=True) as port:
         for path in VIEWS:
-            assert "switched off" in await page(port, path) or path == "/explain"
+            assert "switched off" in await page(port, path) or path in {"/explain", "/live"}
     Store(tmp_path, bytes_max=10_000_000).close()
     async with admin_port(monkeypatch, history_in(tmp_path), is_open=True) as port:
         assert "No statement has ended today" in await page(port, "/")

@@ -25,7 +25,9 @@ pytestmark = [
 ]
 
 VIEWS = {
-    "now": "/",
+    "today": "/",
+    "live": "/live",
+    "drain": "/live/drain?name=spark-a:10000",
     "history": "/history",
     "digests": "/digests/page",
     "why-not": "/why-not",
@@ -75,7 +77,7 @@ async def signed_in(page: Any, base: str, user: str = "root") -> None:
     await page.get_by_label("Name").fill(user)
     await page.get_by_label("Password").fill(PASSWORD)
     await page.get_by_role("button", name="Sign in").click()
-    await page.get_by_role("heading", name="Now", exact=True).wait_for()
+    await page.get_by_role("heading", name="Today", exact=True).wait_for()
 
 
 async def painted(page: Any) -> None:
@@ -119,6 +121,8 @@ async def test_every_view_can_be_read(
         await signed_in(page, base)
         for view, path in VIEWS.items():
             await page.goto(f"{base}{path}")
+            for closed in await page.locator("main details > summary").all():
+                await closed.click()
             await is_well(page, f"{view}-{name}-{show}")
         if name == "busy":
             for outcome in ("rewritten", "original", "failed", "fallback"):
@@ -194,4 +198,25 @@ async def test_a_page_of_another_origin_can_neither_frame_nor_send_ours(
         await page.get_by_role("button").click()
         await page.get_by_text("A page of another origin may not do this.").wait_for()
         await page.goto(f"{base}/")
-        await page.get_by_role("heading", name="Now", exact=True).wait_for()
+        await page.get_by_role("heading", name="Today", exact=True).wait_for()
+
+
+async def test_a_backend_is_drained_by_keyboard_and_only_after_a_second_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with browser(busy_history(tmp_path), monkeypatch, "phone") as (page, base):
+        await signed_in(page, base)
+        await page.goto(f"{base}/live")
+        await painted(page)
+        await page.get_by_role("button", name="Give it no more (spark-a:10000)").focus()
+        await page.keyboard.press("Enter")
+        await page.get_by_role("heading", name="Give spark-a:10000 no more sessions?").wait_for()
+        await page.goto(f"{base}/live")
+        assert await page.get_by_text("draining").count() == 0, "the question alone drains nothing"
+        await page.go_back()
+        await painted(page)
+        await page.get_by_role("button", name="Give it no more sessions").focus()
+        await page.keyboard.press("Enter")
+        await page.wait_for_url("**/live#backends")
+        await page.get_by_text("draining").wait_for()
+        await is_well(page, "live-drained")

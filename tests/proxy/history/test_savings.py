@@ -4,15 +4,16 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.histories import history_in, left_alone, record, scan, until
 
-from proxy.history.queries import DAY_S, Filter, HistoryReader
+from proxy.history.queries import DAY_S, Filter, HistoryReader, midnight, today
 from proxy.history.recent_savings import EVERY_S, RecentSavings
-from proxy.history.record import Record
+from proxy.history.record import Record, new_id
 from proxy.history.savings import Savings, total
 from proxy.history.store import FILE_NAME, Store
 
@@ -138,3 +139,27 @@ def test_an_original_that_was_not_parsed_is_one_of_the_statement_with_its_text(
     store.add([rewritten(1.0, WARM, original=text.format("june"))])
     store.add(originals([6.0], WARM, fingerprint=None, original=text.format("july")))
     assert saved(tmp_path).measured_s == pytest.approx(4.0)
+
+
+def test_savings_are_told_by_hour_and_by_day_and_the_last_day_is_the_sum_of_today(
+    store: Store, tmp_path: Path
+) -> None:
+    def sent(at: float, run_s: float, deciding_s: float = 0.0) -> Record:
+        return rewritten(run_s, WARM, deciding_s=deciding_s, id=new_id(at), started_at=at - deciding_s)
+
+    now = time.time()
+    first, yesterday = (midnight(date.today(), -back) for back in (2, 1))  # noqa: DTZ011 - of this machine
+    store.add(originals([4.0, 4.0], WARM, at=yesterday))
+    store.add(
+        [sent(now, 5.0), sent(now - 7_200, 3.0), sent(yesterday, 1.0, deciding_s=100.0), sent(first - 1, 1.0)]
+    )
+    store.add([rewritten(1.0, WARM, user="bob"), rewritten(9.0, WARM, fingerprint="f2")])
+    hours, days = HistoryReader(tmp_path / FILE_NAME).savings_over_time(Filter(seen_by="ann"), 3)
+    assert (len(hours), list(days)) == (24, [first, yesterday, today()])
+    by_hour = [one.measured_s for one in hours.values()]
+    assert by_hour[-1] == pytest.approx(-1.0), "a loss is a loss"
+    assert by_hour[-3] == pytest.approx(1.0)
+    assert max(hours) <= now < max(hours) + 3_600
+    assert days[today()] == saved(tmp_path, "ann", today())
+    assert days[yesterday].measured_s < -90.0, "it was sent as the day began"
+    assert days[first].runs == 0
