@@ -63,6 +63,8 @@ class NowView(msgspec.Struct):
     session_count: int
     # False while all statements go as they came (rewrite.off_file).
     is_rewriting: bool = True
+    # Sentences about what is not shown.
+    notes: list[str] = []
 
 
 class QuarantineView(msgspec.Struct):
@@ -119,7 +121,8 @@ class StatementsView:
             counts = len(running), len(sessions)
         newest = sorted(running, key=lambda record: record.id, reverse=True)
         opened = sorted(sessions, key=lambda one: one.id, reverse=True)
-        return NowView(newest, opened, *counts, is_rewriting=not self._is_off())
+        notes = list(dict.fromkeys(note for state in states for note in state.notes))
+        return NowView(newest, opened, *counts, is_rewriting=not self._is_off(), notes=notes)
 
     async def quarantine(self, visitor: Visitor) -> QuarantineView:
         """The rules and fingerprints that are quarantined in any process."""

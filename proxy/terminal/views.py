@@ -10,7 +10,7 @@ from proxy.admin.statements_view import NowView
 from proxy.backends.backend import BackendView
 from proxy.history.digests import Digest, RunTimes
 from proxy.history.record import Record
-from proxy.terminal.tables import table
+from proxy.terminal.tables import plain, table
 
 # Characters of a statement in a list that is not cut to a terminal.
 _TEXT_CHARS_MAX: Final = 1_000
@@ -22,6 +22,7 @@ def now_lines(found: NowView, backends: Sequence[BackendView], chars_max: int | 
     running = plural(found.running_count, "statement runs", "statements run")
     sessions = plural(found.session_count, "session is open", "sessions are open")
     lines = [f"{clock(now())}: {running}, {sessions}, {healthy} of {plural(len(backends), 'backend')} healthy"]
+    lines += map(plain, found.notes)
     if found.running:
         headers = ["SINCE", "FOR>", "USER", "CLIENT", "SENT AS", "STATEMENT"]
         lines += ["", *table(headers, [_running(record) for record in found.running], chars_max)]
