@@ -198,7 +198,9 @@ class Replicas:
         if not name.endswith(f".v{_VERSION}.jsonl.gz"):
             raise ValueError("another version of Starpruner has written it")
         with (self._directory / name).open("rb") as file:
-            lines = _unpacked(file.read(_UNPACKED_BYTES_MAX)).split(b"\n")
+            packed = file.read(_UNPACKED_BYTES_MAX)
+        # Of a file that is cut off the last line cannot be read.
+        lines = zlib.decompressobj(wbits=_GZIP).decompress(packed, _UNPACKED_BYTES_MAX).split(b"\n")
         oldest = id_of_time(now() - self._kept_s)
         while known < len(lines) and not self._stop.is_set():
             began = time.monotonic()
@@ -220,11 +222,3 @@ class Replicas:
             room -= found.st_size
             if room < 0 or found.st_mtime < before:
                 (self._directory / name).unlink(missing_ok=True)
-
-
-def _unpacked(packed: bytes) -> bytes:
-    unpacker = zlib.decompressobj(wbits=_GZIP)
-    unpacked = unpacker.decompress(packed, _UNPACKED_BYTES_MAX)
-    if not unpacker.eof:
-        raise ValueError("it is cut off, or too large")
-    return unpacked

@@ -19,6 +19,7 @@ from proxy.history.queries import Filter, HistoryError, HistoryReader
 from proxy.history.record import Record, ShadowRecord
 from proxy.history.replicas import Replicas
 from proxy.history.savings import total
+from proxy.history.store import FILE_NAME
 
 TURN_S = 0.1
 DAY_S = 86_400.0
@@ -211,10 +212,17 @@ def test_statements_that_wait_for_a_directory_take_so_much_memory_and_no_more(tm
     assert one.notes[-1] == "Other replicas lack 8 statements of this one."
 
 
-def test_a_replica_without_a_file_of_its_own_reads_all_that_is_kept(tmp_path: Path) -> None:
+def test_a_replica_without_a_file_of_its_own_reads_all_that_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replicas_module, "_FILE_BYTES", 300_000)
     shared = tmp_path / "shared"
     with replica(shared, tmp_path / "a") as one:
         send(one, *(record() for _ in range(450)), record(at=time.time() - 9 * DAY_S))
-    with replica(shared, tmp_path / "b") as other:
-        until(lambda: len(seen(other)) == 450)
-    assert len(files(shared)) == 1
+    assert len(files(shared)) == 3
+    own = tmp_path / "b"
+    other = Replicas(shared, own, days=7, bytes_max=10_000_000, waiting_bytes_max=0)
+    other.start()
+    until(lambda: len(other.notes) == 1)
+    other.close(PATIENCE_S)
+    assert HistoryReader(own / FILE_NAME).sums(Filter()).outcomes == {"rewritten": 450}
