@@ -82,7 +82,12 @@ def application(  # noqa: PLR0913 - the parts that the routes show
     async def check_at_backend(user: str, password: str) -> str:
         return await check_login(config, user, password, backends)
 
-    view = StatementsView(history or History(HistorySection(enabled=False), None), lambda: shared.is_off)
+    def in_shadow() -> bool:
+        return shared.config.rewrite.mode == "shadow"
+
+    view = StatementsView(
+        history or History(HistorySection(enabled=False), None), lambda: shared.is_off, in_shadow
+    )
     visitors = Visitors(config, key or os.urandom(32), check_at_backend, clock)
     is_alone = config.proxy.workers == 1
     doors = Doors(_own_names(config), config.admin.request_bytes_max)

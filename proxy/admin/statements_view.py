@@ -30,6 +30,7 @@ from proxy.history.queries import (
 )
 from proxy.history.record import Record
 from proxy.history.savings import Savings, total
+from proxy.history.shadow_report import ShadowReport
 from rewriter import SkipReason
 from rewriter.vocabulary.remedies import REMEDIES
 
@@ -101,10 +102,21 @@ class ReasonView(msgspec.Struct):
 class StatementsView:
     """The history and the present of statements. Methods raise HistoryError."""
 
-    def __init__(self, history: History, is_off: Callable[[], bool] = lambda: False) -> None:
+    def __init__(
+        self,
+        history: History,
+        is_off: Callable[[], bool] = lambda: False,
+        is_in_shadow: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.history = history
         self._is_off = is_off
+        self._is_in_shadow = is_in_shadow
         self._pool = ThreadPoolExecutor(_READERS, thread_name_prefix="history-reader")
+
+    @property
+    def has_shadows(self) -> bool:
+        """True if there is, or will be, something to report of shadow mode."""
+        return self.history.has_shadows or self._is_in_shadow()
 
     async def close(self) -> None:
         """End the threads."""
@@ -164,6 +176,11 @@ class StatementsView:
         """The reasons for which statements stayed as they were."""
         lines = await self._asked(lambda reader: reader.reasons(Filter(seen_by=visitor.seen_by), days))
         return [_reason(line) for line in lines]
+
+    async def shadows(self, visitor: Visitor, days: int = REASON_DAYS) -> ShadowReport:
+        """The report of the runs in shadow mode of the last days."""
+        wanted = Filter(seen_by=visitor.seen_by, since=time.time() - days * DAY_S)
+        return await self._asked(lambda reader: reader.shadows(wanted))
 
     async def digests(
         self, visitor: Visitor, days: int = REASON_DAYS, compared: tuple[date, date] | None = None

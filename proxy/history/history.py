@@ -158,6 +158,8 @@ class History:
         self._held_chars_max = min(memory_bytes, HELD_CHARS_MAX)
         self._held = self._held_chars = 0
         self._lost_queue = self._lost_unwritable = 0
+        # True if statements are kept that ran in shadow mode, of any process.
+        self.has_shadows = False
         # Partitions that finished statements did not read, as far as they are known.
         self.partitions_spared = 0
         self._logged_at = -math.inf
@@ -339,6 +341,7 @@ class History:
                     store.close()
                     return None
                 store.delete_before(now() - self.days * _DAY_S)
+                self.has_shadows = store.has_reason(SkipReason.IN_SHADOW.name)
             if stopping:
                 store.withdraw(self.process)
             elif at >= writing.publish_at:
@@ -520,7 +523,7 @@ class StatementHistory:
         end(record, outcome)
         self._session.ended(record)
 
-    def compared(self, comparison: Comparison, decision: Decision) -> None:
+    def compared(self, comparison: Comparison | None, decision: Decision) -> None:
         """See StatementEntry."""
         record = self._record
         if record is None:

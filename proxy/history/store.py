@@ -119,6 +119,11 @@ class Store:
         if self._pages_taken() > self._pages_max * (1 - _FREED):
             self._free()
 
+    def has_reason(self, reason: str) -> bool:
+        """True if a statement is kept that has the reason."""
+        found = self._connection.execute("SELECT 1 FROM reasons WHERE reason = ? LIMIT 1", (reason,))
+        return found.fetchone() is not None
+
     def publish(self, process: str, now: float, state: bytes, *, lost_after_s: float) -> None:
         """Replace what other processes see of this one, and drop those that have ended."""
         with self._transaction():

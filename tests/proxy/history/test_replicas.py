@@ -175,9 +175,12 @@ def test_files_of_ours_go_when_they_are_too_old(tmp_path: Path) -> None:
     shared.mkdir()
     old, recent = (aged(shared / f"{place}{FOREIGN[1:]}", 8 - place) for place in range(2))
     others = aged(shared / "history.sqlite", 30)
+    ahead = Replicas(shared, tmp_path / "own", days=7.5, bytes_max=1_000, waiting_bytes_max=0)
+    ahead.start()
+    until(lambda: "see the log" in ahead.notes[-1])
+    ahead.close(PATIENCE_S)
+    assert old.exists(), "a clock that is ahead of those of all others deletes nothing"
     with replica(shared, tmp_path / "a", days=7.5) as one:
-        until(lambda: len(one.state().notes) == 2)
-        assert old.exists(), "a clock that is ahead of those of all others deletes nothing"
         send(one, record())
         until(lambda: not old.exists())
         assert recent.exists()
