@@ -1,4 +1,4 @@
-"""The command line: `starpruner serve`, `explain`, `top`, `digests`, `report`, and commands of installed extras."""
+"""The command line: `starpruner serve`, `explain`, `top`, `digests`, `report`, and those of installed extras."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def sentences(report: ShadowReport, days: int) -> list[str]:
 def _answers(report: ShadowReport) -> str:
     both = report.equal + report.wrong
     if not both:
-        return "the answers of none could be compared with those of rewritten ones"
+        return "none of them had two answers to compare"
     ran = f"{count(both)} of them ran a second time, rewritten"
     if not report.wrong:
         return f"{ran}, and none gave another answer"

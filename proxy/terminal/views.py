@@ -63,7 +63,7 @@ def shadow_lines(report: ShadowReport, days: int) -> list[str]:
             for part, one in parts.items()
         ]
         if rows:
-            lines += ["", *table([name, "STATEMENTS>", "AS ORIGINALS>", "REWRITTEN>", "SAVED>"], rows, None)]
+            lines += ["", *table([name, "STATEMENTS>", "AS ORIGINALS>", "REWRITTEN>", "SAVED"], rows, None)]
     left = [(number, f"as they came: {code(reason)}") for reason, number in report.reasons.items()]
     left += [(number, f"not compared: {cause}") for cause, number in report.causes.items()]
     if left:

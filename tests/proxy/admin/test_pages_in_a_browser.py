@@ -29,6 +29,7 @@ VIEWS = {
     "history": "/history",
     "digests": "/digests/page",
     "why-not": "/why-not",
+    "shadow": "/shadow",
     "explain": "/explain",
 }
 SHOWS = {"light": ("light", 1280), "dark": ("dark", 1280), "phone": ("light", 390), "dark-phone": ("dark", 390)}

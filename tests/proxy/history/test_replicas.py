@@ -6,6 +6,7 @@ import time
 import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from errno import ENOSPC
 from pathlib import Path
 from typing import Any
 
@@ -121,8 +122,9 @@ def write_until_killed(shared: Path, own: Path) -> None:
 
 
 def test_a_replica_that_is_killed_as_it_writes_leaves_what_it_told_and_its_successor_goes_on(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    monkeypatch.setattr(replicas_module, "EXCHANGE_EVERY_S", 0.001)
     shared = tmp_path / "shared"
     context = multiprocessing.get_context("spawn")
     with replica(shared, tmp_path / "other") as other:
@@ -136,6 +138,7 @@ def test_a_replica_that_is_killed_as_it_writes_leaves_what_it_told_and_its_succe
         told = sum(len(lines(path)) for path in files(shared))
         until(lambda: reader(other).sums(Filter()).outcomes == {"rewritten": told})
         assert len(other.state().notes) == 1
+    assert "cannot be read" not in caplog.text, "it has seen half a file"
 
 
 def lines(path: Path) -> list[bytes]:
@@ -207,6 +210,25 @@ def test_a_directory_that_is_away_holds_nothing_up_and_is_told_later(tmp_path: P
         shared.symlink_to(tmp_path / "real")
         until(lambda: seen(other) == [record.id for record in kept])
         until(lambda: len(one.state().notes) == 1)
+
+
+def test_a_volume_that_is_full_leaves_the_file_as_it_was(
+    pair: tuple[History, History], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def is_full(_: int) -> None:
+        raise OSError(ENOSPC, "No space left on device")
+
+    one, other = pair
+    send(one, record())
+    until(lambda: len(seen(other)) == 1)
+    (file,) = files(tmp_path / "shared")
+    before = file.read_bytes()
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", is_full)
+        send(one, record())
+        until(lambda: "not exchanged" in one.state().notes[-1])
+        assert file.read_bytes() == before
+    until(lambda: len(seen(other)) == 2)
 
 
 def test_statements_that_wait_for_a_directory_take_so_much_memory_and_no_more(tmp_path: Path) -> None:
