@@ -220,11 +220,8 @@ def shadow_of(comparison: Comparison | None, decision: Decision) -> ShadowRecord
     scans = view(decision).scans[:SCANS_MAX] if decision.rewrite is not None else []
     found = ShadowRecord(UNCHANGED, "", 0.0, fingerprint, deciding_s=decision.timings.total_s)
     if comparison is not None:
-        found.verdict, found.why, found.seconds = (
-            comparison.verdict.name.lower(),
-            comparison.why,
-            comparison.seconds,
-        )
+        found.verdict, found.why = comparison.verdict.name.lower(), comparison.why
+        found.seconds = comparison.seconds
         found.original_s, found.rewritten_s = comparison.original_s, comparison.rewritten_s
         found.tables = sorted({scan.table for scan in scans if scan.predicate is not None})
     elif decision.is_narrowed:
@@ -232,9 +229,7 @@ def shadow_of(comparison: Comparison | None, decision: Decision) -> ShadowRecord
     elif decision.skip is not None:
         found.reasons = [decision.skip.name]
     else:
-        found.reasons = sorted(
-            {scan.skip_reason for scan in scans if scan.is_fact and scan.skip_reason is not None}
-        )
+        found.reasons = sorted({one.skip_reason for one in scans if one.is_fact and one.skip_reason is not None})
     return found
 
 

@@ -99,7 +99,9 @@ async def is_well(page: Any, name: str) -> None:
 
 def state(name: str, directory: Path) -> History:
     if name == "busy":
-        return busy_history(directory)
+        history = busy_history(directory)
+        history.has_shadows = True
+        return history
     if name == "empty":
         Store(directory, bytes_max=10_000_000).close()
         return history_in(directory)

@@ -91,8 +91,8 @@ def test_a_report_is_of_the_own_statements_since_a_time_and_of_so_many(
             ShadowReport(since=0, statements=3, equal=1, wrong=2, is_cut=True, times=ShadowTimes(1, 1.0, 2.0)),
             (
                 "In the last 7 days 3 statements ran in shadow mode, the newest that are kept; 3 of them ran a"
-                " second time, rewritten, and 2 gave another answer or failed. Rewritten, 1 of them would have taken"
-                " 2.0 s in place of 1.0 s, which is no less."
+                " second time, rewritten, and 2 gave another answer or failed. Rewritten, 1 of them would have"
+                " taken 2.0 s in place of 1.0 s, which is no less."
             ),
         ),
         (
