@@ -37,6 +37,7 @@ SHELL = {
     "proxy.workers.process_role",
     "proxy.workers.metrics_exchange",
     "proxy.history.history",
+    "proxy.history.replicas",
     "proxy.tracing.export",
     "proxy.backends.dns",
     "proxy.backends.health_checks",

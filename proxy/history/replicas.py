@@ -18,7 +18,6 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
-from socket import gethostname
 from typing import Final
 
 import msgspec
@@ -135,7 +134,7 @@ class Replicas:
         size = sum(map(len, self._lines))
         if not self._name or size >= _FILE_BYTES or now() - self._begun >= _FILE_S:
             self._begun, self._lines, size = now(), [], 0
-            host = re.sub(r"[^\w.-]", "-", gethostname(), flags=re.ASCII)[:63] or "-"
+            host = re.sub(r"[^\w.-]", "-", os.uname().nodename, flags=re.ASCII)[:63] or "-"
             self._name = f"{new_id(self._begun)}-{host}.v{_VERSION}.jsonl.gz"
         added: list[bytes] = []
         while len(added) < len(self._waiting) and size < _FILE_BYTES:
