@@ -167,13 +167,8 @@ class History:
         self._writer: threading.Thread | None = None
         self._replicas: Replicas | None = None
         if settings.shared_path and directory is not None:
-            self._replicas = Replicas(
-                Path(settings.shared_path),
-                directory,
-                days=self.days,
-                bytes_max=self.bytes_max,
-                waiting_bytes_max=self._held_chars_max // 4,
-            )
+            waiting = self._held_chars_max // 4
+            self._replicas = Replicas(settings, directory, own_bytes_max=self.bytes_max, waiting_bytes_max=waiting)
 
     @property
     def path(self) -> Path | None:

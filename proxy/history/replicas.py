@@ -22,8 +22,9 @@ from typing import Final
 
 import msgspec
 
+from proxy.config.serving import HistorySection
 from proxy.history.record import Record, ShadowRecord, id_of_time, new_id, now
-from proxy.history.store import Store, StoreError, encodable
+from proxy.history.store import FILE_NAME, Store, StoreError, encodable
 
 _log = logging.getLogger(__name__)
 
@@ -57,12 +58,14 @@ _LINE: Final = msgspec.json.Decoder(_Line)
 class Replicas:
     """The exchange with other replicas, in a thread of its own: a volume that hangs holds up nothing else."""
 
-    def __init__(self, directory: Path, own: Path, *, days: float, bytes_max: int, waiting_bytes_max: int) -> None:
-        """`own` is the directory of this replica's file; the shared one gets `bytes_max` at most in all."""
-        self._directory = directory
+    def __init__(self, settings: HistorySection, own: Path, *, own_bytes_max: int, waiting_bytes_max: int) -> None:
+        """`own` is the directory of this replica's file; that and what waits to be told have their bounds."""
+        self._directory = Path(settings.shared_path)
+        self._kept_s = settings.days * 86_400.0
+        self._bytes_max = settings.bytes_max
         self._own = own
-        self._kept_s = days * 86_400.0
-        self._bytes_max = bytes_max
+        self._own_bytes_max = own_bytes_max
+        self._own_inode = 0
         self._lock = threading.Lock()
         self._waiting: deque[bytes] = deque()
         self._waiting_bytes, self._waiting_bytes_max = 0, waiting_bytes_max
@@ -163,7 +166,11 @@ class Replicas:
         files = self._files()
         self._left_out &= files.keys()
         self._read = {name: state for name, state in self._read.items() if name in files}
-        with closing(Store(self._own, bytes_max=self._bytes_max)) as store:
+        with closing(Store(self._own, bytes_max=self._own_bytes_max)) as store:
+            before, self._own_inode = self._own_inode, (self._own / FILE_NAME).stat().st_ino
+            if before != self._own_inode:
+                # It was damaged, and has begun anew.
+                self._read = {}
             for name, found in files.items():
                 size, changed, lines = self._read.get(name, (0, 0, 0))
                 is_known = (size, changed) == (found.st_size, found.st_mtime_ns)
@@ -177,6 +184,7 @@ class Replicas:
                     if name not in self._left_out:
                         _log.warning("%s, of another replica, cannot be read: %s", self._directory / name, error)
                     self._left_out.add(name)
+                    continue
                 if self._stop.is_set():
                     return
                 self._read[name] = (found.st_size, found.st_mtime_ns, lines)

@@ -6,7 +6,7 @@ import time
 import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from errno import ENOSPC
+from errno import ENOSPC, ESTALE
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from proxy.history.record import Record, ShadowRecord
 from proxy.history.replicas import Replicas
 from proxy.history.savings import total
 from proxy.history.store import FILE_NAME
+from proxy.kept_files import put_aside
 
 TURN_S = 0.1
 DAY_S = 86_400.0
@@ -40,6 +41,12 @@ def replica(shared: Path, own: Path, **settings: Any) -> Iterator[History]:
         yield history
     finally:
         history.close()
+
+
+def alone(shared: Path, own: Path, **settings: Any) -> Replicas:
+    """The exchange without a history, with room for two statements that wait."""
+    section = HistorySection(shared_path=str(shared), **settings)
+    return Replicas(section, own, own_bytes_max=10_000_000, waiting_bytes_max=5_000)
 
 
 def send(history: History, *records: Record) -> None:
@@ -113,6 +120,31 @@ def test_workers_of_one_replica_have_each_statement_once(tmp_path: Path) -> None
         assert (len(seen(one)), reason.statements, digest.runs) == (40, 40, 40)
 
 
+def test_a_file_that_was_put_aside_gets_the_statements_of_others_again(pair: tuple[History, History]) -> None:
+    one, other = pair
+    send(one, record())
+    until(lambda: len(seen(other)) == 1)
+    assert other.path is not None
+    put_aside(
+        other.path, "for the test", *(other.path.with_name(FILE_NAME + behind) for behind in ("-wal", "-shm"))
+    )
+    until(lambda: len(seen(other)) == 1)
+
+
+def test_a_file_that_cannot_be_opened_is_tried_again(
+    pair: tuple[History, History], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def is_stale(*_: object) -> None:
+        raise OSError(ESTALE, "Stale file handle")
+
+    one, other = pair
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "open", is_stale)
+        send(one, record())
+        until(lambda: "cannot be read: 1;" in other.state().notes[-1])
+    until(lambda: len(seen(other)) == 1 and len(other.state().notes) == 1)
+
+
 def write_until_killed(shared: Path, own: Path) -> None:
     replicas_module.EXCHANGE_EVERY_S = 0.01  # type: ignore[misc]
     with replica(shared, own) as history:
@@ -178,7 +210,7 @@ def test_files_of_ours_go_when_they_are_too_old(tmp_path: Path) -> None:
     shared.mkdir()
     old, recent = (aged(shared / f"{place}{FOREIGN[1:]}", 8 - place) for place in range(2))
     others = aged(shared / "history.sqlite", 30)
-    ahead = Replicas(shared, tmp_path / "own", days=7.5, bytes_max=1_000, waiting_bytes_max=0)
+    ahead = alone(shared, tmp_path / "own", days=7.5)
     ahead.start()
     until(lambda: "see the log" in ahead.notes[-1])
     ahead.close(PATIENCE_S)
@@ -192,7 +224,7 @@ def test_files_of_ours_go_when_they_are_too_old(tmp_path: Path) -> None:
 
 def test_the_oldest_files_go_where_all_take_too_much_room(tmp_path: Path) -> None:
     oldest, *rest = (aged(tmp_path / f"{place}{FOREIGN[1:]}", 1) for place in range(3))
-    one = Replicas(tmp_path, tmp_path / "own", days=7, bytes_max=25, waiting_bytes_max=0)
+    one = alone(tmp_path, tmp_path / "own", bytes_max=25)
     one.start()
     until(lambda: not oldest.exists())
     one.close(PATIENCE_S)
@@ -232,7 +264,7 @@ def test_a_volume_that_is_full_leaves_the_file_as_it_was(
 
 
 def test_statements_that_wait_for_a_directory_take_so_much_memory_and_no_more(tmp_path: Path) -> None:
-    one = Replicas(tmp_path, tmp_path / "own", days=7, bytes_max=10_000_000, waiting_bytes_max=5_000)
+    one = alone(tmp_path, tmp_path / "own")
     one.tell([record(original="x" * 1_000) for _ in range(10)], [])
     assert one.notes[-1] == "Other replicas lack 8 statements of this one."
 
@@ -246,7 +278,7 @@ def test_a_replica_without_a_file_of_its_own_reads_all_that_is_kept(
         send(one, *(record() for _ in range(450)), record(at=time.time() - 9 * DAY_S))
     assert len(files(shared)) == 3
     own = tmp_path / "b"
-    other = Replicas(shared, own, days=7, bytes_max=10_000_000, waiting_bytes_max=0)
+    other = alone(shared, own)
     other.start()
     until(lambda: len(other.notes) == 1)
     other.close(PATIENCE_S)
