@@ -1,4 +1,4 @@
-"""The command line: `starpruner serve`, `explain`, `top`, `digests`, and the commands of installed extras."""
+"""The command line: `starpruner serve`, `explain`, `top`, `digests`, `report`, and those of installed extras."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from proxy.extras import how_to_install
 from proxy.kerberos.errors import KerberosMissingError
 from proxy.kerberos.gss import library
 from proxy.session.explain.text import text
-from proxy.terminal.commands import digests, top
+from proxy.terminal.commands import digests, report, top
 from proxy.tracing.export import sender_class
 from proxy.workers.launch import run_workers, worker_count
 from proxy.workers.supervisor import WorkersError
@@ -83,6 +83,7 @@ def main() -> None:
 
 main.add_command(top)
 main.add_command(digests)
+main.add_command(report)
 
 
 def _configured(command: Callable[..., None]) -> Callable[..., None]:

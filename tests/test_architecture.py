@@ -38,6 +38,7 @@ SHELL = {
     "proxy.workers.metrics_exchange",
     "proxy.history.history",
     "proxy.history.recent_savings",
+    "proxy.history.replicas",
     "proxy.tracing.export",
     "proxy.backends.dns",
     "proxy.backends.health_checks",

@@ -81,7 +81,11 @@ def application(  # noqa: PLR0913 - the parts that the routes show
     async def check_at_backend(user: str, password: str) -> str:
         return await check_login(config, user, password, backends)
 
-    view = StatementsView(history or History(HistorySection(enabled=False), None), shared.off_switch)
+    def is_in_shadow() -> bool:
+        return shared.config.rewrite.mode == "shadow"
+
+    known = history or History(HistorySection(enabled=False), None)
+    view = StatementsView(known, shared.off_switch, is_in_shadow)
     visitors = Visitors(
         config, key or os.urandom(32), check_at_backend, clock, partial(shared.metrics.login_refused, "admin")
     )

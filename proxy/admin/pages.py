@@ -25,6 +25,7 @@ from proxy.admin.drawings import join_graph, parts, timeline
 from proxy.admin.explain_endpoint import ANONYMOUS, ExplainRequest
 from proxy.admin.insertions import compared
 from proxy.admin.return_paths import return_path
+from proxy.admin.shadow_view import sentences
 from proxy.admin.statements_endpoint import WantedDigests
 from proxy.admin.statements_view import REASON_DAYS, StatementsView, remedy_of, sentence_of
 from proxy.admin.tickets import Visitor
@@ -82,6 +83,7 @@ class Pages:
             "/history/{id}": self._statement,
             "/digests/page": self._digests,
             "/why-not": self._why_not,
+            "/shadow": self._shadow,
             "/explain": self._explain_form,
         }
         self._templates = formats.templates(_HERE / "templates")
@@ -245,6 +247,17 @@ class Pages:
             request, visitor, "why_not.html", place="why-not", reasons=reasons, failure=failure, days=REASON_DAYS
         )
 
+    async def _shadow(self, request: web.Request, visitor: Visitor) -> web.Response:
+        report, failure = None, ""
+        try:
+            report = await self._view.shadows(visitor)
+        except HistoryError as error:
+            failure = str(error)
+        told = sentences(report, REASON_DAYS) if report is not None else []
+        return self._answer(
+            request, visitor, "shadow.html", place="shadow", report=report, sentences=told, failure=failure
+        )
+
     async def _explain_form(self, request: web.Request, visitor: Visitor) -> web.Response:
         asked = {"sql": "", "database": "", "user": visitor.name}
         identifier = request.query.get("statement", "")
@@ -374,7 +387,12 @@ class Pages:
         **values: Any,
     ) -> web.Response:
         shown = self._templates.get_template(template).render(
-            visitor=visitor, token=token, sentence_of=sentence_of, remedy_of=remedy_of, **{"place": "", **values}
+            visitor=visitor,
+            token=token,
+            sentence_of=sentence_of,
+            remedy_of=remedy_of,
+            has_shadows=self._view.has_shadows,
+            **{"place": "", **values},
         )
         return web.Response(text=shown, status=status, content_type="text/html", charset="utf-8")
 

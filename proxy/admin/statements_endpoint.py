@@ -1,4 +1,4 @@
-"""GET /statements, /statements/{id}, /summary, /reasons, /digests, /now, /quarantine and /openapi.json.
+"""GET /statements, /statements/{id}, /summary, /reasons, /digests, /shadow/report, /now and others as JSON.
 
 A user sees the own statements, an administrator all; nobody sees any without signing in, by HTTP Basic or by the
 cookie of the pages.
@@ -30,6 +30,7 @@ from proxy.admin.visitors import SignInError, Visitors
 from proxy.history.digests import Digest
 from proxy.history.queries import PAGE_ROWS, PAGE_ROWS_MAX, Filter, HistoryError, StatementPage
 from proxy.history.record import OutcomeName, Record
+from proxy.history.shadow_report import ShadowReport
 
 # A wider look back would go through all that is kept.
 REASON_DAYS_MAX: Final = 31
@@ -70,7 +71,7 @@ class _Wanted(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _WantedDays(msgspec.Struct, forbid_unknown_fields=True):
-    """The query of GET /reasons."""
+    """The query of GET /reasons and of GET /shadow/report."""
 
     days: Annotated[int, Meta(ge=1, le=REASON_DAYS_MAX, description="Days that are looked back.")] = REASON_DAYS
 
@@ -112,6 +113,12 @@ ROUTES: Final = (
         DigestsAnswer,
         WantedDigests,
     ),
+    GetRoute(
+        "/shadow/report",
+        "What rewriting would have saved, by runs in shadow mode of the last days.",
+        ShadowReport,
+        _WantedDays,
+    ),
     GetRoute("/now", "Statements that run, and open sessions.", NowView),
     GetRoute("/quarantine", "Rules and fingerprints that are quarantined.", QuarantineView),
 )
@@ -126,6 +133,7 @@ def routes(view: StatementsView, visitors: Visitors) -> list[web.RouteDef]:
         shown.summary,
         shown.reasons,
         shown.digests,
+        shown.shadows,
         shown.now,
         shown.quarantine,
     )
@@ -162,6 +170,10 @@ class _Statements:
     async def digests(self, request: web.Request, visitor: Visitor) -> web.Response:
         wanted = msgspec.convert(dict(request.query), WantedDigests, strict=False)
         return json_answer(DigestsAnswer(await self._view.digests(visitor, wanted.days, wanted.compared)))
+
+    async def shadows(self, request: web.Request, visitor: Visitor) -> web.Response:
+        days = msgspec.convert(dict(request.query), _WantedDays, strict=False).days
+        return json_answer(await self._view.shadows(visitor, days))
 
     async def now(self, _: web.Request, visitor: Visitor) -> web.Response:
         return json_answer(await self._view.now(visitor))

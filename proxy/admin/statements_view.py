@@ -31,6 +31,7 @@ from proxy.history.queries import (
 )
 from proxy.history.record import Record
 from proxy.history.savings import Savings, total
+from proxy.history.shadow_report import ShadowReport
 from proxy.history.stakes import Stake
 from proxy.off_switch import OffSwitch
 from rewriter import SkipReason
@@ -67,6 +68,8 @@ class NowView(msgspec.Struct):
     session_count: int
     # False while all statements go as they came (rewrite.off_file).
     is_rewriting: bool = True
+    # Sentences about what is not shown.
+    notes: list[str] = []
 
 
 class QuarantineView(msgspec.Struct):
@@ -105,10 +108,16 @@ class ReasonView(msgspec.Struct):
 class StatementsView:
     """The history and the present of statements. Methods raise HistoryError."""
 
-    def __init__(self, history: History, off_switch: OffSwitch) -> None:
+    def __init__(self, history: History, off_switch: OffSwitch, is_in_shadow: Callable[[], bool]) -> None:
         self.history = history
         self._off_switch = off_switch
+        self._is_in_shadow = is_in_shadow
         self._pool = ThreadPoolExecutor(_READERS, thread_name_prefix="history-reader")
+
+    @property
+    def has_shadows(self) -> bool:
+        """True if there is, or will be, something to report of shadow mode."""
+        return self.history.has_shadows or self._is_in_shadow()
 
     async def close(self) -> None:
         """End the threads."""
@@ -130,7 +139,8 @@ class StatementsView:
             counts = len(running), len(sessions)
         newest = sorted(running, key=lambda record: record.id, reverse=True)
         opened = sorted(sessions, key=lambda one: one.id, reverse=True)
-        return NowView(newest, opened, *counts, is_rewriting=not self._off_switch.is_off)
+        notes = list(dict.fromkeys(note for state in states for note in state.notes))
+        return NowView(newest, opened, *counts, is_rewriting=not self._off_switch.is_off, notes=notes)
 
     async def quarantine(self, visitor: Visitor) -> QuarantineView:
         """The rules and fingerprints that are quarantined in any process."""
@@ -179,6 +189,11 @@ class StatementsView:
         """The reasons for which statements stayed as they were."""
         lines = await self._asked(lambda reader: reader.reasons(Filter(seen_by=visitor.seen_by), days))
         return [_reason(line) for line in lines]
+
+    async def shadows(self, visitor: Visitor, days: int = REASON_DAYS) -> ShadowReport:
+        """The report of the runs in shadow mode of the last days."""
+        wanted = Filter(seen_by=visitor.seen_by, since=time.time() - days * DAY_S)
+        return await self._asked(lambda reader: reader.shadows(wanted))
 
     async def digests(
         self, visitor: Visitor, days: int = REASON_DAYS, compared: tuple[date, date] | None = None

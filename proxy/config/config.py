@@ -167,6 +167,10 @@ def _checked(config: Config) -> Config:
         raise ConfigError('catalog.store is "hbase" and catalog.store_gateway is empty, expected HOST:PORT')
     if config.catalog.store_gateway:
         address(config.catalog.store_gateway)
+    if config.history.shared_path and config.history.shared_path == config.history.path:
+        raise ConfigError(
+            "history.shared_path is history.path; expected a path of each replica's own, on its disk"
+        )
     config.backend_entries()
     config.listeners()
     config.upstream()

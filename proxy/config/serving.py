@@ -221,6 +221,9 @@ class HistorySection(Section, frozen=True):
     # The directory that they are kept in. It holds statements' texts: give it to the proxy's user alone. Empty: a
     # directory of its own that ends with the proxy, with at most 64 MB of the last statements.
     path: str = ""
+    # A directory on a volume that all replicas mount: by files in it they tell one another their statements, and
+    # each shows those of all. `path` stays each one's own, on its own disk. Empty: each shows its own statements.
+    shared_path: str = ""
     # How long a statement is kept. Seven days show a week's dashboards, those of Monday beside those of Sunday.
     days: Annotated[float, Meta(gt=0, le=3_650)] = 7.0
     # The bytes that may be kept, the oldest statements then go first. A statement takes 1 to 5 KB, so this is

@@ -39,6 +39,7 @@ from proxy.history.record import (
     shadow_of,
 )
 from proxy.history.redaction import kept, kept_text
+from proxy.history.replicas import Replicas
 from proxy.history.store import FILE_NAME, Store, StoreError
 from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.operations.session_port import SessionOpening
@@ -105,6 +106,8 @@ class ProcessState(msgspec.Struct):
     session_count: int = 0
     quarantined: list[str] = []
     quarantined_rules: list[str] = []
+    # Sentences about what its pages do not show.
+    notes: list[str] = []
 
 
 @dataclass(frozen=True)
@@ -155,11 +158,17 @@ class History:
         self._held_chars_max = min(memory_bytes, HELD_CHARS_MAX)
         self._held = self._held_chars = 0
         self._lost_queue = self._lost_unwritable = 0
+        # True if statements are kept that ran in shadow mode, of any process.
+        self.has_shadows = False
         # Partitions that finished statements did not read, as far as they are known.
         self.partitions_spared = 0
         self._logged_at = -math.inf
         self._stop = threading.Event()
         self._writer: threading.Thread | None = None
+        self._replicas: Replicas | None = None
+        if settings.shared_path and directory is not None:
+            waiting = self._held_chars_max // 4
+            self._replicas = Replicas(settings, directory, own_bytes_max=self.bytes_max, waiting_bytes_max=waiting)
 
     @property
     def path(self) -> Path | None:
@@ -272,6 +281,7 @@ class History:
             session_count=len(sessions),
             quarantined=list(fingerprints),
             quarantined_rules=list(rules),
+            notes=[] if self._replicas is None else self._replicas.notes,
         )
 
     # --- the writer
@@ -281,12 +291,17 @@ class History:
         if self.directory is not None and self._writer is None:
             self._writer = threading.Thread(target=self._write_until_stopped, name="history", daemon=True)
             self._writer.start()
+            if self._replicas is not None:
+                self._replicas.start()
 
     def close(self) -> None:
         """Write the last statements, and stop. A disk that hangs is not waited for."""
+        until = time.monotonic() + CLOSE_S
         self._stop.set()
         if self._writer is not None:
             self._writer.join(CLOSE_S)
+        if self._replicas is not None:
+            self._replicas.close(until - time.monotonic())
 
     def _write_until_stopped(self) -> None:
         assert self.directory is not None  # noqa: S101 - `start` has looked
@@ -326,6 +341,7 @@ class History:
                     store.close()
                     return None
                 store.delete_before(now() - self.days * _DAY_S)
+                self.has_shadows = store.has_reason(SkipReason.IN_SHADOW.name)
             if stopping:
                 store.withdraw(self.process)
             elif at >= writing.publish_at:
@@ -347,8 +363,9 @@ class History:
             store.add(written, verdicts)
         except ValueError:
             # One that no text can be made of. The others one by one.
-            for record in written:
-                self._write_alone(store, record)
+            written = [record for record in written if self._write_alone(store, record)]
+        if self._replicas is not None:
+            self._replicas.tell(written, verdicts)
         for _ in records:
             self._queue.popleft()
         self._release(records)
@@ -365,11 +382,13 @@ class History:
             records.append(record)
         return records
 
-    def _write_alone(self, store: Store, record: Record) -> None:
+    def _write_alone(self, store: Store, record: Record) -> bool:
         try:
             store.add([record])
         except ValueError:
             self._lost_unwritable += 1
+            return False
+        return True
 
     def _release(self, records: Sequence[Record]) -> None:
         with self._lock:
@@ -504,7 +523,7 @@ class StatementHistory:
         end(record, outcome)
         self._session.ended(record)
 
-    def compared(self, comparison: Comparison, decision: Decision) -> None:
+    def compared(self, comparison: Comparison | None, decision: Decision) -> None:
         """See StatementEntry."""
         record = self._record
         if record is None:

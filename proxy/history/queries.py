@@ -20,6 +20,7 @@ from proxy.history.digests import Digest, TimeSpan, digests
 from proxy.history.history import LOST_AFTER_S, ProcessState
 from proxy.history.record import TEXT_FINGERPRINT, Record, id_of_time
 from proxy.history.savings import Savings, savings, savings_over_time
+from proxy.history.shadow_report import ShadowReport, shadow_report
 from proxy.history.stakes import Stake, stakes
 from proxy.history.store import connect
 
@@ -282,6 +283,11 @@ class HistoryReader:
         where, values = _where(wanted)
         with self._connected() as connection:
             return stakes(connection, where, values, NOTHING_TO_DECIDE)
+
+    def shadows(self, wanted: Filter) -> ShadowReport:
+        """The report of what rewriting would have saved since a time, by runs in shadow mode."""
+        with self._connected() as connection:
+            return shadow_report(connection, wanted.seen_by, wanted.since or 0.0)
 
     def others(self, process: str) -> list[ProcessState]:
         """The states of the other processes that share the file."""

@@ -15,7 +15,7 @@ from proxy.session.decision import Decision
 from proxy.session.explain.text import without_files
 from proxy.session.explain.view import CountView, ScanView, view
 from proxy.session.feedback.known_texts import without_constants
-from proxy.session.shadow.compare import Comparison
+from proxy.session.shadow.compare import Comparison, ShadowVerdict
 from proxy.session.statement_log import LoggedStatement
 from proxy.session.timings import AskedQuery
 from rewriter import SkipReason
@@ -50,8 +50,12 @@ OutcomeName: TypeAlias = Literal["rewritten", "original", "answered", "fallback"
 OUTCOMES: Final[tuple[str, ...]] = get_args(OutcomeName)
 
 
+# The verdict about a statement of which nothing would be narrowed.
+UNCHANGED: Final = "unchanged"
+
+
 class ShadowRecord(msgspec.Struct):
-    """The verdict of a shadow run: both texts ran, and their answers were compared."""
+    """The verdict of a shadow run: both texts ran, and their answers were compared, if anything is narrowed."""
 
     verdict: str
     why: str
@@ -59,6 +63,13 @@ class ShadowRecord(msgspec.Struct):
     seconds: float
     # Of the statement, which the shadow run alone has parsed.
     fingerprint: str | None = None
+    # Of the first run of each text, and of the decision. Null where the run has no answer.
+    original_s: float | None = None
+    rewritten_s: float | None = None
+    deciding_s: float = 0.0
+    # The tables that would be narrowed, or else the codes of the reasons why none would be.
+    tables: list[str] = []
+    reasons: list[str] = []
 
 
 class Record(msgspec.Struct, kw_only=True):
@@ -203,10 +214,23 @@ def end(record: Record, outcome: Outcome) -> None:
         record.message = cut(outcome.message, PART_CHARS_MAX)
 
 
-def shadow_of(comparison: Comparison, decision: Decision) -> ShadowRecord:
-    """The verdict of a shadow run."""
+def shadow_of(comparison: Comparison | None, decision: Decision) -> ShadowRecord:
+    """The verdict of a shadow run; without a comparison that of a statement that was decided about alone."""
     fingerprint = decision.key.fingerprint if decision.key is not None else None
-    return ShadowRecord(comparison.verdict.name.lower(), comparison.why, comparison.seconds, fingerprint)
+    scans = view(decision).scans[:SCANS_MAX] if decision.rewrite is not None else []
+    found = ShadowRecord(UNCHANGED, "", 0.0, fingerprint, deciding_s=decision.timings.total_s)
+    if comparison is not None:
+        found.verdict, found.why = comparison.verdict.name.lower(), comparison.why
+        found.seconds = comparison.seconds
+        found.original_s, found.rewritten_s = comparison.original_s, comparison.rewritten_s
+        found.tables = sorted({scan.table for scan in scans if scan.predicate is not None})
+    elif decision.is_narrowed:
+        found.verdict, found.why = ShadowVerdict.UNCOMPARABLE.name.lower(), "the statement does not only read"
+    elif decision.skip is not None:
+        found.reasons = [decision.skip.name]
+    else:
+        found.reasons = sorted({one.skip_reason for one in scans if one.is_fact and one.skip_reason is not None})
+    return found
 
 
 def add_verdict(record: Record, verdict: ShadowRecord) -> None:

@@ -119,6 +119,11 @@ class Store:
         if self._pages_taken() > self._pages_max * (1 - _FREED):
             self._free()
 
+    def has_reason(self, reason: str) -> bool:
+        """True if a statement is kept that has the reason."""
+        found = self._connection.execute("SELECT 1 FROM reasons WHERE reason = ? LIMIT 1", (reason,))
+        return found.fetchone() is not None
+
     def publish(self, process: str, now: float, state: bytes, *, lost_after_s: float) -> None:
         """Replace what other processes see of this one, and drop those that have ended."""
         with self._transaction():
@@ -152,16 +157,19 @@ class Store:
         return record.fingerprint
 
     def _add_one(self, record: Record) -> None:
+        if self._connection.execute("SELECT 1 FROM statements WHERE id = ?", (record.id,)).fetchone():
+            # Another process of this replica has read it too.
+            return
         record = msgspec.structs.replace(record, fingerprint=self._fingerprint(record))
         counts = [counted(record, part) for part in ("partitions", "files", "bytes")]
         values = (
             *(record.id, record.started_at, _text(record.user), record.session, record.outcome),
             *(record.fingerprint, record.skip_reason, record.deciding_s, record.key_queries_s, record.run_s),
             *(number for count in counts for number in (count.total, count.kept)),
-            *(_text(record.original), msgspec.json.encode(_encodable(record)), record.lists_files),
+            *(_text(record.original), msgspec.json.encode(encodable(record)), record.lists_files),
         )
         execute = self._connection.execute
-        execute(f"REPLACE INTO statements VALUES ({', '.join('?' * len(values))})", values)  # noqa: S608 - marks
+        execute(f"INSERT INTO statements VALUES ({', '.join('?' * len(values))})", values)  # noqa: S608 - marks
         for reason, table in reasons_of(record):
             execute(
                 "INSERT INTO reasons VALUES (?, ?, ?, ?)", (reason, record.id, _text(table), _text(record.user))
@@ -286,8 +294,8 @@ def _text(text: str) -> str:
     return text if text.isascii() else text.encode(errors="replace").decode()
 
 
-def _encodable(record: Record) -> Record:
-    """The record without its original, which has a column of its own; with texts that UTF-8 can say."""
+def encodable(record: Record, original: str = "") -> Record:
+    """The record with texts that UTF-8 can say. In the file the original has a column of its own."""
     rewritten = None if record.rewritten is None else _text(record.rewritten)
     message = None if record.message is None else _text(record.message)
-    return msgspec.structs.replace(record, original="", rewritten=rewritten, message=message)
+    return msgspec.structs.replace(record, original=_text(original), rewritten=rewritten, message=message)

@@ -432,6 +432,7 @@ class Session:
             # By its original; and from now on the facts are known by their names.
             shared.gate.files_listed(run)
         if not (decision.is_narrowed and decision.only_reads) or rewrite is None or key is None:
+            entry.compared(None, decision)
             return
 
         def told(comparison: Comparison) -> None:

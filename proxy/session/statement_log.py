@@ -51,8 +51,8 @@ class StatementEntry(Protocol):
         """The statement has ended. Called on the event loop."""
         ...
 
-    def compared(self, comparison: Comparison, decision: Decision) -> None:
-        """Its rewritten text ran beside it, in shadow mode."""
+    def compared(self, comparison: Comparison | None, decision: Decision) -> None:
+        """Its rewritten text ran beside it, in shadow mode; without a comparison it was decided about alone."""
         ...
 
 
@@ -131,5 +131,5 @@ class NoStatementLog:
     def ended(self, _outcome: Outcome) -> None:
         """See StatementEntry."""
 
-    def compared(self, _comparison: Comparison, _decision: Decision) -> None:
+    def compared(self, _comparison: Comparison | None, _decision: Decision) -> None:
         """See StatementEntry."""

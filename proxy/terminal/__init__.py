@@ -1,1 +1,1 @@
-"""The admin port's answers in a terminal: `starpruner top` and `starpruner digests`."""
+"""The admin port's answers in a terminal: `starpruner top`, `digests` and `report`."""

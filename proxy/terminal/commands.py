@@ -1,4 +1,4 @@
-"""The commands `starpruner top` and `starpruner digests`."""
+"""The commands `starpruner top`, `starpruner digests` and `starpruner report`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from proxy.admin.openapi import BackendsAnswer
 from proxy.admin.statements_endpoint import REASON_DAYS_MAX, DigestsAnswer
 from proxy.admin.statements_view import REASON_DAYS, NowView
 from proxy.config.serving import AdminSection
+from proxy.history.shadow_report import ShadowReport
 from proxy.terminal.admin_client import AdminClient
-from proxy.terminal.views import digest_lines, now_lines
+from proxy.terminal.views import digest_lines, now_lines, shadow_lines
 
 
 def _asks_admin_port(command: Callable[..., None]) -> Callable[..., None]:
@@ -73,15 +74,30 @@ def top(admin: AdminClient, *, as_json: bool, once: bool, every_s: float) -> Non
         return
 
 
-@click.command()
-@_asks_admin_port
-@click.option(
+_days = click.option(
     "--days",
     type=click.IntRange(1, REASON_DAYS_MAX),
     default=REASON_DAYS,
     show_default=True,
     help="How many days to look back.",
 )
+
+
+@click.command()
+@_asks_admin_port
+@_days
+def report(admin: AdminClient, *, as_json: bool, days: int) -> None:
+    """Show what rewriting would have saved, by runs in shadow mode."""
+    path = f"/shadow/report?{urlencode({'days': days})}"
+    if as_json:
+        click.echo(admin.get_json(path).decode())
+        return
+    _print(shadow_lines(admin.get(path, ShadowReport), days))
+
+
+@click.command()
+@_asks_admin_port
+@_days
 @click.option("--compare", nargs=2, metavar="DAY LATER", help="Compare the runs of two days, as 2026-11-23.")
 def digests(admin: AdminClient, *, as_json: bool, days: int, compare: tuple[str, str] | None) -> None:
     """Show one line for statements that differ in constants alone."""

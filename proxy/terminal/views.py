@@ -1,4 +1,4 @@
-"""Views of the admin port's answers as lines: Now, and Digests."""
+"""Views of the admin port's answers as lines: Now, Digests, and the report of shadow mode."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from proxy.admin.formats import UNKNOWN, clock, code, count, now, percent, plural, seconds
+from proxy.admin.shadow_view import sentences
 from proxy.admin.statements_view import NowView
 from proxy.backends.backend import BackendView
 from proxy.history.digests import Digest, RunTimes
 from proxy.history.record import Record
-from proxy.terminal.tables import table
+from proxy.history.shadow_report import ShadowReport
+from proxy.terminal.tables import plain, table
 
 # Characters of a statement in a list that is not cut to a terminal.
 _TEXT_CHARS_MAX: Final = 1_000
@@ -22,6 +24,7 @@ def now_lines(found: NowView, backends: Sequence[BackendView], chars_max: int | 
     running = plural(found.running_count, "statement runs", "statements run")
     sessions = plural(found.session_count, "session is open", "sessions are open")
     lines = [f"{clock(now())}: {running}, {sessions}, {healthy} of {plural(len(backends), 'backend')} healthy"]
+    lines += map(plain, found.notes)
     if found.running:
         headers = ["SINCE", "FOR>", "USER", "CLIENT", "SENT AS", "STATEMENT"]
         lines += ["", *table(headers, [_running(record) for record in found.running], chars_max)]
@@ -47,6 +50,26 @@ def digest_lines(digests: Sequence[Digest], compared: tuple[str, str], chars_max
         *("NOT READ>", "LEFT ALONE BECAUSE", "STATEMENT"),
     ]
     return table(headers, [_digest(one) for one in digests], chars_max)
+
+
+def shadow_lines(report: ShadowReport, days: int) -> list[str]:
+    """The report of shadow mode: sentences, the times by table and by user, and why others were left."""
+    lines = sentences(report, days)
+    if report.wrong_ids:
+        lines.append(f"Another answer, or a failure: {', '.join(report.wrong_ids)}")
+    for name, parts in (("TABLE", report.tables), ("USER", report.users)):
+        rows = [
+            [part or "-", count(one.statements), *map(seconds, (one.original_s, one.rewritten_s, one.saved_s))]
+            for part, one in parts.items()
+        ]
+        if rows:
+            lines += ["", *table([name, "STATEMENTS>", "AS ORIGINALS>", "REWRITTEN>", "SAVED"], rows, None)]
+    left = [(number, f"as they came: {code(reason)}") for reason, number in report.reasons.items()]
+    left += [(number, f"not compared: {cause}") for cause, number in report.causes.items()]
+    if left:
+        rows = [[count(number), why] for number, why in sorted(left, reverse=True)]
+        lines += ["", *table(["STATEMENTS>", "OTHERS, AND WHY"], rows, None)]
+    return lines
 
 
 def _running(record: Record) -> list[str]:

@@ -15,6 +15,7 @@ from proxy.backends.pool import BackendPool
 from proxy.config.address import Address
 from proxy.config.backend_list import PoolMember
 from proxy.config.config import Config
+from proxy.config.rewriting import RewriteSection
 from proxy.config.serving import AdminSection
 from proxy.history.history import History
 from proxy.history.record import Record, ShadowRecord
@@ -47,6 +48,7 @@ async def admin_port(  # noqa: PLR0913 - the port, and who comes
     is_open: bool = False,
     has_administrator: bool = True,
     quarantine: Callable[[Quarantine], None] = lambda _: None,
+    rewrite: RewriteSection | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> AsyncIterator[TestClient[Any, Any]]:
     """The port. `root` is an administrator, everybody else a user of the backend.
@@ -55,7 +57,7 @@ async def admin_port(  # noqa: PLR0913 - the port, and who comes
     """
     monkeypatch.setattr("proxy.admin.app.check_login", backend_login)
     users = {"root": ROOT_HASH} if has_administrator else {}
-    config = Config(admin=AdminSection(users=users, open=is_open))
+    config = Config(admin=AdminSection(users=users, open=is_open), rewrite=rewrite or RewriteSection())
     shared = SharedState.of(config)
     quarantine(shared.quarantine)
     backends = BackendPool(
@@ -121,7 +123,7 @@ def some_statements(count: int) -> list[Record]:
         elif kind == 8:
             one = record(at=when, outcome="fallback", end="recovered", user="bob", message="A partition was gone.")
         else:
-            shadow = ShadowRecord("equal", "", 3.1)
+            shadow = ShadowRecord("equal", "", 3.1, None, 38.0, 1.2, 0.1, ["sales"])
             one = left_alone(at=when, skip_reason="IN_SHADOW", shadow=shadow, fingerprint="f1", run_s=38.0)
             one.lists_files = True
         made.append(one)

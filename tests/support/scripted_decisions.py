@@ -164,7 +164,7 @@ class Entry:
     def ended(self, outcome: Outcome) -> None:
         self.outcomes.append(outcome)
 
-    def compared(self, _comparison: Comparison, _decision: Decision) -> None:
+    def compared(self, _comparison: Comparison | None, _decision: Decision) -> None:
         """See StatementEntry."""
 
 

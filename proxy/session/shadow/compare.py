@@ -53,6 +53,9 @@ class Comparison:
     # Columns of types that cannot be compared this way, such as maps.
     columns_left_out: int = 0
     seconds: float = 0.0
+    # Of the first run of each text, the original's before the other; None where it has no answer.
+    original_s: float | None = None
+    rewritten_s: float | None = None
 
     @property
     def blames_us(self) -> bool:
@@ -114,6 +117,8 @@ class _Comparing:
         self._columns = Columns((), (), ())
         self._original: Checksum | None = None
         self._rewritten: Checksum | None = None
+        # Of the answers that were checksums, in their order.
+        self._answers_s: list[float] = []
 
     async def run(self) -> Comparison:
         try:
@@ -122,7 +127,11 @@ class _Comparing:
         except _EndedError as end:
             verdict, why = end.verdict, str(end)
         left_out, seconds = len(self._columns.left_out), self._clock() - self._started
-        return Comparison(verdict, why, self._original, self._rewritten, left_out, seconds)
+        original_s = self._answers_s[0] if self._original is not None else None
+        rewritten_s = self._answers_s[1] if self._rewritten is not None else None
+        return Comparison(
+            verdict, why, self._original, self._rewritten, left_out, seconds, original_s, rewritten_s
+        )
 
     async def _verdict(self) -> ShadowVerdict:
         original, rewritten = self._texts()
@@ -169,6 +178,7 @@ class _Comparing:
         checksum = self._columns.read(rows[0]) if rows else None
         if checksum is None:
             raise _EndedError(ShadowVerdict.UNCOMPARABLE, f"{what} is no checksum")
+        self._answers_s.append(answer.seconds)
         return checksum
 
     async def _once_more(self, original: str, rewritten: str) -> None:

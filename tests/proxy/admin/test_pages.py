@@ -1,5 +1,6 @@
 """The pages: signing in, forms that only we can send, and that no text is code."""
 
+import asyncio
 import doctest
 import re
 import time
@@ -17,7 +18,7 @@ from click.testing import CliRunner
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.admin_pages import PASSWORD, admin_port, busy_history
-from support.histories import history_in, left_alone, record, scan
+from support.histories import history_in, left_alone, record, scan, until
 from support.worst_texts import seconds
 
 from proxy.admin import formats, insertions, passwords
@@ -28,13 +29,14 @@ from proxy.admin.passwords import hash_of, is_password
 from proxy.admin.tickets import COOKIE_S, Tickets, Visitor
 from proxy.cli import main
 from proxy.config.config import Config
+from proxy.config.rewriting import RewriteSection
 from proxy.history.queries import today
 from proxy.history.store import Store
 from proxy.operations.session_port import SessionOpening
 from proxy.session.timings import AskedQuery
 from proxy.upstream.errors import BackendError
 
-VIEWS = ["/", "/live", "/history", "/digests/page", "/why-not", "/explain"]
+VIEWS = ["/", "/live", "/history", "/digests/page", "/why-not", "/shadow", "/explain"]
 Port = TestClient[Any, Any]
 
 
@@ -488,3 +490,28 @@ def test_the_timeline_has_each_query_at_its_place() -> None:
     assert (description.kind, description.x, description.width) == ("descriptions", 10.0, 20.0)
     assert (keys.label, keys.x, keys.width) == ("Key query", 50.0, 30.0)
     assert [span.width for span in timeline(record(deciding_s=0, run_s=None, asked=[]))] == [0] * 2
+
+
+async def test_shadow_runs_have_a_page_that_is_linked_where_there_are_any(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history = busy_history(tmp_path)
+    async with admin_port(monkeypatch, history) as port:
+        await sign_in(port, "root")
+        assert '"/shadow"' not in await page(port, "/")
+        history.start()
+        await asyncio.to_thread(until, lambda: history.has_shadows)
+        history.close()
+        assert '"/shadow"' in await page(port, "/")
+        shown = await page(port, "/shadow")
+        assert "6 of them ran a second time, rewritten, and none gave another answer." in shown
+        assert '<th scope="row">sales</th><td class="number">6</td><td class="number">3 min 48 s</td>' in shown
+
+
+async def test_in_shadow_mode_the_page_is_linked_from_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with admin_port(monkeypatch, history_in(tmp_path), rewrite=RewriteSection(mode="shadow")) as port:
+        await sign_in(port, "root")
+        assert '"/shadow"' in await page(port, "/")
+        assert "No statement has been kept yet." in await page(port, "/shadow")

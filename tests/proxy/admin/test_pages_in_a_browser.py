@@ -31,6 +31,7 @@ VIEWS = {
     "history": "/history",
     "digests": "/digests/page",
     "why-not": "/why-not",
+    "shadow": "/shadow",
     "explain": "/explain",
 }
 SHOWS = {"light": ("light", 1280), "dark": ("dark", 1280), "phone": ("light", 390), "dark-phone": ("dark", 390)}
@@ -100,7 +101,9 @@ async def is_well(page: Any, name: str) -> None:
 
 def state(name: str, directory: Path) -> History:
     if name == "busy":
-        return busy_history(directory)
+        history = busy_history(directory)
+        history.has_shadows = True
+        return history
     if name == "empty":
         Store(directory, bytes_max=10_000_000).close()
         return history_in(directory)

@@ -50,6 +50,7 @@ def test_a_file_and_overrides_are_read_the_later_ones_winning(tmp_path: Path) ->
             '[catalog]\nstore_gateway = "hbase"',
             "catalog.store_gateway: Expected HOST:PORT, such as",
         ),
+        ('[history]\npath = "/a"\nshared_path = "/a"', "history.shared_path is history.path; expected a path of"),
         ('[catalog]\nstore_gateway = "hbase:99999"', "hbase:99999: the port is 99999, expected 0 to 65535"),
         ("[rewrite]\nkey_rows_max = 0", "rewrite.key_rows_max: Expected `int` >= 1"),
         ('[proxy]\nlisten = "nowhere"', "proxy.listen: Expected HOST:PORT, such as 0.0.0.0:10000"),

@@ -1,11 +1,12 @@
 """The history beside the statements: it follows sessions, and costs them nothing where it fails."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from support.histories import history_in, until
-from support.played_sessions import DESCRIBE, KEYS, NARROWED, SQL, played
+from support.played_sessions import DESCRIBE, KEYS, NARROWED, SETTINGS, SQL, Script, played, rows
 from support.text_session import TextSession
 
 from proxy.config.config import Config
@@ -21,6 +22,7 @@ from proxy.session.explain.answered_statements import AnsweringSession
 from proxy.session.layout.open_store import open_store
 from proxy.session.layout.partition_store import PartitionStore
 from proxy.session.session import Session
+from proxy.session.shadow.checksum import Columns
 from proxy.session.shared_state import SharedState
 from proxy.statements.statement_class import StatementClass
 
@@ -193,6 +195,44 @@ def test_a_shadow_run_leaves_its_reason(history: History) -> None:
     assert dispatch.beside is not None
     dispatch.on_outcome(FINISHED)
     assert written(history).skip_reason == "IN_SHADOW"
+    assert history.has_shadows
+
+
+@pytest.mark.parametrize(
+    ("sql", "asked", "wanted"),
+    [
+        (SQL.replace("f.ds = d.ds", "f.id = d.g"), [], ("unchanged", "", ["NOT_A_PARTITION_COLUMN"])),
+        (f"{SQL} AND (", None, ("unchanged", "", ["DOES_NOT_PARSE"])),
+        (f"INSERT INTO other {SQL}", [KEYS], ("uncomparable", "the statement does not only read", [])),
+    ],
+)
+def test_a_shadow_that_runs_nothing_leaves_the_reason(
+    history: History, sql: str, asked: Script | None, wanted: tuple[str, str, list[str]]
+) -> None:
+    dispatch = played(session(history, Config(rewrite=RewriteSection(mode="shadow"))).rewrite(sql), [])
+    assert dispatch.beside is not None
+    played(dispatch.beside(), [] if asked is None else [SETTINGS, *DESCRIBE, *asked])
+    dispatch.on_outcome(FINISHED)
+    kept = written(history).shadow
+    assert kept is not None
+    assert (kept.verdict, kept.why, kept.reasons) == wanted
+
+
+def test_a_pair_of_runs_leaves_its_times_and_the_tables_that_are_narrowed(history: History) -> None:
+    dispatch = played(session(history, Config(rewrite=RewriteSection(mode="shadow"))).rewrite(SQL), [])
+    assert dispatch.beside is not None
+    columns = Columns.of(["int"])
+    runs = [
+        (columns.query(text), replace(rows((5, "55")), seconds=s)) for text, s in ((SQL, 9.0), (NARROWED, 2.0))
+    ]
+    played(
+        dispatch.beside(),
+        [SETTINGS, *DESCRIBE, KEYS, (f"DESCRIBE QUERY {SQL}", rows(("id", "int", None))), *runs],
+    )
+    dispatch.on_outcome(FINISHED)
+    kept = written(history).shadow
+    assert kept is not None
+    assert (kept.verdict, kept.original_s, kept.rewritten_s, kept.tables) == ("equal", 9.0, 2.0, ["f"])
 
 
 def test_the_database_follows_use(history: History, one: TextSession) -> None:

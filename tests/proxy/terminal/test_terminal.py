@@ -74,6 +74,17 @@ async def test_digests_compare_two_days(run: Run) -> None:
     assert told.output.startswith("Error: The request is not understood: Invalid RFC3339 encoded date")
 
 
+async def test_the_report_of_shadow_mode_is_that_of_the_page(run: Run) -> None:
+    told = await run("report", "--days", "2", *ROOT)
+    assert told.exit_code == 0, told.output
+    assert told.output.startswith(
+        "In the last 2 days 6 statements ran in shadow mode; 6 of them ran a second time,"
+    )
+    assert "TABLE  STATEMENTS  AS ORIGINALS  REWRITTEN  SAVED\nsales           6    3 min 48 s" in told.output
+    assert json.loads((await run("report", "--json", *ROOT)).output)["times"]["statements"] == 6
+    assert (await run("report", *BOB)).output == "No statement has run in shadow mode in the last 7 days.\n"
+
+
 async def test_json_of_top_has_both_answers_in_one_document(run: Run) -> None:
     told = json.loads((await run("top", "--json", *ROOT)).output)
     assert told["now"]["running_count"] == 1

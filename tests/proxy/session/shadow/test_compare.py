@@ -1,6 +1,7 @@
 """A comparison as a dialogue: what it asks, what it is answered, and how it ends."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from support.iceberg_answers import DAYS_SNAPSHOT, NEXT_SNAPSHOT, scan
@@ -111,6 +112,16 @@ def test_it_asks_for_checksums_of_both_texts_without_their_limits() -> None:
     assert asked[0].sql == "DESCRIBE QUERY SELECT a FROM f JOIN d "
     assert "\nSELECT a FROM f JOIN d \n)" in asked[1].sql
     assert "\nSELECT a FROM (SELECT * FROM f WHERE k IN (1)) AS f JOIN d \n)" in asked[2].sql
+
+
+def test_the_times_are_those_of_the_first_runs() -> None:
+    answers = [replace(one, seconds=number) for number, one in enumerate([*TWICE, SAME_KEYS, PLAN])]
+    comparison, _ = played(PAIR, answers)
+    assert (comparison.original_s, comparison.rewritten_s) == (1, 2)
+    comparison, _ = played(PAIR, [INTEGER, FIVE, failed(FailureKind.DEADLINE)])
+    assert (comparison.original_s, comparison.rewritten_s) == (0.0, None)
+    comparison, _ = played(PAIR, [failed()])
+    assert comparison.original_s is None
 
 
 def test_texts_that_do_not_end_alike_are_not_compared() -> None:
