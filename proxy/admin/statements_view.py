@@ -126,7 +126,8 @@ class StatementsView:
     def notices(self) -> dict[str, Any]:
         """The values of notices.html: why nothing is rewritten, and why statements are missing."""
         losses = sum(count for _, count in self.history.losses_by_reason())
-        return {"is_off": self._is_off(), "trouble": self.history.error, "losses": losses}
+        told = {"trouble": self.history.error, "losses": losses, "notes": self.history.notes}
+        return {"is_off": self._off_switch.is_off, **told}
 
     async def now(self, visitor: Visitor) -> NowView:
         """The statements and sessions of all processes that share the history."""

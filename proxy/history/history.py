@@ -181,6 +181,11 @@ class History:
         return Losses(self._lost_queue, self._lost_unwritable)
 
     @property
+    def notes(self) -> list[str]:
+        """Sentences about what is not shown of other replicas."""
+        return [] if self._replicas is None else self._replicas.notes
+
+    @property
     def held(self) -> int:
         """The statements that run, or wait for the disk."""
         return self._held
@@ -281,7 +286,7 @@ class History:
             session_count=len(sessions),
             quarantined=list(fingerprints),
             quarantined_rules=list(rules),
-            notes=[] if self._replicas is None else self._replicas.notes,
+            notes=self.notes,
         )
 
     # --- the writer
