@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -26,14 +26,15 @@ _COLD_MIN: Final = 1
 # Time of Spark to list the files of one partition, where no fingerprint has both cold and warm originals.
 _PARTITION_LISTED_S: Final = 0.0018
 
-# The median is that of a run that was made, the lower one of two.
+# The median is that of a run that was made, the lower one of two. The plus keeps SQLite from the index of outcomes,
+# of which it expects so few rows that it would compare each run with each original: half a minute for 200,000.
 _SAVED: Final = """
 WITH runs AS (
-  SELECT id, fingerprint, outcome, lists_files AS is_cold, deciding_s, run_s,
+  SELECT id, fingerprint, user, client, label, outcome, lists_files AS is_cold, deciding_s, run_s,
     partitions_total, partitions_total - partitions_kept AS spared
   FROM statements AS s
   WHERE {where} AND fingerprint IS NOT NULL AND run_s IS NOT NULL
-    AND outcome IN ('rewritten', 'original', 'fallback')
+    AND +outcome IN ('rewritten', 'original', 'fallback')
 ), placed AS (
   SELECT fingerprint, is_cold, run_s,
     row_number() OVER (PARTITION BY fingerprint, is_cold ORDER BY run_s) AS place,
@@ -47,7 +48,7 @@ WITH runs AS (
   FROM originals AS cold JOIN originals AS warm USING (fingerprint)
   JOIN (SELECT fingerprint, max(partitions_total) AS partitions FROM runs GROUP BY fingerprint) USING (fingerprint)
   WHERE cold.is_cold AND NOT warm.is_cold AND partitions > 0
-), compared AS (
+), compared AS MATERIALIZED (
   SELECT runs.*, median, outcome = 'rewritten' AS is_rewritten, CASE
       WHEN median IS NULL AND (is_cold OR spared = 0) THEN spared * partition_s - deciding_s
     END AS estimate,
@@ -55,11 +56,21 @@ WITH runs AS (
   FROM runs LEFT JOIN originals USING (fingerprint, is_cold) CROSS JOIN listing
   WHERE id >= ?
 )
-SELECT fingerprint, sum(is_rewritten), count(median) FILTER (WHERE is_rewritten),
+SELECT {column}, sum(is_rewritten), count(median) FILTER (WHERE is_rewritten),
   total(median - deciding_s - run_s) FILTER (WHERE is_rewritten) - total(spent_s), total(spent_s),
   count(estimate) FILTER (WHERE is_rewritten), total(estimate) FILTER (WHERE is_rewritten)
-FROM compared GROUP BY fingerprint
+FROM compared AS s {join} GROUP BY 1
 """
+
+
+class Grouping(NamedTuple):
+    """A column by which statements are grouped, of `statements AS s` or of a table that is joined with it."""
+
+    column: str
+    join: str = ""
+
+
+_BY_FINGERPRINT: Final = Grouping("s.fingerprint")
 
 
 class Savings(msgspec.Struct, frozen=True):
@@ -87,12 +98,16 @@ class Savings(msgspec.Struct, frozen=True):
 
 
 def savings(
-    connection: sqlite3.Connection, where: str, values: Sequence[object], since: str = ""
-) -> dict[str, Savings]:
-    """The savings since an id by fingerprint, by originals of all statements that satisfy a condition."""
-    question = _SAVED.format(where=where, cold_min=_COLD_MIN, warm_min=_WARM_MIN, partition_s=_PARTITION_LISTED_S)
-    rows = connection.execute(question, (*values, since))
-    return {fingerprint: Savings(*row) for fingerprint, *row in rows}
+    connection: sqlite3.Connection,
+    where: str,
+    values: Sequence[object],
+    since: str = "",
+    grouping: Grouping = _BY_FINGERPRINT,
+) -> dict[Any, Savings]:
+    """The savings since an id in groups, by originals of all statements that satisfy a condition."""
+    minima = {"cold_min": _COLD_MIN, "warm_min": _WARM_MIN, "partition_s": _PARTITION_LISTED_S}
+    question = _SAVED.format(where=where, column=grouping.column, join=grouping.join, **minima)
+    return {name: Savings(*row) for name, *row in connection.execute(question, (*values, since))}
 
 
 def total(parts: Iterable[Savings]) -> Savings:

@@ -61,7 +61,8 @@ def test_a_statement_is_found_by_its_id_and_by_those_of_spark(store: Store, tmp_
 def test_a_file_of_the_first_version_goes_on(tmp_path: Path) -> None:
     Store(tmp_path, bytes_max=ROOM).close()
     with sqlite3.connect(tmp_path / FILE_NAME) as connection:
-        gone = "DROP TABLE spark_ids; ALTER TABLE statements DROP COLUMN lists_files"
+        gone = "DROP INDEX statements_sums; DROP TABLE spark_ids; ALTER TABLE statements DROP COLUMN lists_files;"
+        gone += "ALTER TABLE statements DROP COLUMN client; ALTER TABLE statements DROP COLUMN label"
         connection.executescript(f"{gone}; PRAGMA user_version = 1")
     connection.close()
     one = record(spark_ids=["5f0c0a52-1111-4222-8333-0123456789ab"])
@@ -215,7 +216,7 @@ def test_a_file_of_a_newer_version_is_left_as_it_is(tmp_path: Path) -> None:
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
     connection.close()
     with pytest.raises(
-        StoreError, match=r"written by a newer Starpruner \(schema 4, this one knows 3\).*history\.path"
+        StoreError, match=r"written by a newer Starpruner \(schema 5, this one knows 4\).*history\.path"
     ):
         Store(tmp_path, bytes_max=ROOM)
 

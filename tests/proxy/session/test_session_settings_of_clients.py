@@ -148,7 +148,7 @@ def test_a_configuration_that_is_read_anew_counts_for_sessions_that_are_open_and
     assert not asks(other, SQL)
 
 
-def test_every_knob_is_a_key_of_the_configuration() -> None:
+def test_every_knob_but_the_label_is_a_key_of_the_configuration() -> None:
     assert SessionSettings.configured(Config(), {}) == SessionSettings(
         enabled=True,
         mode="rewrite",
