@@ -13,8 +13,7 @@ from proxy.history.savings import Grouping, Savings, savings
 By: TypeAlias = Literal["table", "user", "client", "label"]
 GROUPED_BY: Final[tuple[By, ...]] = get_args(By)
 
-# SQLite is to go through the index of sums, and through no other: that of users would have it read each row, and the
-# tables before their statements too. A plus, or CROSS, keeps it from that.
+# A plus or CROSS keeps SQLite to the index of sums: by that of users, or of tables, it would read each row.
 _GROUPINGS: Final[dict[By, Grouping]] = {
     "table": Grouping("+t.name", "CROSS JOIN tables AS t ON t.id = s.id"),
     "user": Grouping("+s.user"),

@@ -1,13 +1,9 @@
-r"""Labels of statements: the dashboard, the model or the program that one comes from.
+"""Labels of statements: the dashboard, the model or the program that one comes from.
 
-A client sets one by `SET starpruner.label`. Else it is read from the comment that a tool puts before or behind a
-statement, or is the name that the client gave when it opened the session. Of comments nothing but these values of
-these forms is taken, so that no literal becomes a label.
+Of comments nothing but these values of these forms is taken, so that no literal becomes a label.
 
 >>> label_in_comments('/* {"app": "dbt", "profile_name": "shop", "node_id": "model.shop.daily"} */ SELECT 1')
 'dbt model.shop.daily'
->>> label_in_comments("-- Metabase:: userID: 7 queryType: native queryHash: 0a\nSELECT 1")
-'Metabase user 7'
 """
 
 from __future__ import annotations
@@ -25,8 +21,7 @@ _LOOKED_AT: Final = 1_000
 _APPLICATION: Final = "set:hivevar:wmapp"
 # No part of it is tried twice.
 _COMMENT: Final = re.compile(r"\s*+(?:--([^\r\n]*+)|/\*(?!\+)([^*]*+(?:\*(?!/)[^*]*+)*+)\*/)")
-# The forms of dbt, Metabase and Redash, the keys of dashboards and charts that a mutator of Superset's writes, and
-# its example.
+# Comments of dbt, Metabase and Redash, keys that a SQL_QUERY_MUTATOR of Superset's writes, and its example.
 _FORMS: Final = (
     (re.compile(r'\A\{"app": "dbt",[^}]*"node_id": "([\w.-]+)"'), "dbt {}"),
     (re.compile(r'\A\{"app": "(dbt)"'), "{}"),
@@ -39,26 +34,22 @@ _FORMS: Final = (
 
 
 def label_of(text: str, own: str, configuration: Mapping[str, str]) -> str:
-    """The label of a statement, by what its session has set and said; empty where there is none."""
+    """The label that the session has set, else that of a comment, else the program's name; empty without any."""
     label = own or label_in_comments(text) or configuration.get(_APPLICATION, "")
     return "" if not label or holds_secret(label) else " ".join(label.split())[:LABEL_CHARS_MAX]
 
 
 def label_in_comments(text: str) -> str:
     """The label in a comment at the beginning or the end of a text; empty where there is none."""
-    for comment in _comments(text):
-        for form, label in _FORMS:
-            found = form.search(comment)
-            if found is not None:
-                return label.format(found[1])
-    return ""
+    tried = ((form.search(comment), label) for comment in _comments(text) for form, label in _FORMS)
+    return next((label.format(found[1]) for found, label in tried if found is not None), "")
 
 
 def _comments(text: str) -> Iterator[str]:
-    found = _COMMENT.match(text, 0, _LOOKED_AT)
-    while found is not None:
+    end = 0
+    while (found := _COMMENT.match(text, end, _LOOKED_AT)) is not None:
         yield (found[1] or found[2] or "").strip()
-        found = _COMMENT.match(text, found.end(), _LOOKED_AT)
+        end = found.end()
     last = text[-_LOOKED_AT:].rstrip("; \t\r\n")
     # No text ends so within a literal.
     if last.endswith("*/"):

@@ -176,7 +176,7 @@ class HistoryReader:
                 (*values, rows + 1),
             ).fetchall()
             lines = self._lines(connection, found[:rows])
-        return StatementPage(lines, _place(wanted, lines[-1]) if len(found) > rows else None)
+        return StatementPage(lines, f"{lines[-1].total_s!r}~{lines[-1].id}" if len(found) > rows else None)
 
     def slowest(self, wanted: Filter, rows: int) -> list[StatementLine]:
         """The statements that took longest in all; of each fingerprint the slowest."""
@@ -364,30 +364,25 @@ def _sums(row: Sequence[float]) -> list[int]:
     return [int(number) for number in row[1:]]
 
 
-def _place(wanted: Filter, line: StatementLine) -> str:
-    return line.id if wanted.order == "newest" else f"{line.total_s!r}~{line.id}"
-
-
-def _behind(wanted: Filter) -> tuple[list[str], list[object]]:
-    """The condition of the statements behind a place; none is behind a place that is not understood."""
-    if not wanted.before:
-        return [], []
-    if wanted.order == "newest":
-        return ["s.id < ?"], [wanted.before]
-    total, _, identifier = wanted.before.partition("~")
+def _place(before: str) -> tuple[float, str]:
+    """The time in all and the id of the statement that a page ended with; no text makes it fail."""
+    total, _, identifier = before.rpartition("~")
     try:
-        return [f"({_TOTAL_S}, s.id) < (?, ?)"], [float(total), identifier]
+        return float(total), identifier
     except ValueError:
-        return ["0"], []
+        return 0.0, identifier
 
 
 def _where(wanted: Filter) -> tuple[str, list[object]]:
     terms: list[tuple[str, object]] = []
+    place, is_newest = _place(wanted.before) if wanted.before else None, wanted.order == "newest"
     for column, value in (
         ("s.user = ?", wanted.seen_by),
         ("s.user = ?", wanted.user or None),
         ("s.outcome = ?", wanted.outcome or None),
         ("s.fingerprint = ?", wanted.fingerprint or None),
+        ("s.id < ?", place[1] if place is not None and is_newest else None),
+        (f"({_TOTAL_S}, s.id) < (?, ?)", None if is_newest else place),
         ("s.client = ?", wanted.client or None),
         ("s.label = ?", wanted.label or None),
         (f"{_TOTAL_S} >= ?", wanted.least_s or None),
@@ -399,9 +394,9 @@ def _where(wanted: Filter) -> tuple[str, list[object]]:
     ):
         if value is not None:
             terms.append((column, value))
-    behind, place = _behind(wanted)
-    conditions = [column for column, _ in terms] + behind + ([_IS_CANDIDATE] if wanted.only_candidates else [])
-    return " AND ".join(conditions) or "1", [*(value for _, value in terms), *place]
+    conditions = [column for column, _ in terms] + ([_IS_CANDIDATE] if wanted.only_candidates else [])
+    values = [one for _, value in terms for one in (value if isinstance(value, tuple) else (value,))]
+    return " AND ".join(conditions) or "1", values
 
 
 def _text_term(text: str) -> tuple[str, str | None]:
