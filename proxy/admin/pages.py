@@ -152,23 +152,11 @@ class Pages:
         given = {name: value for name, value in asked.items() if value}
         untimed = {name: value for name, value in given.items() if name not in {"last", "since", "until"}}
         older = urlencode({**given, "before": page.next}) if page is not None and page.next else ""
-        return self._answer(
-            request,
-            visitor,
-            "history.html",
-            place="history",
-            asked=asked,
-            given=given,
-            is_first=not before,
-            first=urlencode(given),
-            older=older,
-            page=page,
-            failure=failure,
-            last={words: urlencode({**untimed, "last": words}) for words in LAST},
-            csv_rows=CSV_ROWS_MAX,
-            outcomes=OUTCOMES,
-            reasons=sorted(SkipReason.__members__),
-        )
+        last = {words: urlencode({**untimed, "last": words}) for words in LAST}
+        form = {"asked": asked, "given": given, "is_first": not before, "first": urlencode(given), "last": last}
+        lists = {"outcomes": OUTCOMES, "reasons": sorted(SkipReason.__members__), "csv_rows": CSV_ROWS_MAX}
+        shown: dict[str, Any] = {"page": page, "older": older, "failure": failure, **form, **lists}
+        return self._answer(request, visitor, "history.html", place="history", **shown)
 
     async def _history_csv(self, request: web.Request, visitor: Visitor) -> web.Response:
         try:

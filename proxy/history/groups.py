@@ -8,18 +8,13 @@ from typing import Final, Literal, TypeAlias, get_args
 
 import msgspec
 
-from proxy.history.savings import Grouping, Savings, savings
+from proxy.history.savings import Savings, savings
 
 By: TypeAlias = Literal["table", "user", "client", "label"]
 GROUPED_BY: Final[tuple[By, ...]] = get_args(By)
 
 # A plus or CROSS keeps SQLite to the index of sums: by that of users, or of tables, it would read each row.
-_GROUPINGS: Final[dict[By, Grouping]] = {
-    "table": Grouping("+t.name", "CROSS JOIN tables AS t ON t.id = s.id"),
-    "user": Grouping("+s.user"),
-    "client": Grouping("+s.client"),
-    "label": Grouping("+s.label"),
-}
+_TABLES: Final = ("+t.name", "CROSS JOIN tables AS t ON t.id = s.id")
 # Lines of one page.
 _GROUPS_MAX: Final = 200
 _LINES: Final = """
@@ -50,8 +45,8 @@ def groups(
     connection: sqlite3.Connection, by: By, where: str, values: Sequence[object], is_candidate: str
 ) -> list[Group]:
     """The groups of statements that satisfy a condition, those that took most seconds in all first."""
-    grouping = _GROUPINGS[by]
-    question = _LINES.format(**grouping._asdict(), where=where, is_candidate=is_candidate)
+    column, join = grouping = _TABLES if by == "table" else (f"+s.{by}", "")
+    question = _LINES.format(column=column, join=join, where=where, is_candidate=is_candidate)
     saved = savings(connection, where, values, grouping=grouping)
     lines = [Group(*row) for row in connection.execute(question, (*values, _GROUPS_MAX))]
     for line in lines:

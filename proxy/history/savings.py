@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
@@ -63,16 +63,6 @@ FROM compared AS s {join} GROUP BY 1
 """
 
 
-class Grouping(NamedTuple):
-    """A column by which statements are grouped, of `statements AS s` or of a table that is joined with it."""
-
-    column: str
-    join: str = ""
-
-
-_BY_FINGERPRINT: Final = Grouping("s.fingerprint")
-
-
 class Savings(msgspec.Struct, frozen=True):
     """The seconds that rewriting has saved; below zero, it has cost time."""
 
@@ -102,11 +92,14 @@ def savings(
     where: str,
     values: Sequence[object],
     since: str = "",
-    grouping: Grouping = _BY_FINGERPRINT,
+    grouping: tuple[str, str] = ("s.fingerprint", ""),
 ) -> dict[Any, Savings]:
-    """The savings since an id in groups, by originals of all statements that satisfy a condition."""
+    """The savings since an id, by originals of all statements that satisfy a condition.
+
+    They are grouped by a column of `statements AS s`, or of a table that is joined with it.
+    """
     minima = {"cold_min": _COLD_MIN, "warm_min": _WARM_MIN, "partition_s": _PARTITION_LISTED_S}
-    question = _SAVED.format(where=where, column=grouping.column, join=grouping.join, **minima)
+    question = _SAVED.format(where=where, column=grouping[0], join=grouping[1], **minima)
     return {name: Savings(*row) for name, *row in connection.execute(question, (*values, since))}
 
 

@@ -278,15 +278,13 @@ def parse_failure(text: str) -> str | None:
         told = error.errors[0] if isinstance(error, ParseError) and error.errors else None
         opened = _OPENED.fullmatch(str(error.__cause__))
         if told is not None:
-            part = (told["start_context"][-_SHOWN_CHARS:] + told["highlight"]).splitlines()[-1]
-            line, column = told["line"], told["col"] - len(told["highlight"]) + 1
-        elif opened is not None:
+            part, line, column = told["start_context"] + told["highlight"], told["line"], told["col"]
+            return f"at line {line}, column {column}: `{part[-_SHOWN_CHARS:].splitlines()[-1].strip()}`"
+        if opened is not None:
             at = int(opened[1])
-            part = text[at : at + _SHOWN_CHARS].splitlines()[0]
-            line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
-        else:
-            return None
-        return f"line {line}, column {column}, at `{part.strip()}`"
+            line, column, part = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at), text[at:]
+            shown = part[:_SHOWN_CHARS].splitlines()[0]
+            return f"a quote without an end at line {line}, column {column}: `{shown}`"
     return None
 
 

@@ -104,18 +104,28 @@ def test_statements_are_found_by_user_outcome_reason_table_and_text(store: Store
     for name, value in of_returns.items():
         assert texts(tmp_path, Filter(**{name: value})) == ["SELECT 50% FROM returns"], name
     assert texts(tmp_path, Filter(since=at - 1.5)) == ["SELECT 1"]
+    assert texts(tmp_path, Filter(since=at - 2.5, until=at - 1.5)) == ["SELECT 50% FROM returns"]
+    store.add([record(at=at, original="SELECT 3", client="10.0.0.9", label="board", deciding_s=0.5, run_s=2.5)])
+    for wanted in (Filter(client="10.0.0.9"), Filter(label="board"), Filter(least_s=3.0)):
+        assert texts(tmp_path, wanted) == ["SELECT 3"]
+    assert texts(tmp_path, Filter(least_s=3.1)) == []
 
 
-def test_pages_follow_one_another_without_a_gap(store: Store, tmp_path: Path) -> None:
-    kept = [record(at=1_000 + n) for n in range(25)]
+@pytest.mark.parametrize("order", ["newest", "slowest"])
+def test_pages_follow_one_another_without_a_gap(store: Store, tmp_path: Path, order: Any) -> None:
+    # Many took equally long, as 0.1 + 0.2 says; of one the time is not known.
+    kept = [record(at=1_000 + n, deciding_s=0.1, run_s=[0.2, 7.0, None][n % 3]) for n in range(25)]
     store.add(kept)
     seen: list[str] = []
     before: str | None = ""
     while before is not None:
-        page = reader(tmp_path).statements(Filter(before=before), 10)
+        page = reader(tmp_path).statements(Filter(before=before, order=order), 4)
         seen += [line.id for line in page.statements]
         before = page.next
-    assert seen == sorted((one.id for one in kept), reverse=True)
+    totals = {one.id: one.run_s or 0.0 for one in kept if order == "slowest"}
+    assert seen == sorted((one.id for one in kept), key=lambda name: (totals.get(name), name), reverse=True)
+    for odd in ("nothing", "nan~", "inf~x", "~", "1e999~'", "é~\0"):
+        reader(tmp_path).statements(Filter(before=odd, order=order))
 
 
 def test_sums_count_only_what_was_measured(store: Store, tmp_path: Path) -> None:
