@@ -374,7 +374,7 @@ async def test_an_explanation_is_shown_as_a_statement_is(tmp_path: Path, monkeyp
         if isinstance(found, SkipReason):
             return view(Decision(request.sql, skip=found))
         done = msgspec.structs.replace(view(Decision(SQL)), rewritten=REWRITTEN, changed=True)
-        would = NarrowingView("`ds` IN ('x')", None, *[CountView()] * 3, SplitsView())
+        would = NarrowingView("`ds` IN ('x')", None, CountView(), CountView(), CountView(), SplitsView())
         left = msgspec.structs.replace(scan("clicks", skip="TYPES_DIFFER", cause="c.ds is a date"), would=would)
         return msgspec.structs.replace(done, scans=[scan(), left])
 

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.histories import left_alone, record, scan
@@ -30,7 +31,7 @@ def found(directory: Path, by: By, seen_by: str | None = None) -> dict[str | Non
 
 
 def test_statements_are_grouped_with_their_sums_and_their_savings(store: Store, tmp_path: Path) -> None:
-    left = {"fingerprint": "f1", "lists_files": False, "deciding_s": 0.0, "at": AT}
+    left: dict[str, Any] = {"fingerprint": "f1", "lists_files": False, "deciding_s": 0.0, "at": AT}
     store.add([left_alone(run_s=10.0, label="board", **left) for _ in range(2)])
     runs = {"lists_files": False, "deciding_s": 0.5, "at": AT, "user": "bob", "client": "10.0.0.9"}
     store.add([record(run_s=1.5, scans=[scan("Sales"), scan("returns")], **runs)])
