@@ -489,8 +489,8 @@ class Session:
         if setting.error:
             return self.answer(statement, f"SELECT raise_error({literal('string', setting.error)})")
         self._log.labelled(self._settings.label)
-        if setting.verb == "set" and setting.name == "label":
-            # No change of the session's state: keys that were remembered go on.
+        if setting.verb == "set" and setting.name == "label" and ";" not in setting.own["label"]:
+            # It changes nothing that answers depend on: keys that were remembered go on.
             return self.answer(statement, statement.text)
         if setting.verb != "show":
             return self.forward_unchanged(statement)

@@ -5,6 +5,7 @@ import doctest
 import re
 import time
 from collections.abc import AsyncIterator
+from datetime import date, timedelta
 from functools import partial
 from http import HTTPStatus
 from io import StringIO
@@ -264,8 +265,7 @@ async def test_a_field_that_is_not_understood_has_a_sentence(port: Port, field: 
 
 async def test_the_history_is_searched_by_times_and_sorted_by_them(port: Port) -> None:
     await sign_in(port, "root")
-    day = partial(time.strftime, "%Y-%m-%dT%H:%M")
-    tomorrow, before = (day(time.localtime(time.time() + days * 86_400)) for days in (1, -1))
+    tomorrow, before = (str(date.today() + timedelta(days)) + "T00:00" for days in (1, -1))  # noqa: DTZ011
     assert "No statement is like that" in await page(port, f"/history?since={tomorrow}")
     shown = await page(port, f"/history?since={before}&until={tomorrow}&last=hour&order=slowest&least_s=90")
     assert (shown.count(">1 min 35 s<"), shown.count("/history/0"), 'name="last"' in shown) == (6, 6, False)

@@ -187,6 +187,23 @@ def test_originals_in_shadow_mode_are_kept_so_too(history: History) -> None:
     assert [record.lists_files for record in kept(history)] == [None, False, False]
 
 
+def test_a_label_is_kept_and_changes_nothing_else_of_its_session(history: History, one: TextSession) -> None:
+    history.literals = False
+    texts = [
+        SQL,
+        "SET starpruner.label = `Sales board`",
+        SQL,
+        "RESET starpruner.label",
+        "/* dashboard_id: 7 */ SET",
+    ]
+    # The tables are not described again behind the SET.
+    for sql, script in zip(texts, [[*DESCRIBE, KEYS], [], [KEYS], [], []], strict=True):
+        played(one.rewrite(sql), script).on_outcome(FINISHED)
+    found = kept(history)
+    assert [record.label for record in found] == ["", "Sales board", "Sales board", "", "dashboard 7"]
+    assert "dashboard" not in found[-1].original, "no more is kept of the comment"
+
+
 def test_a_shadow_run_leaves_its_reason(history: History) -> None:
     shadow = Config(rewrite=RewriteSection(mode="shadow"))
     dispatch = played(session(history, shadow).rewrite(SQL), [])

@@ -1,23 +1,13 @@
 """Labels: by the session, by the comments of tools, by the program; and nothing else of a text."""
 
 from functools import partial
-from pathlib import Path
 
 import pytest
-from support.histories import history_in
-from support.played_sessions import DESCRIBE, KEYS, SQL, played
-from support.text_session import TextSession
 from support.worst_texts import seconds
 
-from proxy.config.config import Config
 from proxy.history.labels import label_in_comments, label_of
-from proxy.history.queries import Filter, HistoryReader
-from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.operations.session_port import SessionOpening
 from proxy.session.consistency.session_state import SessionState
-from proxy.session.session import Session
-from proxy.session.session_settings import setting_statement
-from proxy.session.shared_state import SharedState
 
 DBT = '/* {"app": "dbt", "dbt_version": "1.11.0", "target_name": "dev",\n "node_id": "model.shop.daily"} */'
 METABASE = "-- Metabase:: userID: 7 queryType: MBQL queryHash: 0a0b\n"
@@ -63,32 +53,8 @@ def test_texts_of_a_megabyte_are_read_at_their_ends_alone() -> None:
         assert seconds(partial(label_in_comments, text)) < 0.1
 
 
-def test_a_label_is_kept_and_found_and_changes_nothing_else_of_its_session(tmp_path: Path) -> None:
-    history, shared = history_in(tmp_path, literals=False), SharedState.of(Config(), lambda: 0.0)
-    one = TextSession(shared)
-    one.inner = Session(shared, SessionOpening({"starpruner.label": "board"}, "owner", "ann"), history)
-    texts = [SQL, "SET starpruner.label = `Sales board`", SQL, "RESET starpruner.label", f"{METABASE}SELECT 1"]
-    # The tables are not described again behind the SET.
-    for sql, script in zip(texts, [[*DESCRIBE, KEYS], [], [KEYS], [], []], strict=True):
-        played(one.rewrite(sql), script).on_outcome(Outcome(OutcomeKind.FINISHED, 1.0))
-    history.start()
-    history.close()
-    assert history.path is not None
-    reader = HistoryReader(history.path)
-    labels = [line.label for line in reversed(reader.statements(Filter()).statements)]
-    assert labels == ["board", "Sales board", "Sales board", None, "Metabase user 7"]
-    (line,) = reader.statements(Filter(label="Metabase user 7")).statements
-    assert "queryHash" not in line.excerpt, "the comment itself is not kept"
-
-
 @pytest.mark.parametrize("key", ["starpruner.label", "set:hiveconf:starpruner.label"])
 def test_sessions_with_labels_of_their_own_are_in_one_state(key: str) -> None:
     states = [SessionState(SessionOpening(settings)) for settings in ({key: "a"}, {key: "b"}, {})]
     assert len({state.digest for state in states}) == 1
     assert SessionState(SessionOpening({"set:hiveconf:starpruner.mode": "a"})).digest != states[0].digest
-
-
-def test_a_label_that_is_too_long_is_refused_with_a_sentence() -> None:
-    setting = setting_statement(f"SET starpruner.label={'a' * 101}", {})
-    assert setting is not None
-    assert "length <= 100" in setting.error

@@ -103,6 +103,7 @@ def test_a_setting_that_is_asked_for_is_answered_with_what_holds() -> None:
         ("SET starpruner.enabled=perhaps", "starpruner.enabled cannot be"),
         ("SET starpruner.mode=shadows", "Invalid enum value"),
         ("SET starpruner.key_staleness_s=-1", ">= 0"),
+        (f"SET starpruner.label={'a' * 101}", "length <= 100"),
         (
             "SET starpruner.enable=false",
             "starpruner.enable is no setting of a session; these are: starpruner.enabled",
