@@ -32,7 +32,15 @@ def test_the_comment_of_a_tool_is_a_label(comment: str) -> None:
     "text",
     [
         *(f"SELECT '{DBT}'", f"SELECT '{DBT}' AS x", f"SELECT 1 {METABASE}FROM t", " " * 1_000 + DBT + "SELECT 1"),
-        *("/* dashboard_id 'secret' */ SELECT 1", "SELECT 1 /*", "/*", "--", "*/", ""),
+        *(
+            "/* dashboard_id 'secret' */ SELECT 1",
+            "/* dashboard_id: 7" + " " * 1_000 + "*/",
+            "SELECT 1 /*",
+            "/*",
+            "--",
+            "*/",
+            "",
+        ),
     ],
 )
 def test_nothing_else_is_a_label(text: str) -> None:
