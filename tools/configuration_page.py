@@ -59,6 +59,7 @@ SET starpruner.key_staleness_s=60;   -- keys may be a minute old
 SET starpruner.keys_remembered_s=0;  -- ask for keys before the statement is sent
 SET starpruner.skewed_by=false;      -- leave SKEWED BY to Spark, which refuses it
 SET starpruner.merge_tables=shop.*;  -- narrow the targets of MERGE, of tables that are named
+SET starpruner.label=Sales board;    -- the history groups the statements by it
 ```
 
 An entry with several keys says the same of all of them. Most users need [the first part](#keys) alone, and of it a

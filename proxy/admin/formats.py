@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import re
 import time
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from proxy.session.explain.text import without_files
+
 UNKNOWN: Final = "unknown"
 # Shown in place of an empty cell, which a screen reader would pass over.
 _NONE: Final = "-"
 _MINUTE_S: Final = 60.0
 _HOUR_S: Final = 3_600.0
+_TABLE: Final = re.compile(r"<table\b.*?</table>", re.DOTALL)
+_ROW: Final = re.compile(r"(?=<tr\b)")
+_COLUMN: Final = re.compile(r'<th scope="col"[^>]*>(.*?)</th>', re.DOTALL)
+_PART: Final = re.compile(r"<(table|thead|tbody|tr|td|th)\b([^>]*)>")
+_ROLES: Final = {"table": "table", "thead": "rowgroup", "tbody": "rowgroup", "tr": "row", "td": "cell"}
 
 
 def templates(directory: Path) -> Environment:
@@ -37,10 +47,30 @@ def templates(directory: Path) -> Environment:
         "local": local,
         "iso": iso,
         "code": code,
+        "cards": cards,
+        "without_files": without_files,
         "prose": prose,
     }
     environment.globals["zone"] = zone
     return environment
+
+
+def cards(page: Markup) -> Markup:
+    """The page with roles in its tables, and cells that know their columns: narrow screens show rows as blocks."""
+    return Markup(_TABLE.sub(_labelled, page))  # noqa: S704 - it was one before
+
+
+def _labelled(table: re.Match[str]) -> str:
+    names = [Markup(name).striptags() for name in _COLUMN.findall(table[0])]  # noqa: S704
+    return "".join(_PART.sub(partial(_part, iter(names)), row) for row in _ROW.split(table[0]))
+
+
+def _part(names: Iterator[str], found: re.Match[str]) -> str:
+    """A tag of a table; `names` are those of the columns from here on."""
+    tag, attributes = found.groups()
+    role = _ROLES.get(tag) or ("columnheader" if "col" in attributes else "rowheader")
+    label = f' data-label="{escape(next(names, ""))}"' if tag in {"td", "th"} else ""
+    return f'<{tag}{attributes} role="{role}"{label}>'
 
 
 def now() -> float:

@@ -23,17 +23,19 @@ from proxy.admin.basic_login import BasicLogin
 from proxy.admin.doors import DOORS
 from proxy.admin.drawings import join_graph, parts, timeline
 from proxy.admin.explain_endpoint import ANONYMOUS, ExplainRequest
+from proxy.admin.history_form import LAST, fields_of, filter_of
 from proxy.admin.insertions import compared
 from proxy.admin.return_paths import return_path
 from proxy.admin.shadow_view import sentences
 from proxy.admin.statements_endpoint import WantedDigests
-from proxy.admin.statements_view import REASON_DAYS, StatementsView, remedy_of, sentence_of
+from proxy.admin.statements_view import CSV_ROWS_MAX, REASON_DAYS, StatementsView, remedy_of, sentence_of
 from proxy.admin.tickets import Visitor
 from proxy.admin.visitors import COOKIE, SignInError, Visitors
 from proxy.backends.pool import BackendPool
-from proxy.history.queries import Filter, HistoryError
+from proxy.history.groups import GROUPED_BY
+from proxy.history.queries import HistoryError
 from proxy.history.record import OUTCOMES
-from proxy.session.explain.text import text
+from proxy.session.explain.text import text, without_files
 from proxy.session.explain.view import ExplainView
 from proxy.upstream.errors import BackendError
 from rewriter import SkipReason
@@ -45,9 +47,6 @@ _HERE: Final = Path(__file__).parent
 _REFRESH_S: Final = 10
 # The style sheet changes with a release alone.
 _STYLE_S: Final = 3_600
-# Fields by which the history is filtered, as in GET /statements.
-_FILTERS: Final = ("text", "outcome", "reason", "user", "table", "fingerprint")
-_FIELD_CHARS_MAX: Final = 500
 # Of a form with a name and a password, or a backend's name. Nobody has to sign in to send one.
 _FORM_BYTES_MAX: Final = 16 * 1024
 _FORM_FIELDS_MAX: Final = 20
@@ -80,8 +79,10 @@ class Pages:
             "/live": self._live,
             "/live/drain": self._ask_to_drain,
             "/history": self._history,
+            "/history.csv": self._history_csv,
             "/history/{id}": self._statement,
             "/digests/page": self._digests,
+            "/groups": self._groups,
             "/why-not": self._why_not,
             "/shadow": self._shadow,
             "/explain": self._explain_form,
@@ -164,31 +165,29 @@ class Pages:
         return _see("/live#backends")
 
     async def _history(self, request: web.Request, visitor: Visitor) -> web.Response:
-        asked = {name: request.query.get(name, "")[:_FIELD_CHARS_MAX].strip() for name in _FILTERS}
-        before = request.query.get("before", "")
+        asked, before = fields_of(request.query), request.query.get("before", "")
         page, failure = None, ""
         try:
-            wanted = msgspec.convert({**asked, "seen_by": visitor.seen_by, "before": before}, Filter)
-            page = await self._view.statements(wanted)
+            page = await self._view.statements(filter_of(asked, visitor.seen_by, before))
         except HistoryError as error:
             failure = str(error)
         given = {name: value for name, value in asked.items() if value}
+        untimed = {name: value for name, value in given.items() if name not in {"last", "since", "until"}}
         older = urlencode({**given, "before": page.next}) if page is not None and page.next else ""
-        return self._answer(
-            request,
-            visitor,
-            "history.html",
-            place="history",
-            asked=asked,
-            given=given,
-            is_first=not before,
-            first=urlencode(given),
-            older=older,
-            page=page,
-            failure=failure,
-            outcomes=OUTCOMES,
-            reasons=sorted(SkipReason.__members__),
-        )
+        last = {words: urlencode({**untimed, "last": words}) for words in LAST}
+        form = {"asked": asked, "given": given, "is_first": not before, "first": urlencode(given), "last": last}
+        lists = {"outcomes": OUTCOMES, "reasons": sorted(SkipReason.__members__), "csv_rows": CSV_ROWS_MAX}
+        shown: dict[str, Any] = {"page": page, "older": older, "failure": failure, **form, **lists}
+        return self._answer(request, visitor, "history.html", place="history", **shown)
+
+    async def _history_csv(self, request: web.Request, visitor: Visitor) -> web.Response:
+        try:
+            found = await self._view.csv(filter_of(fields_of(request.query), visitor.seen_by))
+        except HistoryError:
+            # The page says why.
+            return _see(f"/history?{request.query_string}")
+        headers = {"Content-Disposition": 'attachment; filename="statements.csv"'}
+        return web.Response(body=found, content_type="text/csv", charset="utf-8", headers=headers)
 
     async def _statement(self, request: web.Request, visitor: Visitor) -> web.Response:
         try:
@@ -208,8 +207,6 @@ class Pages:
             record=record,
             original=original,
             rewritten=rewritten if record.rewritten is not None else None,
-            facts=[scan for scan in record.scans if scan.is_fact],
-            others=[scan for scan in record.scans if not scan.is_fact],
             graph=join_graph(record),
             spans=timeline(record),
             parts_of_time=parts(record),
@@ -236,6 +233,16 @@ class Pages:
             days=REASON_DAYS,
             wanted=wanted,
         )
+
+    async def _groups(self, request: web.Request, visitor: Visitor) -> web.Response:
+        wanted = request.query.get("by", "")
+        by = next((one for one in GROUPED_BY if one == wanted), GROUPED_BY[0])
+        shown: dict[str, Any] = {"failure": "", "by": by, "all_by": GROUPED_BY, "days": REASON_DAYS}
+        try:
+            shown["groups"] = await self._view.groups(visitor, by)
+        except HistoryError as error:
+            shown["failure"] = str(error)
+        return self._answer(request, visitor, "groups.html", place="groups", **shown)
 
     async def _why_not(self, request: web.Request, visitor: Visitor) -> web.Response:
         reasons, failure = [], ""
@@ -269,7 +276,7 @@ class Pages:
             if record is not None:
                 asked |= {"sql": record.original, "database": record.database}
         return self._answer(
-            request, visitor, "explain.html", place="explain", asked=asked, explained="", failure=""
+            request, visitor, "explain.html", place="explain", asked=asked, explained=None, failure=""
         )
 
     async def _explain(self, request: web.Request) -> web.Response:
@@ -278,18 +285,19 @@ class Pages:
         if form is None or visitor is None:
             return self.error(HTTPStatus.FORBIDDEN, "The form is too old; load the page again.")
         asked = {name: form.get(name, "") for name in ("sql", "database", "user")}
-        explained, failure = "", ""
+        shown: dict[str, Any] = {"explained": None, "failure": ""}
         wanted = ExplainRequest(asked["sql"], asked["database"] or None, run_key_queries="keys" in form)
         try:
             login = BasicLogin(asked["user"] or ANONYMOUS, form.get("password", "") or ANONYMOUS)
             if login != BasicLogin(ANONYMOUS, ANONYMOUS):
                 await self._visitors.try_at_backend(request, login)
-            explained = text(await self._explained(wanted, login.user, login.password))
+            explained = await self._explained(wanted, login.user, login.password)
+            original, rewritten = compared(explained.original, without_files(explained.rewritten))
+            texts = original, rewritten if explained.changed else None
+            shown |= {"explained": explained, "texts": texts, "as_text": text(explained)}
         except (BackendError, SignInError) as error:
-            failure = str(error)
-        return self._answer(
-            request, visitor, "explain.html", place="explain", asked=asked, explained=explained, failure=failure
-        )
+            shown["failure"] = str(error)
+        return self._answer(request, visitor, "explain.html", place="explain", asked=asked, **shown)
 
     # --- signing in
 

@@ -28,7 +28,7 @@ from proxy.admin.statements_view import (
 from proxy.admin.tickets import Visitor
 from proxy.admin.visitors import SignInError, Visitors
 from proxy.history.digests import Digest
-from proxy.history.queries import PAGE_ROWS, PAGE_ROWS_MAX, Filter, HistoryError, StatementPage
+from proxy.history.queries import PAGE_ROWS, PAGE_ROWS_MAX, Filter, HistoryError, Order, StatementPage
 from proxy.history.record import OutcomeName, Record
 from proxy.history.shadow_report import ShadowReport
 
@@ -60,14 +60,21 @@ class _Wanted(msgspec.Struct, forbid_unknown_fields=True):
     ] = ""
     table: Annotated[str, Meta(description="A table that they name, as they name it.")] = ""
     fingerprint: Annotated[str, Meta(description="Statements that differ in constants alone.")] = ""
+    client: Annotated[str, Meta(description="The host that sent them.")] = ""
+    label: Annotated[str, Meta(description="The dashboard, model or program that they come from.")] = ""
     text: Annotated[str, Meta(description="A part of the original, the id, or an id of Spark's UI.")] = ""
     since: Annotated[float, Meta(ge=0, le=_SINCE_MAX, description="Seconds since 1970.")] = 0.0
-    before: Annotated[str, Meta(description="The id that the last page ended with.")] = ""
+    until: Annotated[float, Meta(ge=0, le=_SINCE_MAX, description="The same; those before; 0 for now.")] = 0.0
+    least_s: Annotated[float, Meta(ge=0, description="The seconds that they took in all, at least.")] = 0.0
+    order: Annotated[Order, Meta(description="The newest or the slowest first.")] = "newest"
+    before: Annotated[str, Meta(description="`next` of the last page.")] = ""
     limit: Annotated[int, Meta(ge=1, le=PAGE_ROWS_MAX, description="Statements of a page.")] = PAGE_ROWS
 
     def to_filter(self, visitor: Visitor) -> Filter:
         values = {name: getattr(self, name) for name in self.__struct_fields__ if name != "limit"}
-        return Filter(seen_by=visitor.seen_by, **{**values, "since": self.since or None})
+        return Filter(
+            seen_by=visitor.seen_by, **{**values, "since": self.since or None, "until": self.until or None}
+        )
 
 
 class _WantedDays(msgspec.Struct, forbid_unknown_fields=True):
@@ -95,7 +102,7 @@ class WantedDigests(_WantedDays):
 ROUTES: Final = (
     GetRoute(
         "/statements",
-        "Statements, the newest first; `next` of the answer is `before` of the next page.",
+        "Statements, the newest or the slowest first; `next` of the answer is `before` of the next page.",
         StatementPage,
         _Wanted,
     ),

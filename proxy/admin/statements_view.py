@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import csv
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from functools import partial
+from io import StringIO
 from math import ceil
 from typing import Any, Final, TypeVar
 
 import msgspec
 
+from proxy.admin.formats import iso
 from proxy.admin.tickets import Visitor
 from proxy.history.digests import Digest
+from proxy.history.groups import By, Group
 from proxy.history.history import History, ProcessState, SessionRow
 from proxy.history.queries import (
     DAY_S,
@@ -45,6 +49,10 @@ _READERS: Final = 2
 _FRONT_LINES: Final = 5
 REASON_DAYS: Final = 7
 _CHART_DAYS_MAX: Final = 30
+# Statements of one file of CSV: some 3 MB.
+CSV_ROWS_MAX: Final = 5_000
+# A cell that begins so is a formula to a spreadsheet.
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
 class RewrittenDashboard(msgspec.Struct):
@@ -155,6 +163,15 @@ class StatementsView:
         """A page of the history."""
         return await self._asked(lambda reader: reader.statements(wanted, rows))
 
+    async def csv(self, wanted: Filter) -> bytes:
+        """The first of the statements as CSV."""
+        return await self._asked(partial(_csv, wanted))
+
+    async def groups(self, visitor: Visitor, by: By, days: int = REASON_DAYS) -> list[Group]:
+        """The statements of the last days by table, by user, by client or by label."""
+        wanted = Filter(seen_by=visitor.seen_by, since=time.time() - days * DAY_S)
+        return await self._asked(lambda reader: reader.groups(wanted, by))
+
     async def statement(self, identifier: str, visitor: Visitor) -> Record | None:
         """One statement, that may still run; None where there is none that the visitor may see."""
         error: HistoryError | None = None
@@ -232,6 +249,17 @@ def sentence_of(code: str) -> str:
 def remedy_of(code: str) -> str:
     """The remedy that a user has for a reason; empty for a code of another version."""
     return REMEDIES[SkipReason[code]] if code in SkipReason.__members__ else ""
+
+
+def _csv(wanted: Filter, reader: HistoryReader) -> bytes:
+    written = StringIO()
+    writer = csv.writer(written)
+    writer.writerow(StatementLine.__struct_fields__)
+    for line in reader.statements(wanted, CSV_ROWS_MAX).statements:
+        changed = {"started_at": iso(line.started_at), "reasons": ", ".join(line.reasons)}
+        cells = {**msgspec.structs.asdict(line), **changed}.values()
+        writer.writerow(f"'{one}" if isinstance(one, str) and one.startswith(_FORMULA) else one for one in cells)
+    return written.getvalue().encode(errors="replace")
 
 
 def _today(wanted: Filter, reader: HistoryReader) -> TodayView:

@@ -14,7 +14,7 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,6 +23,7 @@ from typing import Final
 import msgspec
 
 from proxy.config.serving import HistorySection
+from proxy.history.labels import label_of
 from proxy.history.record import (
     LAST_CHARS_MAX,
     Record,
@@ -220,7 +221,7 @@ class History:
         )
         with self._lock:
             self._sessions[state.id] = state
-        return SessionHistory(self, state)
+        return SessionHistory(self, state, opening.configuration)
 
     def session_closed(self, session: str) -> None:
         """A session has ended."""
@@ -425,11 +426,16 @@ class _Writing:
 class SessionHistory:
     """The statements of one session. Whatever goes wrong here, the session goes on."""
 
-    def __init__(self, history: History, state: SessionRow) -> None:
+    def __init__(self, history: History, state: SessionRow, configuration: Mapping[str, str]) -> None:
         self.history = history
         self._state = state
+        self._configuration, self._label = configuration, ""
         # Those that have ended. In memory, so that they are there at once, and where nothing is written.
         self._last: deque[LoggedStatement] = deque(maxlen=LAST_STATEMENTS_MAX)
+
+    def labelled(self, label: str) -> None:
+        """See SessionLog."""
+        self._label = label
 
     def began(
         self,
@@ -461,6 +467,7 @@ class SessionHistory:
             database=state.database,
             backend=state.backend,
             original=cut(text),
+            label=label_of(text, self._label, self._configuration),
             lists_files=lists_files,
         )
         if reason is not None:

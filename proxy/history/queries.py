@@ -12,11 +12,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import date
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
 from proxy.history.digests import Digest, TimeSpan, digests
+from proxy.history.groups import By, Group, groups
 from proxy.history.history import LOST_AFTER_S, ProcessState
 from proxy.history.record import TEXT_FINGERPRINT, Record, id_of_time
 from proxy.history.savings import Savings, savings, savings_over_time
@@ -42,6 +43,9 @@ EXCERPT_CHARS: Final = 300
 _ID: Final = re.compile("[0-9a-f]{24}")
 _SPARK_ID: Final = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NOTHING_YET: Final = "No statement has been kept yet."
+# From its arrival to its end, as far as it was seen: StatementLine.total_s.
+_TOTAL_S: Final = "(s.deciding_s + coalesce(s.run_s, 0.0))"
+Order: TypeAlias = Literal["newest", "slowest"]
 
 
 class HistoryError(Exception):
@@ -58,13 +62,19 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     table: str = ""
     fingerprint: str = ""
+    client: str = ""
+    label: str = ""
     # A part of the original, the statement's id, or an id by which Spark's UI shows it.
     text: str = ""
-    # Seconds since 1970.
+    # Seconds since 1970; up to and without the second.
     since: float | None = None
+    until: float | None = None
+    # In all, at least.
+    least_s: float = 0.0
     # Leaves out statements that nobody would rewrite, as those without a join.
     only_candidates: bool = False
-    # Only those that come behind this one, which the last page ended with.
+    order: Order = "newest"
+    # Only those that come behind this one, which the last page ended with (`StatementPage.next`).
     before: str = ""
 
 
@@ -87,6 +97,8 @@ class StatementLine(msgspec.Struct):
     files_kept: int | None
     bytes_total: int | None
     bytes_kept: int | None
+    client: str | None
+    label: str | None
     # The beginning of the original.
     excerpt: str
     # Reasons for which it, or fact scans of it, stayed as they were.
@@ -99,7 +111,7 @@ class StatementLine(msgspec.Struct):
 
 
 class StatementPage(msgspec.Struct):
-    """Statements, the newest first; `next` is the value of `before` for the page behind, null on the last one."""
+    """Statements in the order asked for; `next` is `before` of the page behind, null on the last one."""
 
     statements: list[StatementLine]
     next: str | None = None
@@ -154,16 +166,19 @@ class HistoryReader:
         self._path = path
 
     def statements(self, wanted: Filter, rows: int = PAGE_ROWS) -> StatementPage:
-        """A page of statements, the newest first."""
+        """A page of statements."""
         where, values = _where(wanted)
+        order = "s.id DESC" if wanted.order == "newest" else f"{_TOTAL_S} DESC, s.id DESC"
         with self._connected() as connection:
+            # The ids first, by an index: rows that are not of the page take kilobytes each.
             found = connection.execute(
                 f"SELECT {_LINE_COLUMNS}, substr(original, 1, {EXCERPT_CHARS}) FROM statements AS s"  # noqa: S608
-                f" WHERE {where} ORDER BY id DESC LIMIT ?",
+                f" WHERE s.id IN (SELECT s.id FROM statements AS s WHERE {where} ORDER BY {order} LIMIT ?)"
+                f" ORDER BY {order}",
                 (*values, rows + 1),
             ).fetchall()
             lines = self._lines(connection, found[:rows])
-        return StatementPage(lines, lines[-1].id if len(found) > rows else None)
+        return StatementPage(lines, f"{lines[-1].total_s!r}~{lines[-1].id}" if len(found) > rows else None)
 
     def slowest(self, wanted: Filter, rows: int) -> list[StatementLine]:
         """The statements that took longest in all; of each fingerprint the slowest."""
@@ -266,6 +281,12 @@ class HistoryReader:
         with self._connected() as connection:
             return digests(connection, where, values, _compared(days), rows)
 
+    def groups(self, wanted: Filter, by: By) -> list[Group]:
+        """The statements by table, by user, by client or by label, those that took most seconds in all first."""
+        where, values = _where(wanted)
+        with self._connected() as connection:
+            return groups(connection, by, where, values, _IS_CANDIDATE)
+
     def savings(self, wanted: Filter, since: float) -> dict[str, Savings]:
         """The savings since then by fingerprint, by originals among the statements asked for."""
         where, values = _where(wanted)
@@ -362,15 +383,30 @@ def _sums(row: Sequence[float]) -> list[int]:
     return [int(number) for number in row[1:]]
 
 
+def _place(before: str) -> tuple[float, str]:
+    """The time in all and the id of the statement that a page ended with; no text makes it fail."""
+    total, _, identifier = before.rpartition("~")
+    try:
+        return float(total), identifier
+    except ValueError:
+        return 0.0, identifier
+
+
 def _where(wanted: Filter) -> tuple[str, list[object]]:
     terms: list[tuple[str, object]] = []
+    place, is_newest = _place(wanted.before) if wanted.before else None, wanted.order == "newest"
     for column, value in (
         ("s.user = ?", wanted.seen_by),
         ("s.user = ?", wanted.user or None),
         ("s.outcome = ?", wanted.outcome or None),
         ("s.fingerprint = ?", wanted.fingerprint or None),
-        ("s.id < ?", wanted.before or None),
+        ("s.id < ?", place[1] if place is not None and is_newest else None),
+        (f"({_TOTAL_S}, s.id) < (?, ?)", None if is_newest else place),
+        ("s.client = ?", wanted.client or None),
+        ("s.label = ?", wanted.label or None),
+        (f"{_TOTAL_S} >= ?", wanted.least_s or None),
         ("s.id >= ?", None if wanted.since is None else id_of_time(wanted.since)),
+        ("s.id < ?", None if wanted.until is None else id_of_time(wanted.until)),
         ("EXISTS (SELECT 1 FROM reasons AS r WHERE r.id = s.id AND r.reason = ?)", wanted.reason or None),
         ("EXISTS (SELECT 1 FROM tables AS t WHERE t.id = s.id AND t.name = ?)", wanted.table.lower() or None),
         _text_term(wanted.text),
@@ -378,7 +414,8 @@ def _where(wanted: Filter) -> tuple[str, list[object]]:
         if value is not None:
             terms.append((column, value))
     conditions = [column for column, _ in terms] + ([_IS_CANDIDATE] if wanted.only_candidates else [])
-    return " AND ".join(conditions) or "1", [value for _, value in terms]
+    values = [one for _, value in terms for one in (value if isinstance(value, tuple) else (value,))]
+    return " AND ".join(conditions) or "1", values
 
 
 def _text_term(text: str) -> tuple[str, str | None]:

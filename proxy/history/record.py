@@ -96,6 +96,8 @@ class Record(msgspec.Struct, kw_only=True):
     # The end in more detail: a name of OutcomeKind, in lower case.
     end: str = ""
     original: str
+    # The dashboard, model or program that it comes from, where it is known (`proxy.history.labels`).
+    label: str = ""
     # True if the proxy answers it itself.
     is_answered: bool = False
     # Null where the original was sent.

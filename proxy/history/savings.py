@@ -35,11 +35,11 @@ _SLOT_S: Final = 1_800
 # `listing`: with it behind, SQLite makes no index of `originals`, and looks through all of them for each run.
 _SAVED: Final = """
 WITH runs AS (
-  SELECT id, started_at, fingerprint, outcome, lists_files AS is_cold, deciding_s, run_s,
+  SELECT id, started_at, fingerprint, user, client, label, outcome, lists_files AS is_cold, deciding_s, run_s,
     partitions_total, partitions_total - partitions_kept AS spared
   FROM statements AS s
   WHERE {where} AND fingerprint IS NOT NULL AND run_s IS NOT NULL
-    AND outcome IN ('rewritten', 'original', 'fallback')
+    AND +outcome IN ('rewritten', 'original', 'fallback')
 ), placed AS (
   SELECT fingerprint, is_cold, run_s,
     row_number() OVER (PARTITION BY fingerprint, is_cold ORDER BY run_s) AS place,
@@ -53,7 +53,7 @@ WITH runs AS (
   FROM originals AS cold JOIN originals AS warm USING (fingerprint)
   JOIN (SELECT fingerprint, max(partitions_total) AS partitions FROM runs GROUP BY fingerprint) USING (fingerprint)
   WHERE cold.is_cold AND NOT warm.is_cold AND partitions > 0
-), compared AS (
+), compared AS MATERIALIZED (
   SELECT runs.*, median, outcome = 'rewritten' AS is_rewritten, CASE
       WHEN median IS NULL AND (is_cold OR spared = 0) THEN spared * partition_s - deciding_s
     END AS estimate,
@@ -61,10 +61,10 @@ WITH runs AS (
   FROM listing CROSS JOIN runs LEFT JOIN originals USING (fingerprint, is_cold)
   WHERE id >= ?
 )
-SELECT {key}, sum(is_rewritten), count(median) FILTER (WHERE is_rewritten),
+SELECT {column}, sum(is_rewritten), count(median) FILTER (WHERE is_rewritten),
   total(median - deciding_s - run_s) FILTER (WHERE is_rewritten) - total(spent_s), total(spent_s),
   count(estimate) FILTER (WHERE is_rewritten), total(estimate) FILTER (WHERE is_rewritten)
-FROM compared GROUP BY 1
+FROM compared AS s {join} GROUP BY 1
 """
 # An id has the time at which its statement was sent, as this has: a day's sum is of the statements of its ids.
 _SLOT: Final = "CAST((started_at + deciding_s - {first!r}) / {slot_s} AS INTEGER)"
@@ -95,12 +95,20 @@ class Savings(msgspec.Struct, frozen=True):
 
 
 def savings(
-    connection: sqlite3.Connection, where: str, values: Sequence[object], since: str = "", key: str = "fingerprint"
+    connection: sqlite3.Connection,
+    where: str,
+    values: Sequence[object],
+    since: str = "",
+    grouping: tuple[str, str] = ("s.fingerprint", ""),
 ) -> dict[Any, Savings]:
-    """The savings since an id by fingerprint, by originals of all statements that satisfy a condition."""
+    """The savings since an id, by originals of all statements that satisfy a condition.
+
+    They are grouped by a column of `statements AS s`, or of a table that is joined with it.
+    """
     # The time to list a partition is measured where a fingerprint has both cold and warm originals.
     terms = {"cold_min": _COLD_MIN, "warm_min": _WARM_MIN, "partition_s": PARTITION_LISTED_S}
-    rows = connection.execute(_SAVED.format(where=where, key=key, **terms), (*values, since))
+    question = _SAVED.format(where=where, column=grouping[0], join=grouping[1], **terms)
+    rows = connection.execute(question, (*values, since))
     return {name: Savings(*row) for name, *row in rows}
 
 
@@ -109,7 +117,8 @@ def savings_over_time(
 ) -> tuple[dict[float, Savings], dict[float, Savings]]:
     """The savings of the last 24 hours and of the days that begin at midnights, by start and by such originals."""
     first = midnights[0]
-    slots = savings(connection, where, values, id_of_time(first), _SLOT.format(first=first, slot_s=_SLOT_S))
+    slot = _SLOT.format(first=first, slot_s=_SLOT_S)
+    slots = savings(connection, where, values, id_of_time(first), (slot, ""))
     this_hour = first + (time.time() - first) // 3_600 * 3_600
     hours = [this_hour - 3_600 * back for back in reversed(range(24))]
     return _between(slots, first, hours), _between(slots, first, midnights)

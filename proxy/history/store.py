@@ -28,7 +28,7 @@ from proxy.kept_files import alone_in, put_aside
 
 FILE_NAME: Final = "history.sqlite"
 # The layout of the file, kept in its header. A file of a newer one is left alone.
-SCHEMA_VERSION: Final = 3
+SCHEMA_VERSION: Final = 4
 # Waits for another process, whose transactions are short.
 BUSY_S: Final = 5.0
 # The oldest go in steps, and so do other changes of many rows, so that each transaction is short.
@@ -66,7 +66,19 @@ CREATE INDEX spark_ids_id ON spark_ids (id);
 """
 # Version 3 tells if Spark has to list files for the original of a statement.
 _SCHEMA_3: Final = "ALTER TABLE statements ADD COLUMN lists_files INTEGER;"
-_SCHEMAS: Final = (_SCHEMA, _SCHEMA_2, _SCHEMA_3)
+# Version 4 tells the client and the label, and has all that sums are made of in indexes: rows take kilobytes, so
+# sums of a week would read the whole file.
+_SCHEMA_4: Final = """
+ALTER TABLE statements ADD COLUMN client TEXT;
+ALTER TABLE statements ADD COLUMN label TEXT;
+CREATE INDEX statements_sums ON statements (
+  id, user, outcome, fingerprint, skip_reason, client, label, lists_files, deciding_s, run_s,
+  partitions_total, partitions_kept
+);
+DROP INDEX tables_id;
+CREATE INDEX tables_id ON tables (id, name);
+"""
+_SCHEMAS: Final = (_SCHEMA, _SCHEMA_2, _SCHEMA_3, _SCHEMA_4)
 # The tables with a row or more for each statement.
 _TABLES: Final = ("statements", "reasons", "tables", "spark_ids")
 
@@ -167,6 +179,7 @@ class Store:
             *(record.fingerprint, record.skip_reason, record.deciding_s, record.key_queries_s, record.run_s),
             *(number for count in counts for number in (count.total, count.kept)),
             *(_text(record.original), msgspec.json.encode(encodable(record)), record.lists_files),
+            *(_text(record.client) or None, _text(record.label) or None),
         )
         execute = self._connection.execute
         execute(f"INSERT INTO statements VALUES ({', '.join('?' * len(values))})", values)  # noqa: S608 - marks

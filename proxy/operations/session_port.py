@@ -16,6 +16,9 @@ from rewriter.sql.classify import first_word
 # Settings in an opening begin so. Those of the server's protocol and of this proxy change no answer of Spark's.
 _SETTING: Final = "set:"
 _NOT_OF_SPARK: Final = ("set:hiveconf:hive.server2.", "set:hiveconf:starpruner.")
+# The setting that names the dashboard or program of a session's statements, and the characters of one.
+LABEL_SETTING: Final = "starpruner.label"
+LABEL_CHARS_MAX: Final = 100
 
 
 @dataclass(frozen=True)

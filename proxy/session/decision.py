@@ -22,6 +22,7 @@ from proxy.session.session_settings import SessionSettings
 from proxy.session.timings import Timings
 from rewriter import KeyQuery, Keys, Plan, Rewrite, SkipReason, TableName, UnpinnedReason
 from rewriter.partitions.index import PartitionIndex
+from rewriter.sql.statement import parse_failure
 from rewriter.vocabulary.cited import listed
 
 # Reasons of scans of dimensions, and of CTEs, whose tables have scans of their own.
@@ -136,7 +137,9 @@ class Decision:
 
     @property
     def cause(self) -> str | None:
-        """The tables whose writing is the reason to leave it alone, for the user; None for other reasons."""
+        """The place where it does not parse, or the tables whose writing is the reason; None for other reasons."""
+        if self.skip is SkipReason.DOES_NOT_PARSE:
+            return parse_failure(self.original)
         if self.skip is not SkipReason.SMALL_SIDE_WRITTEN or self.plan is None or self.read_set is None:
             return None
         read = frozenset[TableName]().union(*(question.tables for question in self.plan.key_queries))

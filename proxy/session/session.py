@@ -92,6 +92,7 @@ class Session:
         self._own, wrong = settings_of_opening(opened.configuration)
         for name in wrong:
             _log.warning("a client opened a session with a setting that is not understood: %s", name)
+        self._log.labelled(self._settings.label)
 
     async def rewrite(self, statement: StatementClass, keys: KeyTerms = ASK_FIRST) -> Dispatch:
         """Decide about a statement of the client: the original is dispatched, or its rewritten text.
@@ -487,6 +488,10 @@ class Session:
             self._decider.forget_changed(statement, self._state.digest)
         if setting.error:
             return self.answer(statement, f"SELECT raise_error({literal('string', setting.error)})")
+        self._log.labelled(self._settings.label)
+        if setting.verb == "set" and setting.name == "label" and ";" not in setting.own["label"]:
+            # It changes nothing that answers depend on: keys that were remembered go on.
+            return self.answer(statement, statement.text)
         if setting.verb != "show":
             return self.forward_unchanged(statement)
         key = literal("string", f"starpruner.{setting.name}")

@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
 from proxy.config.config import Config
 from proxy.config.types import Consistency, Mode, Staleness, TablePatternOrAll
+from proxy.operations.session_port import LABEL_CHARS_MAX
 from rewriter.sql.classify import COMMENT_OR_SPACE, first_word
 
 PREFIX: Final = "starpruner."
@@ -39,7 +40,7 @@ _QUOTED_CHARS_MAX: Final = 100
 
 
 class SessionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The settings of one session, each as in the section [rewrite] of the configuration."""
+    """The settings of one session, each as in the section [rewrite] of the configuration, and its label."""
 
     enabled: bool
     mode: Mode
@@ -49,11 +50,12 @@ class SessionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     keys_remembered_s: Staleness
     skewed_by: bool
     merge_tables: tuple[TablePatternOrAll, ...]
+    label: Annotated[str, msgspec.Meta(max_length=LABEL_CHARS_MAX)] = ""
 
     @classmethod
     def configured(cls, config: Config, own: Mapping[str, str]) -> SessionSettings:
         """The settings of a session that has set some of them itself."""
-        configured = {name: getattr(config.rewrite, name) for name in cls.__struct_fields__}
+        configured = {name: getattr(config.rewrite, name) for name in cls.__struct_fields__ if name != "label"}
         given = {
             name: _listed(value) if isinstance(configured.get(name), tuple) else value
             for name, value in own.items()

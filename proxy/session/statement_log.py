@@ -59,6 +59,10 @@ class StatementEntry(Protocol):
 class SessionLog(Protocol):
     """The statements of one session in the log. No method may raise."""
 
+    def labelled(self, label: str) -> None:
+        """The label of the statements from now on; empty for those that their comments give."""
+        ...
+
     def began(
         self,
         text: str,
@@ -102,6 +106,9 @@ class NoStatementLog:
     def session_opened(self, _opening: SessionOpening) -> NoStatementLog:
         """See StatementLog."""
         return self
+
+    def labelled(self, _label: str) -> None:
+        """See SessionLog."""
 
     def began(
         self,

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TypeAlias, TypeVar
 
 from sqlglot import Token, TokenType, exp
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import ParseError, SqlglotError
 
 from rewriter.sql.bounded_parser import ReadAgainError, parsed, tokenize
 from rewriter.sql.calls import Call, calls_in
@@ -42,6 +42,10 @@ _ICEBERG_METADATA = frozenset(
 # Errors that sqlglot raises for a text. Its functions look at their arguments before they count them: `map(1)` is
 # an IndexError, `date_trunc()` a ValueError, and its documentation does not list them all.
 _UNPARSED = (SqlglotError, RecursionError, ValueError, LookupError, TypeError, AttributeError)
+
+# The error of a quote without an end, with its offset; and characters that an explanation quotes.
+_OPENED = re.compile(r"Missing \S+ from \d+:(\d+)")
+_SHOWN_CHARS = 40
 
 # Words before a TABLE that names the table to create or write, or is the name of a column. Anywhere else TABLE
 # begins a query, in parentheses, behind a WITH or in a UNION, or an argument of a function.
@@ -262,6 +266,26 @@ def parse_any(text: str) -> Statement | None:
         return None
     tree = trees[0] if len(trees) == 1 else None
     return Statement(text, tree, tuple(tokens)) if tree is not None else None
+
+
+def parse_failure(text: str) -> str | None:
+    """The place at which the parser gives up, and what stands there; None where that is not known."""
+    try:
+        tokens = tokenize(text)
+        name_words(tokens)
+        _trees(tokens, text)
+    except _UNPARSED as error:
+        told = error.errors[0] if isinstance(error, ParseError) and error.errors else None
+        opened = _OPENED.fullmatch(str(error.__cause__))
+        if told is not None:
+            part, line, column = told["start_context"] + told["highlight"], told["line"], told["col"]
+            return f"at line {line}, column {column}: `{part[-_SHOWN_CHARS:].splitlines()[-1].strip()}`"
+        if opened is not None:
+            at = int(opened[1])
+            line, column, part = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at), text[at:]
+            shown = part[:_SHOWN_CHARS].splitlines()[0]
+            return f"a quote without an end at line {line}, column {column}: `{shown}`"
+    return None
 
 
 def _parse(text: str) -> Statement | SkipReason:

@@ -177,6 +177,9 @@ class Log:
     def session_opened(self, _opening: SessionOpening) -> "Log":
         return self
 
+    def labelled(self, _label: str) -> None:
+        """See SessionLog."""
+
     def began(
         self,
         text: str,

@@ -10,7 +10,7 @@ from math import inf
 from typing import Final
 
 from proxy.operations.dispatch import Outcome, OutcomeKind
-from proxy.operations.session_port import KnownState, SessionOpening, folded
+from proxy.operations.session_port import LABEL_SETTING, KnownState, SessionOpening, folded
 from proxy.session.consistency.write_fence import CLOSING_S
 from proxy.statements.statement_class import (
     StatementClass,
@@ -56,7 +56,9 @@ class SessionState:
         self._clock = clock
         self._opened = opened
         configuration = opened.configuration
-        settings = (text for pair in sorted(configuration.items()) for text in pair)
+        # Dashboards with labels of their own share keys: a text that could ask for a label, `${..}`, is refused.
+        told = (pair for pair in sorted(configuration.items()) if not pair[0].endswith(LABEL_SETTING))
+        settings = (text for pair in told for text in pair)
         self._digest = folded(b"", opened.owner, "", *settings)
         # The statements that were folded into the digest; None where they are too many.
         self._statements: tuple[str, ...] | None = ()

@@ -1,13 +1,16 @@
 """The pages: signing in, forms that only we can send, and that no text is code."""
 
 import asyncio
+import csv
 import doctest
 import re
 import time
 from collections.abc import AsyncIterator
 from contextlib import closing
+from datetime import date, timedelta
 from functools import partial
 from http import HTTPStatus
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +21,7 @@ from click.testing import CliRunner
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.admin_pages import PASSWORD, admin_port, busy_history
-from support.histories import history_in, left_alone, record, scan, until
+from support.histories import REWRITTEN, SQL, history_in, left_alone, record, scan, until
 from support.worst_texts import seconds
 
 from proxy.admin import formats, insertions, passwords
@@ -33,10 +36,13 @@ from proxy.config.rewriting import RewriteSection
 from proxy.history.queries import today
 from proxy.history.store import Store
 from proxy.operations.session_port import SessionOpening
+from proxy.session.decision import Decision
+from proxy.session.explain.view import CountView, ExplainView, NarrowingView, SplitsView, view
 from proxy.session.timings import AskedQuery
 from proxy.upstream.errors import BackendError
+from rewriter import SkipReason, parse
 
-VIEWS = ["/", "/live", "/history", "/digests/page", "/why-not", "/shadow", "/explain"]
+VIEWS = ["/", "/live", "/history", "/digests/page", "/groups", "/why-not", "/shadow", "/explain"]
 Port = TestClient[Any, Any]
 
 
@@ -340,18 +346,95 @@ async def test_the_history_is_filtered_and_followed(port: Port) -> None:
     assert "No statement is like that" in await page(port, "/history?text=nowhere")
 
 
+@pytest.mark.parametrize(
+    ("field", "sentence"),
+    [
+        *(("since=yesterday", "is not understood: write a time as"), ("until=0001-01-01", "is not understood")),
+        *(
+            ("least_s=long", "is not understood: write seconds"),
+            ("last=month", "for `last` one of hour, 24 hours"),
+        ),
+        ("since=2026-05-02T10:00&until=2026-05-02T10:00", "To has to be later"),
+    ],
+)
+async def test_a_field_that_is_not_understood_has_a_sentence(port: Port, field: str, sentence: str) -> None:
+    await sign_in(port, "root")
+    assert sentence in await page(port, f"/history?{field}")
+    got = await port.get(f"/history.csv?{field}", allow_redirects=False)
+    assert got.headers["Location"] == f"/history?{field}"
+
+
+async def test_the_history_is_searched_by_times_and_sorted_by_them(port: Port) -> None:
+    await sign_in(port, "root")
+    tomorrow, before = (str(date.today() + timedelta(days)) + "T00:00" for days in (1, -1))  # noqa: DTZ011
+    assert "No statement is like that" in await page(port, f"/history?since={tomorrow}")
+    shown = await page(port, f"/history?since={before}&until={tomorrow}&last=hour&order=slowest&least_s=90")
+    assert (shown.count(">1 min 35 s<"), shown.count("/history/0"), 'name="last"' in shown) == (6, 6, False)
+    assert f'value="{before}"' in shown
+    found = re.search(
+        r'rel="next" href="([^"]+)">Faster<', await page(port, "/history?last=24+hours&order=slowest")
+    )
+    assert found is not None
+    assert (await page(port, found[1].replace("&amp;", "&"))).count("/history/0") == 11
+
+
+async def test_what_is_filtered_comes_as_csv_without_formulas(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(tmp_path, bytes_max=10_000_000)
+    store.add([record(original=f"{sign}1+1", label=f"{sign}x", run_s=2.0) for sign in "=+-@"])
+    store.add([left_alone(user="bob", at=0.0)])
+    store.close()
+    async with admin_port(monkeypatch, history_in(tmp_path)) as port:
+        assert (await port.get("/history.csv", allow_redirects=False)).status == HTTPStatus.SEE_OTHER
+        await sign_in(port, "ann")
+        got = await port.get("/history.csv?least_s=1")
+        assert got.headers["Content-Disposition"] == 'attachment; filename="statements.csv"'
+        lines = list(csv.DictReader(StringIO(await got.text())))
+        assert [one["excerpt"] for one in lines] == [f"'{sign}1+1" for sign in "@-+="], "and none of bob's"
+        assert {(one["label"][:1], one["run_s"]) for one in lines} == {("'", "2.0")}
+        await sign_in(port, "bob")
+        (line,) = csv.DictReader(StringIO(await (await port.get("/history.csv")).text()))
+        assert (line["started_at"], line["reasons"]) == ("1970-01-01T00:00:00Z", "NO_EQUALITY")
+
+
+async def test_groups_lead_to_their_statements(port: Port) -> None:
+    await sign_in(port, "root")
+    for by, name in (("table", "clicks"), ("user", "bob"), ("client", "127.0.0.1"), ("nothing", "returns")):
+        shown = await page(port, f"/groups?by={by}")
+        row = re.search(rf'href="(/history\?[^"]*)">{name}</a></th>.*?>([\d,]+)</td>', shown, re.DOTALL)
+        assert row is not None, by
+        statements = await port.get(row[1].replace("&amp;", "&"))
+        assert (await statements.text()).count("/history/0") == min(50, int(row[2])), by
+    await sign_in(port, "bob")
+    assert "By user" not in await page(port, "/groups")
+    assert ">ann<" not in await page(port, "/groups?by=user")
+
+
+async def test_each_cell_of_a_table_knows_its_column(port: Port) -> None:
+    await sign_in(port, "root")
+    shown = await page(port, "/digests/page")
+    for role in ("row", "col"):
+        assert re.search(rf'<th scope="{role}"[^>]* role="{role}\w*header"', shown)
+    assert re.search(r'<td class="number" role="cell" data-label="Time saved">\d', shown)
+    assert shown.count('role="row"') == shown.count("<tr")
+
+
 async def test_no_text_is_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bad = "<script>alert(1)</script>"
     store = Store(tmp_path, bytes_max=10_000_000)
     one = left_alone(
         original=f"SELECT '{bad}'", cause=f"`{bad}`", skip_reason="NO_EQUALITY", message=bad, user=bad
     )
-    two = record(original=f"SELECT '{bad}'", rewritten=f"SELECT '{bad}' {bad}", database=bad, client=bad)
+    two = record(
+        original=f"SELECT '{bad}'", rewritten=f"SELECT '{bad}' {bad}", database=bad, client=bad, label=bad
+    )
     store.add([one, two])
     store.close()
     async with admin_port(monkeypatch, history_in(tmp_path)) as port:
         await sign_in(port, "root")
         for path in (*VIEWS, f"/history/{one.id}", f"/history/{two.id}", f"/history?text={bad}&table={bad}",
+                     f"/groups?by={bad}", "/groups?by=label", f"/history?client={bad}&since={bad}",
                      f"/explain?statement={one.id}", "/sign-in?next=" + '"><script>'):  # fmt: skip
             shown = await page(port, path)
             assert "<script" not in shown, path
@@ -384,6 +467,37 @@ async def test_explaining_asks_the_backend_as_the_user_who_is_named(
         ("SELECT 1", f"carl:{PASSWORD}", "shop", True),
         ("SELECT 2", "anonymous:anonymous", None, False),
     ]
+
+
+async def test_an_explanation_is_shown_as_a_statement_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def explain(_: object, request: ExplainRequest, *__: object, **___: object) -> ExplainView:
+        found = parse(request.sql, chars_max=10_000, has_file_index=False)
+        if isinstance(found, SkipReason):
+            return view(Decision(request.sql, skip=found))
+        done = msgspec.structs.replace(view(Decision(SQL)), rewritten=REWRITTEN, changed=True)
+        would = NarrowingView("`ds` IN ('x')", None, CountView(), CountView(), CountView(), SplitsView())
+        left = msgspec.structs.replace(scan("clicks", skip="TYPES_DIFFER", cause="c.ds is a date"), would=would)
+        return msgspec.structs.replace(done, scans=[scan(), left])
+
+    monkeypatch.setattr("proxy.admin.app.explain_as_user", explain)
+    async with admin_port(monkeypatch, busy_history(tmp_path)) as port:
+        await sign_in(port, "ann")
+        for sql, parts in {
+            SQL: (
+                "<ins>",
+                "124 of 2,924 kept",
+                "31 keys",
+                "Types differ.",
+                "To do:",
+                "&#39;x&#39;",
+                "Scan of sales",
+            ),
+            "SELECT a\n FORM t JOIN d USING (k)": ("at line 2, column 7: <code>FORM t</code>", "To do:"),
+            "SELECT a\n FROM t, d WHERE x = '1": ("without an end at line 2, column 22: <code>&#39;1</code>",),
+        }.items():
+            got = await port.post("/explain/page", data={"sql": sql, "token": await token(port, "/explain")})
+            shown = await got.text()
+            assert [part for part in parts if part not in shown] == []
 
 
 async def test_an_empty_and_a_broken_history_have_pages_of_their_own(

@@ -168,7 +168,8 @@ async def test_the_answers_are_as_the_description_says(port: Port) -> None:
             refused = await port.get(asked)
             holds(described, operation, str(refused.status), await refused.json())
     for name in (one["name"] for one in described["paths"]["/statements"]["get"]["parameters"]):
-        value = {"outcome": "failed", "since": "1.5", "limit": "3"}.get(name, "x")
+        numbers = dict.fromkeys(("since", "until", "least_s"), "1.5")
+        value = {"outcome": "failed", "order": "slowest", "limit": "3", **numbers}.get(name, "x")
         assert (await port.get("/statements", params={name: value}, headers=ROOT)).status == HTTPStatus.OK, name
 
 

@@ -189,6 +189,23 @@ def test_originals_in_shadow_mode_are_kept_so_too(history: History) -> None:
     assert [record.lists_files for record in kept(history)] == [None, False, False]
 
 
+def test_a_label_is_kept_and_changes_nothing_else_of_its_session(history: History, one: TextSession) -> None:
+    history.literals = False
+    # The tables are not described again behind the first SET; of the second one nobody knows what else it sets.
+    described = [*DESCRIBE, KEYS]
+    texts = {"SET starpruner.label = `Sales board`": [KEYS], "SET starpruner.label=a;SET b=c": described}
+    played(one.rewrite(SQL), described).on_outcome(FINISHED)
+    for sql, script in texts.items():
+        played(one.rewrite(sql), []).on_outcome(FINISHED)
+        played(one.rewrite(SQL), script).on_outcome(FINISHED)
+    for sql in ("RESET starpruner.label", "/* dashboard_id: 7 */ SET"):
+        played(one.rewrite(sql), []).on_outcome(FINISHED)
+    found = kept(history)
+    labels = ["", "Sales board", "Sales board", "a;SET b=c", "a;SET b=c", "", "dashboard 7"]
+    assert [record.label for record in found] == labels
+    assert "dashboard" not in found[-1].original, "no more is kept of the comment"
+
+
 def test_a_shadow_run_leaves_its_reason(history: History) -> None:
     shadow = Config(rewrite=RewriteSection(mode="shadow"))
     dispatch = played(session(history, shadow).rewrite(SQL), [])

@@ -103,6 +103,7 @@ def test_a_setting_that_is_asked_for_is_answered_with_what_holds() -> None:
         ("SET starpruner.enabled=perhaps", "starpruner.enabled cannot be"),
         ("SET starpruner.mode=shadows", "Invalid enum value"),
         ("SET starpruner.key_staleness_s=-1", ">= 0"),
+        (f"SET starpruner.label={'a' * 101}", "length <= 100"),
         (
             "SET starpruner.enable=false",
             "starpruner.enable is no setting of a session; these are: starpruner.enabled",
@@ -148,7 +149,7 @@ def test_a_configuration_that_is_read_anew_counts_for_sessions_that_are_open_and
     assert not asks(other, SQL)
 
 
-def test_every_knob_is_a_key_of_the_configuration() -> None:
+def test_every_knob_but_the_label_is_a_key_of_the_configuration() -> None:
     assert SessionSettings.configured(Config(), {}) == SessionSettings(
         enabled=True,
         mode="rewrite",
