@@ -72,7 +72,7 @@ _SCHEMA_4: Final = """
 ALTER TABLE statements ADD COLUMN client TEXT;
 ALTER TABLE statements ADD COLUMN label TEXT;
 CREATE INDEX statements_sums ON statements (
-  id, user, outcome, fingerprint, skip_reason, client, label, lists_files, deciding_s, run_s,
+  id, started_at, user, outcome, fingerprint, skip_reason, client, label, lists_files, deciding_s, run_s,
   partitions_total, partitions_kept
 );
 DROP INDEX tables_id;
