@@ -68,6 +68,14 @@ def seen(history: History, wanted: Filter | None = None) -> list[str]:
         return []
 
 
+def how_many(history: History) -> int:
+    """The statements that a replica has; a page shows 500 at most."""
+    try:
+        return sum(reader(history).sums(Filter()).outcomes.values())
+    except HistoryError:
+        return 0
+
+
 def files(shared: Path) -> list[Path]:
     return sorted(shared.glob("[0-9a-f]*.jsonl.gz"))
 
@@ -162,13 +170,13 @@ def test_a_replica_that_is_killed_as_it_writes_leaves_what_it_told_and_its_succe
     with replica(shared, tmp_path / "other") as other:
         for life in range(3):
             writer = context.Process(target=write_until_killed, args=(shared, tmp_path / f"life{life}"))
-            before = len(seen(other))
+            before = how_many(other)
             writer.start()
-            until(lambda before=before: len(seen(other)) > before + 40)  # type: ignore[misc]
+            until(lambda before=before: how_many(other) > before + 40)  # type: ignore[misc]
             writer.kill()
             writer.join()
         told = sum(len(lines(path)) for path in files(shared))
-        until(lambda: reader(other).sums(Filter()).outcomes == {"rewritten": told})
+        until(lambda: how_many(other) == told)
         assert len(other.state().notes) == 1
     assert "cannot be read" not in caplog.text, "it has seen half a file"
 
