@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import json
 from support.histories import PATIENCE_S, left_alone, record, until
 
 from proxy.config.serving import HistorySection
@@ -205,6 +206,15 @@ def test_files_that_cannot_be_read_are_left_out_and_said_to_be(
         (shared / FOREIGN).write_bytes(whole)
         until(lambda: "be read: 3;" in other.state().notes[1])
     assert caplog.text.count("elsewhere.v2.jsonl.gz, of another replica, cannot be read: another version") == 1
+
+
+def test_lines_of_an_older_and_of_a_newer_version_are_read(tmp_path: Path) -> None:
+    said = {key: getattr(record(), key) for key in ("id", "started_at", "user", "session", "client", "database")}
+    older = {"record": said | {"original": "SELECT 1", "outcome": "original"}}
+    newer = {"record": older["record"] | {"id": record().id, "later": 1}, "also": 2}
+    (tmp_path / FOREIGN).write_bytes(zlib.compress(b"\n".join(map(json.encode, (older, newer))), wbits=31))
+    with replica(tmp_path, tmp_path / "own") as one:
+        until(lambda: how_many(one) == 2)
 
 
 def aged(path: Path, days: float) -> Path:
