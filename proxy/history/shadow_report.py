@@ -18,6 +18,8 @@ from proxy.session.shadow.compare import ShadowVerdict
 STATEMENTS_MAX: Final = 50_000
 # Statements that are named, of those that were wrong.
 _NAMED_MAX: Final = 20
+# Tables and users that are named: those that save most.
+_PARTS_MAX: Final = 30
 
 _IN_SHADOW: Final = """
 SELECT s.id, s.user, s.record FROM reasons AS r JOIN statements AS s ON s.id = r.id
@@ -85,7 +87,7 @@ def shadow_report(connection: sqlite3.Connection, seen_by: str | None, since: fl
     for parts in (report.tables, report.users):
         ranked = sorted(parts.items(), key=lambda part: part[1].saved_s, reverse=True)
         parts.clear()
-        parts.update(ranked)
+        parts.update(ranked[:_PARTS_MAX])
     return report
 
 

@@ -36,7 +36,9 @@ def told(directory: Path, seen_by: str | None = None, since: float = AT - 0.5) -
     return HistoryReader(directory / FILE_NAME).shadows(Filter(seen_by=seen_by, since=since))
 
 
-def test_pairs_with_equal_answers_are_added_up_by_table_and_by_user(store: Store, tmp_path: Path) -> None:
+def test_pairs_with_equal_answers_are_added_up_by_table_and_by_user(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store.add(
         [shadow(), shadow(tables=["returns", "sales"], original_s=100.0), shadow(user="bob", original_s=None)]
     )
@@ -46,6 +48,8 @@ def test_pairs_with_equal_answers_are_added_up_by_table_and_by_user(store: Store
     assert (report.statements, report.equal, report.times) == (5, 3, both)
     assert list(report.tables.items()) == [("sales", both), ("returns", ShadowTimes(1, 100.0, 1.5))]
     assert report.users == {"ann": both}
+    monkeypatch.setattr(shadow_report, "_PARTS_MAX", 1)
+    assert list(told(tmp_path).tables) == ["sales"]
 
 
 def test_others_are_counted_by_what_is_known_of_them(store: Store, tmp_path: Path) -> None:
