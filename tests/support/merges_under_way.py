@@ -199,8 +199,9 @@ def cut_short(stage: Stage, *, is_late: bool, run_async: bool) -> list[object]:
             fault = Fault(Cut(moment), name, pattern, times=1)
             with about_to_merge(stage, is_late=is_late) as session, stage.middle.faulty(fault):
                 finished.append(finishes(session, merge_adding(BASE**number), run_async=run_async))
-            # An operation may be closed later, beside what the client does next.
-            wrong += [] if fault.done or name == "CloseOperation" else [("no such call", name, pattern)]
+            # An operation may be closed later, beside what the client does next, and descriptions are remembered.
+            is_certain = pattern in {NARROWED, AS_IT_CAME} and name != "CloseOperation"
+            wrong += [] if fault.done or not is_certain else [("no such call", name, pattern)]
         stage.wait_until_no_merge_runs()
         rows = stage.rows("t")
         for number, (cut, is_finished) in enumerate(zip(some, finished, strict=True)):
