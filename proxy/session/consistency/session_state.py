@@ -57,7 +57,7 @@ class SessionState:
         self._opened = opened
         configuration = opened.configuration
         # Dashboards with labels of their own share keys: a text that could ask for a label, `${..}`, is refused.
-        told = (pair for pair in sorted(configuration.items()) if not pair[0].endswith(LABEL_SETTING))
+        told = (pair for pair in sorted(configuration.items()) if pair[0].rpartition(":")[2] != LABEL_SETTING)
         settings = (text for pair in told for text in pair)
         self._digest = folded(b"", opened.owner, "", *settings)
         # The statements that were folded into the digest; None where they are too many.
