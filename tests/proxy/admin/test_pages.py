@@ -340,6 +340,7 @@ async def test_no_text_is_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
             assert "<script" not in shown, path
         for path in ("/history/" + one.id, "/history/" + two.id):
             assert "&lt;script&gt;" in await page(port, path)
+        assert 'href="/history?label=%3Cscript%3E' in await page(port, f"/history/{two.id}")
 
 
 async def test_explaining_asks_the_backend_as_the_user_who_is_named(
