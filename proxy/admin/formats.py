@@ -19,10 +19,9 @@ UNKNOWN: Final = "unknown"
 _NONE: Final = "-"
 _MINUTE_S: Final = 60.0
 _HOUR_S: Final = 3_600.0
-_TABLE: Final = re.compile(r"<table\b.*?</table>", re.DOTALL)
 _ROW: Final = re.compile(r"(?=<tr\b)")
-_COLUMN: Final = re.compile(r'<th scope="col"[^>]*>(.*?)</th>', re.DOTALL)
-_PART: Final = re.compile(r"<(table|thead|tbody|tr|td|th)\b([^>]*)>")
+_COLUMN: Final = re.compile(r'<th scope="col"[^<>]*+>([^<]*+)')
+_PART: Final = re.compile(r"<(table|thead|tbody|tr|td|th)\b([^<>]*+)>")
 _ROLES: Final = {"table": "table", "thead": "rowgroup", "tbody": "rowgroup", "tr": "row", "td": "cell"}
 
 
@@ -57,19 +56,21 @@ def templates(directory: Path) -> Environment:
 
 def cards(page: Markup) -> Markup:
     """The page with roles in its tables, and cells that know their columns: narrow screens show rows as blocks."""
-    return Markup(_TABLE.sub(_labelled, page))  # noqa: S704 - it was one before
+    before, *tables = str(page).split("<table")
+    return Markup(before + "".join(map(_labelled, tables)))  # noqa: S704 - it was one before
 
 
-def _labelled(table: re.Match[str]) -> str:
-    names = [Markup(name).striptags() for name in _COLUMN.findall(table[0])]  # noqa: S704
-    return "".join(_PART.sub(partial(_part, iter(names)), row) for row in _ROW.split(table[0]))
+def _labelled(behind: str) -> str:
+    table = f"<table{behind}"
+    names = _COLUMN.findall(table)
+    return "".join(_PART.sub(partial(_part, iter(names)), row) for row in _ROW.split(table))
 
 
 def _part(names: Iterator[str], found: re.Match[str]) -> str:
     """A tag of a table; `names` are those of the columns from here on."""
     tag, attributes = found.groups()
     role = _ROLES.get(tag) or ("columnheader" if "col" in attributes else "rowheader")
-    label = f' data-label="{escape(next(names, ""))}"' if tag in {"td", "th"} else ""
+    label = f' data-label="{next(names, "")}"' if tag in {"td", "th"} else ""
     return f'<{tag}{attributes} role="{role}"{label}>'
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -45,6 +46,9 @@ def _moment(value: str) -> float:
 
 def _read(value: str, read: Callable[[str], float], expected: str) -> float | None:
     try:
-        return read(value) if value else None
+        found = read(value) if value else None
     except (ValueError, OverflowError, KeyError):
-        raise HistoryError(f"{value!r} is not understood: write {expected}.") from None
+        found = math.nan
+    if found is None or 0 <= found < math.inf:
+        return found
+    raise HistoryError(f"{value!r} is not understood: write {expected}.")

@@ -24,7 +24,7 @@ from proxy.admin.doors import DOORS
 from proxy.admin.drawings import join_graph, parts, timeline
 from proxy.admin.explain_endpoint import ANONYMOUS, ExplainRequest
 from proxy.admin.history_form import LAST, fields_of, filter_of
-from proxy.admin.insertions import compared
+from proxy.admin.insertions import Parts, compared
 from proxy.admin.return_paths import return_path
 from proxy.admin.shadow_view import sentences
 from proxy.admin.statements_endpoint import WantedDigests
@@ -292,8 +292,9 @@ class Pages:
             if login != BasicLogin(ANONYMOUS, ANONYMOUS):
                 await self._visitors.try_at_backend(request, login)
             explained = await self._explained(wanted, login.user, login.password)
-            original, rewritten = compared(explained.original, without_files(explained.rewritten))
-            texts = original, rewritten if explained.changed else None
+            texts: tuple[Parts, Parts | None] = [(explained.original, False)], None
+            if explained.changed:
+                texts = compared(explained.original, without_files(explained.rewritten))
             shown |= {"explained": explained, "texts": texts, "as_text": text(explained)}
         except (BackendError, SignInError) as error:
             shown["failure"] = str(error)

@@ -22,7 +22,6 @@ from proxy.session.session_settings import SessionSettings
 from proxy.session.timings import Timings
 from rewriter import KeyQuery, Keys, Plan, Rewrite, SkipReason, TableName, UnpinnedReason
 from rewriter.partitions.index import PartitionIndex
-from rewriter.sql.statement import parse_failure
 from rewriter.vocabulary.cited import listed
 
 # Reasons of scans of dimensions, and of CTEs, whose tables have scans of their own.
@@ -125,6 +124,8 @@ class Decision:
     key_errors: Mapping[KeyQuery, str] = field(default_factory=dict)
     # Its quarantined parts; for explain.
     quarantined: tuple[QuarantineEntry, ...] = ()
+    # The place where it does not parse; for explain.
+    parse_failure: str | None = None
     # None where its keys were asked for.
     unchecked: UncheckedKeys | None = None
     # Questions to ask while it runs, whose answers later statements are read in fewer splits by.
@@ -138,10 +139,8 @@ class Decision:
     @property
     def cause(self) -> str | None:
         """The place where it does not parse, or the tables whose writing is the reason; None for other reasons."""
-        if self.skip is SkipReason.DOES_NOT_PARSE:
-            return parse_failure(self.original)
         if self.skip is not SkipReason.SMALL_SIDE_WRITTEN or self.plan is None or self.read_set is None:
-            return None
+            return self.parse_failure
         read = frozenset[TableName]().union(*(question.tables for question in self.plan.key_queries))
         written = self.read_set.fence.written(read | self.read_set.pinned)
         return f"written: {listed(sorted(map(str, written)))}" if written else None

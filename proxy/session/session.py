@@ -52,6 +52,7 @@ from proxy.statements.statement_class import StatementClass
 from proxy.statements.written_tables import WriteTargets, words_in
 from rewriter import SkipReason, TableName
 from rewriter.domains.literals import literal
+from rewriter.sql.statement import parse_failure
 
 _log = logging.getLogger(__name__)
 
@@ -172,7 +173,8 @@ class Session:
         settings = self._settings
         terms = replace(self._terms(settings), run_key_queries=run_key_queries, is_explained=True)
         decision = await self._decider.decide(StatementClass(sql), terms)
-        return replace(decision, skip=_switched_off(settings) or decision.skip)
+        failure = parse_failure(sql) if decision.skip is SkipReason.DOES_NOT_PARSE else None
+        return replace(decision, skip=_switched_off(settings) or decision.skip, parse_failure=failure)
 
     async def known_partitions(self, name: TableName, condition: str) -> KnownPartitions:
         """A table and its partitions, or those that the filter keeps, as far as the session may know them."""

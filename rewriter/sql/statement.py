@@ -269,7 +269,9 @@ def parse_any(text: str) -> Statement | None:
 
 
 def parse_failure(text: str) -> str | None:
-    """The place at which the parser gives up, and what stands there; None where that is not known."""
+    """The place at which the parser gives up, and what stands there; None if it is not known, or the text long."""
+    if len(text) > VIEW_TEXT_CHARS_MAX:
+        return None
     try:
         tokens = tokenize(text)
         name_words(tokens)
@@ -278,8 +280,10 @@ def parse_failure(text: str) -> str | None:
         told = error.errors[0] if isinstance(error, ParseError) and error.errors else None
         opened = _OPENED.fullmatch(str(error.__cause__))
         if told is not None:
-            part, line, column = told["start_context"] + told["highlight"], told["line"], told["col"]
-            return f"at line {line}, column {column}: `{part[-_SHOWN_CHARS:].splitlines()[-1].strip()}`"
+            # It tells the column of the word's end.
+            part, column = told["highlight"], told["col"] - len(told["highlight"]) + 1
+            shown = (told["start_context"] + part)[-_SHOWN_CHARS:].splitlines()[-1].strip()
+            return f"at line {told['line']}, column {column}: `{shown}`"
         if opened is not None:
             at = int(opened[1])
             line, column, part = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at), text[at:]

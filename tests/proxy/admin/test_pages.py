@@ -41,6 +41,7 @@ from proxy.session.explain.view import CountView, ExplainView, NarrowingView, Sp
 from proxy.session.timings import AskedQuery
 from proxy.upstream.errors import BackendError
 from rewriter import SkipReason, parse
+from rewriter.sql.statement import parse_failure
 
 VIEWS = ["/", "/live", "/history", "/digests/page", "/groups", "/why-not", "/shadow", "/explain"]
 Port = TestClient[Any, Any]
@@ -351,7 +352,7 @@ async def test_the_history_is_filtered_and_followed(port: Port) -> None:
     [
         *(("since=yesterday", "is not understood: write a time as"), ("until=0001-01-01", "is not understood")),
         *(
-            ("least_s=long", "is not understood: write seconds"),
+            ("least_s=nan", "is not understood: write seconds"),
             ("last=month", "for `last` one of hour, 24 hours"),
         ),
         ("since=2026-05-02T10:00&until=2026-05-02T10:00", "To has to be later"),
@@ -440,6 +441,7 @@ async def test_no_text_is_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
             assert "<script" not in shown, path
         for path in ("/history/" + one.id, "/history/" + two.id):
             assert "&lt;script&gt;" in await page(port, path)
+        assert 'href="/history?label=%3Cscript%3E' in await page(port, f"/history/{two.id}")
 
 
 async def test_explaining_asks_the_backend_as_the_user_who_is_named(
@@ -473,7 +475,7 @@ async def test_an_explanation_is_shown_as_a_statement_is(tmp_path: Path, monkeyp
     async def explain(_: object, request: ExplainRequest, *__: object, **___: object) -> ExplainView:
         found = parse(request.sql, chars_max=10_000, has_file_index=False)
         if isinstance(found, SkipReason):
-            return view(Decision(request.sql, skip=found))
+            return view(Decision(request.sql, skip=found, parse_failure=parse_failure(request.sql)))
         done = msgspec.structs.replace(view(Decision(SQL)), rewritten=REWRITTEN, changed=True)
         would = NarrowingView("`ds` IN ('x')", None, CountView(), CountView(), CountView(), SplitsView())
         left = msgspec.structs.replace(scan("clicks", skip="TYPES_DIFFER", cause="c.ds is a date"), would=would)
@@ -492,7 +494,7 @@ async def test_an_explanation_is_shown_as_a_statement_is(tmp_path: Path, monkeyp
                 "&#39;x&#39;",
                 "Scan of sales",
             ),
-            "SELECT a\n FORM t JOIN d USING (k)": ("at line 2, column 7: <code>FORM t</code>", "To do:"),
+            "SELECT a\n FORM sales JOIN d USING (k)": ("at line 2, column 7: <code>FORM sales</code>", "To do:"),
             "SELECT a\n FROM t, d WHERE x = '1": ("without an end at line 2, column 22: <code>&#39;1</code>",),
         }.items():
             got = await port.post("/explain/page", data={"sql": sql, "token": await token(port, "/explain")})

@@ -390,6 +390,9 @@ def test_explain_of_what_does_not_parse_is_an_answer() -> None:
     assert (found.changed, found.skip_reason, found.scans) == (False, "DOES_NOT_PARSE", [])
     assert found.skip_sentence is not None
     assert found.skip_sentence in text(found)
+    assert "Cause: at line 1, column 15: `SELECT FROM , (`" in text(found)
+    long = view(played(session().explain(f"SELECT FROM , ({' ' * 20_000}", run_key_queries=True), []))
+    assert (long.skip_reason, long.cause) == ("DOES_NOT_PARSE", None)
 
 
 MANY_DAYS = (KEY_QUERY, rows(*((f"2026-01-{day:02}", "string") for day in range(1, 29, 2))))
