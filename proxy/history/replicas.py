@@ -41,6 +41,7 @@ _LINES_AT_ONCE: Final = 100
 _REST: Final = 3.0
 # The names, which sort by time: an id, the host, and the version of what is in it.
 _NAME: Final = re.compile(r"[0-9a-f]{24}-[\w.-]{1,63}\.v(\d{1,4})\.jsonl\.gz", re.ASCII)
+_NOT_IN_NAMES: Final = re.compile(r"[^\w.-]", re.ASCII)
 _VERSION: Final = "1"
 # Of zlib: the format of gzip, so that `zcat` shows a file.
 _GZIP: Final = 31
@@ -139,7 +140,7 @@ class Replicas:
         size = sum(map(len, self._lines))
         if not self._name or size >= _FILE_BYTES or now() - self._begun >= _FILE_S:
             self._begun, self._lines, size = now(), [], 0
-            host = re.sub(r"[^\w.-]", "-", os.uname().nodename, flags=re.ASCII)[:63] or "-"
+            host = _NOT_IN_NAMES.sub("-", os.uname().nodename)[:63] or "-"
             self._name = f"{new_id(self._begun)}-{host}.v{_VERSION}.jsonl.gz"
         added: list[bytes] = []
         while len(added) < len(self._waiting) and size < _FILE_BYTES:
