@@ -16,6 +16,7 @@ import tempfile
 import time
 import tomllib
 from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
 from typing import Final
 
@@ -119,18 +120,17 @@ class Release:
 
 def packed(chart: Path) -> bytes:
     """The chart as `helm package` packs it, but without the time and the owner of its files."""
-    with tempfile.TemporaryFile() as packed_to:
-        with (
-            gzip.GzipFile("", "wb", fileobj=packed_to, mtime=0) as zipped,
-            tarfile.open(fileobj=zipped, mode="w") as archive,
-        ):
-            for path in sorted(path for path in chart.rglob("*") if path.is_file() and path.name != ".DS_Store"):
-                entry = tarfile.TarInfo(f"{chart.name}/{path.relative_to(chart)}")
-                entry.size, entry.mtime = path.stat().st_size, _DATE_S
-                with path.open("rb") as content:
-                    archive.addfile(entry, content)
-        packed_to.seek(0)
-        return packed_to.read()
+    to = BytesIO()
+    with (
+        gzip.GzipFile("", "wb", fileobj=to, mtime=0) as zipped,
+        tarfile.open(fileobj=zipped, mode="w") as archive,
+    ):
+        for path in sorted(path for path in chart.rglob("*") if path.is_file() and path.name != ".DS_Store"):
+            entry = tarfile.TarInfo(f"{chart.name}/{path.relative_to(chart)}")
+            entry.size, entry.mtime = path.stat().st_size, _DATE_S
+            with path.open("rb") as content:
+                archive.addfile(entry, content)
+    return to.getvalue()
 
 
 def _tried(*command: str, within: Path = ROOT) -> subprocess.CompletedProcess[str]:

@@ -24,7 +24,7 @@ from demo.thrift_server import ThriftServer
 
 PATIENCE_S = 60.0
 # Of the proxy and all that it needs; python:3.12-slim-bookworm has some 125 MB below it.
-OWN_BYTES_MAX = 32_000_000
+OWN_BYTES_MAX = 31_000_000
 STAR_JOIN = """SELECT count(*) FROM small_star.visits v JOIN small_star.days d ON v.ds = d.ds
 WHERE d.weekday = 'Sunday'"""
 

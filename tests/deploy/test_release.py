@@ -1,4 +1,4 @@
-"""What a release consists of: built, checked and summed up by one command, and the same each time."""
+"""One command builds a release, checks it and writes its sums, and builds the same each time."""
 
 import os
 import shutil

@@ -19,6 +19,8 @@ from rewriter.sql.statement import Statement
 FEW, MANY, LONGEST = 1_000, 4_000, 262_144
 # Levels of nesting, which sqlglot reads some fifty of.
 LEVELS = 20
+# Each of its 46 levels is looked at from those within, in few steps; little else is left to do for it.
+LOOKED_THROUGH = "columns that outer joins show as one, in one another"
 LIMITS = RewriteLimits()
 
 # Function calls that one step stands for, and one character beside the steps.
@@ -48,7 +50,8 @@ def calls_of(statement: Statement, partitions: PartitionIndexes = MappingProxyTy
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 def test_four_times_the_length_takes_little_more_than_four_times_the_work(shape: Shape) -> None:
-    few, many, growth = *(parsed(of_length(shape, chars)) for chars in (FEW, MANY)), 8
+    few, many = (parsed(of_length(shape, chars)) for chars in (FEW, MANY))
+    growth = 8 if shape is SHAPES[LOOKED_THROUGH] else 7
     if isinstance(many, SkipReason):
         # Nested too deep for sqlglot. What stands innermost is looked at on each level.
         assert many is SkipReason.DOES_NOT_PARSE
