@@ -64,7 +64,7 @@ class RewrittenDashboard(msgspec.Struct):
     partitions_total: int
     last_id: str
     excerpt: str
-    savings: Savings = Savings()
+    savings: Savings = msgspec.field(default_factory=Savings)
 
 
 class NowView(msgspec.Struct):

@@ -7,6 +7,8 @@ of the cost gate, while the fingerprint is quarantined, or while a session has r
 from __future__ import annotations
 
 import sqlite3
+from collections import defaultdict
+from collections.abc import Container, Iterable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -15,21 +17,15 @@ from proxy.history.savings import Savings, savings
 
 # Later runs that take this many times as long as earlier ones are called slower.
 _SLOWER: Final = 1.5
-_IS_REWRITTEN: Final = "(s.outcome = 'rewritten')"
 # Characters of a text in a list.
 _EXCERPT_CHARS: Final = 300
 
-# Runs that took a time: of each kind the median and the 95th percentile are those of a run that was made.
+# The rest is done in Python: windows over 200,000 rows take SQLite three times as long. The plus keeps SQLite from
+# the index of outcomes, by which it would read each row of the table.
 _TIMES: Final = """
-WITH runs AS (
-  SELECT fingerprint, kind, took, row_number() OVER (PARTITION BY fingerprint, kind ORDER BY took) AS place,
-    count(*) OVER (PARTITION BY fingerprint, kind) AS total
-  FROM (SELECT fingerprint, {kind} AS kind, deciding_s + run_s AS took FROM statements AS s
-    WHERE {where} AND fingerprint IS NOT NULL AND run_s IS NOT NULL AND outcome IN ('rewritten', 'original'))
-)
-SELECT fingerprint, kind, total, max(CASE WHEN place = (total + 1) / 2 THEN took END),
-  max(CASE WHEN place = (total * 95 + 99) / 100 THEN took END), sum(took)
-FROM runs WHERE kind IS NOT NULL GROUP BY fingerprint, kind
+SELECT fingerprint, id, outcome = 'rewritten', deciding_s + run_s AS took FROM statements AS s
+WHERE {where} AND fingerprint IS NOT NULL AND run_s IS NOT NULL AND +outcome IN ('rewritten', 'original')
+ORDER BY took
 """
 
 _LINES: Final = """
@@ -52,6 +48,12 @@ class RunTimes(msgspec.Struct):
     p95_s: float
     # Of all of them together.
     sum_s: float
+
+    @classmethod
+    def of(cls, times: Sequence[float]) -> RunTimes:
+        """Sum up sorted times: the median and the 95th percentile are those of a run that was made."""
+        count = len(times)
+        return cls(count, times[(count - 1) // 2], times[(count * 95 + 99) // 100 - 1], sum(times))
 
 
 class Digest(msgspec.Struct, kw_only=True):
@@ -79,7 +81,7 @@ class Digest(msgspec.Struct, kw_only=True):
     times_original: RunTimes | None = None
     times_later: RunTimes | None = None
     times_earlier: RunTimes | None = None
-    savings: Savings = Savings()
+    savings: Savings = msgspec.field(default_factory=Savings)
     reasons: list[str] = []
 
     @property
@@ -106,14 +108,9 @@ def digests(
     """The digests of statements that satisfy a condition; the earlier and the later of two times are compared."""
     found = connection.execute(_LINES.format(where=where, chars=_EXCERPT_CHARS), (*values, rows)).fetchall()
     lines = {row[0]: _digest(row) for row in found}
-    for kind, fields in (
-        (_IS_REWRITTEN, ("times_original", "times_rewritten")),
-        (_period(*compared), ("times_earlier", "times_later")),
-    ):
-        timed = connection.execute(_TIMES.format(kind=kind, where=where), values)
-        for fingerprint, is_second, *times in timed:
-            if fingerprint in lines:
-                setattr(lines[fingerprint], fields[is_second], RunTimes(*times))
+    timed = connection.execute(_TIMES.format(where=where), values)
+    for (fingerprint, field), times in _sorted_times(timed, lines, compared).items():
+        setattr(lines[fingerprint], field, RunTimes.of(times))
     for fingerprint, saved in savings(connection, where, values).items():
         if fingerprint in lines:
             lines[fingerprint].savings = saved
@@ -128,11 +125,23 @@ def digests(
     return list(lines.values())
 
 
-def _period(earlier: TimeSpan, later: TimeSpan) -> str:
-    """The number of the time that a statement falls into; null for none. Ids are our own."""
-    times = enumerate((earlier, later))
-    cases = (f"WHEN s.id >= '{one.start}' AND s.id < '{one.end}' THEN {kind}" for kind, one in times)
-    return f"CASE {' '.join(cases)} END"
+def _sorted_times(
+    rows: Iterable[tuple[str, str, int, float]],
+    wanted: Container[str],
+    compared: tuple[TimeSpan, TimeSpan],
+) -> dict[tuple[str, str], list[float]]:
+    """The times of runs, in the order of the rows, by fingerprint and field of `Digest`."""
+    found: dict[tuple[str, str], list[float]] = defaultdict(list)
+    earlier, later = compared
+    for fingerprint, identifier, is_rewritten, took in rows:
+        if fingerprint not in wanted:
+            continue
+        found[fingerprint, "times_rewritten" if is_rewritten else "times_original"].append(took)
+        if earlier.start <= identifier < earlier.end:
+            found[fingerprint, "times_earlier"].append(took)
+        elif later.start <= identifier < later.end:
+            found[fingerprint, "times_later"].append(took)
+    return found
 
 
 def _digest(row: tuple[Any, ...]) -> Digest:

@@ -38,7 +38,7 @@ class Group(msgspec.Struct):
     partitions_total: float
     # Of originals that had something to decide.
     left_s: float
-    savings: Savings = Savings()
+    savings: Savings = msgspec.field(default_factory=Savings)
 
 
 def groups(

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -31,46 +32,27 @@ _COLD_MIN: Final = 1
 # each lies in one hour and one day.
 _SLOT_S: Final = 1_800
 
-# The median is that of a run that was made, the lower one of two. The last join begins with the one row of
-# `listing`: with it behind, SQLite makes no index of `originals`, and looks through all of them for each run.
-_SAVED: Final = """
-WITH runs AS (
-  SELECT id, started_at, fingerprint, user, client, label, outcome, lists_files AS is_cold, deciding_s, run_s,
-    partitions_total, partitions_total - partitions_kept AS spared
-  FROM statements AS s
-  WHERE {where} AND fingerprint IS NOT NULL AND run_s IS NOT NULL
-    AND +outcome IN ('rewritten', 'original', 'fallback')
-), placed AS (
-  SELECT fingerprint, is_cold, run_s,
-    row_number() OVER (PARTITION BY fingerprint, is_cold ORDER BY run_s) AS place,
-    count(*) OVER (PARTITION BY fingerprint, is_cold) AS total
-  FROM runs WHERE outcome = 'original' AND is_cold IS NOT NULL
-), originals AS (
-  SELECT fingerprint, is_cold, run_s AS median FROM placed
-  WHERE place = (total + 1) / 2 AND total >= iif(is_cold, {cold_min}, {warm_min})
-), listing AS (
-  SELECT coalesce(max(sum(cold.median - warm.median), 0.0) / sum(partitions), {partition_s}) AS partition_s
-  FROM originals AS cold JOIN originals AS warm USING (fingerprint)
-  JOIN (SELECT fingerprint, max(partitions_total) AS partitions FROM runs GROUP BY fingerprint) USING (fingerprint)
-  WHERE cold.is_cold AND NOT warm.is_cold AND partitions > 0
-), compared AS MATERIALIZED (
-  SELECT runs.*, median, outcome = 'rewritten' AS is_rewritten, CASE
-      WHEN median IS NULL AND (is_cold OR spared = 0) THEN spared * partition_s - deciding_s
-    END AS estimate,
-    CASE outcome WHEN 'original' THEN deciding_s WHEN 'fallback' THEN deciding_s + run_s ELSE 0.0 END AS spent_s
-  FROM listing CROSS JOIN runs LEFT JOIN originals USING (fingerprint, is_cold)
-  WHERE id >= ?
-)
-SELECT {column}, sum(is_rewritten), count(median) FILTER (WHERE is_rewritten),
-  total(median - deciding_s - run_s) FILTER (WHERE is_rewritten) - total(spent_s), total(spent_s),
-  count(estimate) FILTER (WHERE is_rewritten), total(estimate) FILTER (WHERE is_rewritten)
-FROM compared AS s {join} GROUP BY 1
+# Rows are summed in Python: of a join of runs with originals SQLite 3.34 makes no index, and takes a minute for
+# 200,000 of them. The plus keeps SQLite from the index of outcomes, by which it would read each row of the table.
+_FINISHED: Final = "fingerprint IS NOT NULL AND run_s IS NOT NULL AND +outcome"
+_ORIGINALS: Final = """
+SELECT fingerprint, lists_files, run_s FROM statements AS s
+WHERE {where} AND {finished} = 'original' AND lists_files IS NOT NULL ORDER BY run_s
+"""
+_PARTITIONS: Final = """
+SELECT fingerprint, max(partitions_total) FROM statements AS s
+WHERE {where} AND {finished} IN ('rewritten', 'original', 'fallback') GROUP BY +fingerprint
+"""
+_RUNS: Final = """
+SELECT {column}, fingerprint, outcome, lists_files, deciding_s, run_s, partitions_total - partitions_kept
+FROM statements AS s {join}
+WHERE {where} AND s.id >= ? AND {finished} IN ('rewritten', 'original', 'fallback')
 """
 # An id has the time at which its statement was sent, as this has: a day's sum is of the statements of its ids.
 _SLOT: Final = "CAST((started_at + deciding_s - {first!r}) / {slot_s} AS INTEGER)"
 
 
-class Savings(msgspec.Struct, frozen=True):
+class Savings(msgspec.Struct):
     """The seconds that rewriting has saved; below zero, it has cost time."""
 
     # Rewritten statements that finished, and those of them for which there are originals to compare with.
@@ -105,11 +87,60 @@ def savings(
 
     They are grouped by a column of `statements AS s`, or of a table that is joined with it.
     """
-    # The time to list a partition is measured where a fingerprint has both cold and warm originals.
-    terms = {"cold_min": _COLD_MIN, "warm_min": _WARM_MIN, "partition_s": PARTITION_LISTED_S}
-    question = _SAVED.format(where=where, column=grouping[0], join=grouping[1], **terms)
-    rows = connection.execute(question, (*values, since))
-    return {name: Savings(*row) for name, *row in rows}
+    medians = _medians(connection.execute(_ORIGINALS.format(where=where, finished=_FINISHED), values))
+    partition_s = PARTITION_LISTED_S
+    if any((fingerprint, not is_cold) in medians for fingerprint, is_cold in medians):
+        partitions = dict(connection.execute(_PARTITIONS.format(where=where, finished=_FINISHED), values))
+        partition_s = _partition_listed_s(medians, partitions)
+    sums: dict[Any, Savings] = defaultdict(Savings)
+    column, join = grouping
+    question = _RUNS.format(where=where, finished=_FINISHED, column=column, join=join)
+    for name, *row in connection.execute(question, (*values, since)):
+        _add(sums[name], row, medians, partition_s)
+    return dict(sums)
+
+
+def _medians(originals: Iterable[tuple[str, int, float]]) -> dict[tuple[str, bool], float]:
+    """By fingerprint, and if they were cold, the median of originals that come sorted: the lower one of two."""
+    found: dict[tuple[str, bool], list[float]] = defaultdict(list)
+    for fingerprint, is_cold, run_s in originals:
+        found[fingerprint, bool(is_cold)].append(run_s)
+    return {
+        kind: times[(len(times) - 1) // 2]
+        for kind, times in found.items()
+        if len(times) >= (_COLD_MIN if kind[1] else _WARM_MIN)
+    }
+
+
+def _partition_listed_s(medians: Mapping[tuple[str, bool], float], partitions: Mapping[str, int | None]) -> float:
+    """The time to list a partition, where a fingerprint has both cold and warm originals; else what is usual."""
+    compared = [
+        (median - medians[fingerprint, False], count)
+        for (fingerprint, is_cold), median in medians.items()
+        if is_cold and (fingerprint, False) in medians and (count := partitions.get(fingerprint))
+    ]
+    listed = sum(count for _, count in compared)
+    return max(sum(seconds for seconds, _ in compared), 0.0) / listed if listed else PARTITION_LISTED_S
+
+
+def _add(
+    total: Savings, run: Sequence[Any], medians: Mapping[tuple[str, bool], float], partition_s: float
+) -> None:
+    """Add what a run, a row of `_RUNS`, has saved or has spent in vain."""
+    fingerprint, outcome, is_cold, deciding_s, run_s, spared = run
+    if outcome != "rewritten":
+        spent_s = deciding_s + (run_s if outcome == "fallback" else 0.0)
+        total.spent_s += spent_s
+        total.measured_s -= spent_s
+        return
+    total.runs += 1
+    median = medians.get((fingerprint, bool(is_cold))) if is_cold is not None else None
+    if median is not None:
+        total.measured += 1
+        total.measured_s += median - deciding_s - run_s
+    elif spared is not None and (is_cold or spared == 0):
+        total.estimated += 1
+        total.estimated_s += spared * partition_s - deciding_s
 
 
 def savings_over_time(

@@ -81,6 +81,8 @@ CREATE INDEX tables_id ON tables (id, name);
 _SCHEMAS: Final = (_SCHEMA, _SCHEMA_2, _SCHEMA_3, _SCHEMA_4)
 # The tables with a row or more for each statement.
 _TABLES: Final = ("statements", "reasons", "tables", "spark_ids")
+# The questions to the file say iif(..).
+_SQLITE_MIN: Final = (3, 32, 0)
 
 
 class StoreError(Exception):
@@ -92,6 +94,11 @@ class Store:
 
     def __init__(self, directory: Path, *, bytes_max: int, is_suspect: bool = False) -> None:
         """With `is_suspect` the whole file is looked through for damage, which takes seconds."""
+        if sqlite3.sqlite_version_info < _SQLITE_MIN:
+            needed = ".".join(map(str, _SQLITE_MIN))
+            raise StoreError(
+                f"the history needs SQLite {needed} or later, and Python has {sqlite3.sqlite_version}"
+            )
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = directory / FILE_NAME
         with alone_in(directory):

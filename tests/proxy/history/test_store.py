@@ -1,6 +1,7 @@
 """The file of the history: its bounds, its damages, and several processes that write it."""
 
 import multiprocessing
+import re
 import sqlite3
 import stat
 import time
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from support.histories import left_alone, record, scan
 
+from proxy import history
 from proxy.history.digests import RunTimes
 from proxy.history.groups import GROUPED_BY, By, Group, groups
 from proxy.history.queries import Filter, HistoryError, HistoryReader, midnight, today
@@ -20,6 +22,8 @@ from proxy.history.record import Record, ShadowRecord
 from proxy.history.store import FILE_NAME, SCHEMA_VERSION, Store, StoreError
 
 ROOM = 4_000_000
+# MATERIALIZED and RETURNING came with 3.35, UPDATE .. FROM before it, STRICT after it.
+_NEWER_WORDS = re.compile(r"MATERIALIZED|RETURNING|\)\s*STRICT\b|UPDATE[^;]*\bSET\b[^;\"]*\bFROM\b")
 
 
 @pytest.fixture
@@ -230,6 +234,18 @@ def test_a_file_of_a_newer_version_is_left_as_it_is(tmp_path: Path) -> None:
         StoreError, match=r"written by a newer Starpruner \(schema 5, this one knows 4\).*history\.path"
     ):
         Store(tmp_path, bytes_max=ROOM)
+
+
+def test_an_older_sqlite_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sqlite3.sqlite_version_info", (3, 26, 0))
+    with pytest.raises(StoreError, match=r"needs SQLite 3\.32\.0 or later"):
+        Store(tmp_path, bytes_max=ROOM)
+
+
+def test_no_question_has_words_of_a_newer_sqlite_than_3_34() -> None:
+    # RHEL 9 has 3.34.
+    sources = {path.name: path.read_text() for path in Path(history.__file__).parent.glob("*.py")}
+    assert not [name for name, text in sources.items() if _NEWER_WORDS.search(text)]
 
 
 def test_a_file_that_is_no_history_is_put_aside(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
