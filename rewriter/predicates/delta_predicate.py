@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from rewriter.domains.consumers import DELTA, DELTA_PARTITION_POINTS_MAX
+from rewriter.domains.consumers import DELTA, DELTA_MERGE, DELTA_PARTITION_POINTS_MAX
 from rewriter.domains.cover import Box, Cover
 from rewriter.domains.cover_sql import cover_sql
 from rewriter.domains.domain import Domain
@@ -24,30 +24,37 @@ _LIST_MAX = 1
 
 
 def delta_predicate(
-    restrictions: Sequence[Restriction], partitioned_by: Sequence[str], chars_max: int
+    restrictions: Sequence[Restriction], partitioned_by: Sequence[str], chars_max: int, *, in_merge: bool = False
 ) -> Predicate | None:
     """The condition that the columns hold keys of every restriction, or that one of their assumptions changed.
+
+    In a MERGE it is short, since Delta evaluates it for each row of the files that are written anew.
 
     None if it would exclude no row, be too long, or is not proven to hold every key. Raises UnreadableKeyError.
     """
     partitions = frozenset(name.lower() for name in partitioned_by)
-    consumer = replace(DELTA, unordered=without_ranges(restrictions))
+    consumer = replace(DELTA_MERGE if in_merge else DELTA, unordered=without_ranges(restrictions))
+    boxes_max = DELTA_MERGE.ranges_max if in_merge else DELTA_PARTITION_POINTS_MAX
 
     def written(wide: Cover) -> str:
         whole = frozenset(name for name in columns_of(wide) if name.lower() in partitions)
         return cover_sql(wide, _LIST_MAX, whole)
 
-    return first_written(restrictions, lambda asked: [_widened(asked, partitions, consumer)], written, chars_max)
+    def candidates(asked: Cover) -> list[Cover]:
+        return [_widened(asked, partitions, consumer, boxes_max)]
+
+    return first_written(restrictions, candidates, written, chars_max)
 
 
-def _widened(asked: Cover, partitions: AbstractSet[str], consumer: Consumer) -> Cover:
+def _widened(asked: Cover, partitions: AbstractSet[str], consumer: Consumer, boxes_max: int) -> Cover:
     """A cover of few enough ranges, in which partition columns keep their values, or ranges too if these are many.
 
-    Pairs stay paired where no partition column is among them, and where there is no other.
+    Pairs stay paired where no partition column is among them, and where there is no other and their boxes are few.
     """
     columns = columns_of(asked)
     inside = [name for name in columns if name.lower() in partitions]
-    if len(inside) == len(columns) and sum(map(_width, asked.boxes)) <= DELTA_PARTITION_POINTS_MAX:
+    is_listed = len(asked.boxes) <= boxes_max and sum(map(_width, asked.boxes)) <= DELTA_PARTITION_POINTS_MAX
+    if len(inside) == len(columns) and is_listed:
         return asked
     if not inside:
         return widen(asked, columns, consumer, {})

@@ -56,20 +56,23 @@ def _known(cover: Cover) -> str:
 
 def _is_new(keys: Mapping[str, KeyColumn], known: str) -> str:
     """A condition for keys, by their expressions, that a row of the fact can have and that are not known."""
-    counts = [text for key, column in keys.items() if (text := _can_match(key, column))]
+    counts = [_can_match(key, column.type_name) for key, column in keys.items()]
     # With other types, `=` may match keys that the list does not hold.
     changed = [f"typeof({key}) NOT IN ({_types(column.type_name)})" for key, column in keys.items()]
     return " OR ".join([*changed, f"({' AND '.join([*counts, f'({known}) IS NOT TRUE'])})"])
 
 
-def _can_match(name: str, column: KeyColumn) -> str:
-    """A condition that holds for keys that a row of the fact can have; empty if that is every key."""
-    held = integers_of(column.type_name)
-    if held is None or column.type_name == "bigint":
-        return "" if column.null_safe else f"{name} IS NOT NULL"
-    ends = (literal(column.type_name, end) for end in (held.start, held.stop - 1))
-    fits = f"{name} BETWEEN {' AND '.join(ends)}"
-    return f"({name} IS NULL OR {fits})" if column.null_safe else fits
+def _can_match(name: str, type_name: str) -> str:
+    """A condition that holds for keys that `=` can find in a row of the fact, and is false for null.
+
+    Delta evaluates the check for rows of the target without a partner too, of which all keys are null: AND skips
+    what follows FALSE, and not what follows NULL.
+    """
+    held = integers_of(type_name)
+    if held is None or type_name == "bigint":
+        return f"{name} IS NOT NULL"
+    ends = (literal(type_name, end) for end in (held.start, held.stop - 1))
+    return f"{name} IS NOT NULL AND {name} BETWEEN {' AND '.join(ends)}"
 
 
 def _types(type_name: str) -> str:

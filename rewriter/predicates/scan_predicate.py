@@ -168,7 +168,7 @@ def _of_delta(
 ) -> ScanPredicate | SkipReason:
     """The predicate for Delta: one condition, for partition columns and other columns alike."""
     partitioned_by = scan.facts.delta.partitioned_by if scan.facts is not None and scan.facts.delta else ()
-    written = delta_predicate(restrictions, partitioned_by, chars_max)
+    written = delta_predicate(restrictions, partitioned_by, chars_max, in_merge=scan.merge_check is not None)
     if written is None:
         return SkipReason.PREDICATE_TOO_LARGE
     return ScanPredicate(written.sql, written.exact, written.cover, rules=frozenset({Rule.DELTA}))

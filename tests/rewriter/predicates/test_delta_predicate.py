@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewriter import Column, KeyRanges, KeySet
-from rewriter.domains.consumers import DELTA, DELTA_PARTITION_POINTS_MAX
+from rewriter.domains.consumers import DELTA, DELTA_MERGE, DELTA_PARTITION_POINTS_MAX
 from rewriter.domains.literals import Key, UnreadableKeyError
 from rewriter.predicates.delta_predicate import delta_predicate
 from rewriter.predicates.predicate import Predicate, Restriction, require_kept_by_delta
@@ -21,8 +21,10 @@ def keys_of(*columns: Column, rows: Iterable[tuple[Key | None, ...]]) -> Restric
     return Restriction(columns, KeySet.of(types, rows, null_safe=(True,) * len(types)))
 
 
-def said(*restrictions: Restriction, partitioned_by: tuple[str, ...] = ("DS",)) -> Predicate:
-    found = delta_predicate(restrictions, partitioned_by, CHARS_MAX)
+def said(
+    *restrictions: Restriction, partitioned_by: tuple[str, ...] = ("DS",), in_merge: bool = False
+) -> Predicate:
+    found = delta_predicate(restrictions, partitioned_by, CHARS_MAX, in_merge=in_merge)
     assert found is not None
     return found
 
@@ -55,6 +57,22 @@ def test_a_data_column_is_compared_few_times_however_many_keys_there_are() -> No
     many = said(keys_of(K, rows=[(key * key,) for key in range(4_000)]))
     assert comparisons(many) <= DELTA.ranges_max
     assert not many.exact
+
+
+def test_a_merge_gets_few_comparisons_for_it_is_compared_with_each_row_that_is_written_anew() -> None:
+    keys = keys_of(K, rows=[(key,) for key in range(0, 300, 10)])
+    merged = said(keys, in_merge=True)
+    assert merged.cover.encloses(keys.cover)
+    assert comparisons(merged) == DELTA_MERGE.ranges_max == 10
+    pairs = keys_of(K, DS, rows=[(key, f"d{key}") for key in range(11)])
+    apart = said(pairs, partitioned_by=("k", "ds"), in_merge=True)
+    assert apart.cover.encloses(pairs.cover)
+    assert len(apart.cover.boxes) == 1
+    assert apart.sql.count(" IN (") + apart.sql.count(" BETWEEN ") == 2
+    few = said(
+        keys_of(K, DS, rows=[(key, f"d{key}") for key in range(10)]), partitioned_by=("k", "ds"), in_merge=True
+    )
+    assert few.exact
 
 
 def test_a_partition_column_has_its_values_in_one_list() -> None:
