@@ -20,7 +20,7 @@ _COMPARED_S: Final = 7 * DAY_S
 
 
 class RecentSavings:
-    """The savings as they were computed last. They are computed only where somebody asks, and nobody waits."""
+    """The savings as a thread computed them last. It begins anew where somebody asks after a while."""
 
     def __init__(self, history: History) -> None:
         self._history = history

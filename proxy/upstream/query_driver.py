@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, Generic, TypeAlias, TypeVar
+from typing import Final, Generic, Literal, TypeAlias, TypeVar
 
 from proxy.operations.internal_call import Call, Reply
 from proxy.operations.query import Ask, FailureKind, Query, QueryFailed, QueryResult, Work
@@ -99,16 +99,20 @@ def _give_up(
 
 
 class Slots(asyncio.Semaphore):
-    """Slots of queries that may run at once."""
+    """Slots of queries that may run at once. `taken` are in use."""
 
     def __init__(self, count: int) -> None:
         super().__init__(count)
-        self.count = count
+        self.count, self.taken = count, 0
 
-    @property
-    def taken(self) -> int:
-        """The slots that are in use."""
-        return self.count - self._value
+    async def acquire(self) -> Literal[True]:
+        acquired = await super().acquire()
+        self.taken += 1
+        return acquired
+
+    def release(self) -> None:
+        self.taken -= 1
+        super().release()
 
 
 async def answer_in_slot(query: Query, slots: asyncio.Semaphore | None, answer: Ask) -> QueryResult:
