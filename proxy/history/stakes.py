@@ -12,14 +12,14 @@ import msgspec
 _TABLES_MAX: Final = 3
 # One statement may have several reasons, and a reason several tables of it: each counts it once.
 _STAKES: Final = """
-WITH unchanged AS (
+WITH kept AS (
   SELECT s.id, r.reason, r.table_name, s.deciding_s + s.run_s AS took
   FROM statements AS s JOIN reasons AS r ON r.id = s.id
   WHERE {where} AND s.outcome = 'original' AND s.run_s IS NOT NULL AND r.reason NOT IN ({left_out})
 )
-SELECT '', '', count(*), total(took) FROM (SELECT DISTINCT id, took FROM unchanged)
-UNION ALL SELECT reason, '', count(*), total(took) FROM (SELECT DISTINCT id, reason, took FROM unchanged) GROUP BY 1
-UNION ALL SELECT reason, table_name, count(*), total(took) FROM unchanged WHERE table_name <> '' GROUP BY 1, 2
+SELECT '', '', count(*), total(took) FROM (SELECT DISTINCT id, took FROM kept)
+UNION ALL SELECT reason, '', count(*), total(took) FROM (SELECT DISTINCT id, reason, took FROM kept) GROUP BY 1
+UNION ALL SELECT reason, table_name, count(*), total(took) FROM kept WHERE table_name <> '' GROUP BY 1, 2
 """
 
 

@@ -28,7 +28,7 @@ from proxy.kept_files import alone_in, put_aside
 
 FILE_NAME: Final = "history.sqlite"
 # The layout of the file, kept in its header. A file of a newer one is left alone.
-SCHEMA_VERSION: Final = 4
+SCHEMA_VERSION: Final = 5
 # Waits for another process, whose transactions are short.
 BUSY_S: Final = 5.0
 # The oldest go in steps, and so do other changes of many rows, so that each transaction is short.
@@ -78,7 +78,15 @@ CREATE INDEX statements_sums ON statements (
 DROP INDEX tables_id;
 CREATE INDEX tables_id ON tables (id, name);
 """
-_SCHEMAS: Final = (_SCHEMA, _SCHEMA_2, _SCHEMA_3, _SCHEMA_4)
+# Version 5 has bytes in the index too, for digests.
+_SCHEMA_5: Final = """
+DROP INDEX statements_sums;
+CREATE INDEX statements_sums ON statements (
+  id, started_at, user, outcome, fingerprint, skip_reason, client, label, lists_files, deciding_s, run_s,
+  partitions_total, partitions_kept, bytes_total, bytes_kept
+);
+"""
+_SCHEMAS: Final = (_SCHEMA, _SCHEMA_2, _SCHEMA_3, _SCHEMA_4, _SCHEMA_5)
 # The tables with a row or more for each statement.
 _TABLES: Final = ("statements", "reasons", "tables", "spark_ids")
 # The questions to the file say iif(..).

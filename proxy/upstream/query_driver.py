@@ -106,11 +106,13 @@ class Slots(asyncio.Semaphore):
         self.count, self.taken = count, 0
 
     async def acquire(self) -> Literal[True]:
+        """Wait for a slot, and take it."""
         acquired = await super().acquire()
         self.taken += 1
         return acquired
 
     def release(self) -> None:
+        """Give a slot back."""
         self.taken -= 1
         super().release()
 
