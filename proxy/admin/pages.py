@@ -20,6 +20,7 @@ from proxy.admin import formats
 from proxy.admin.answers import Handler, Refusal
 from proxy.admin.backends_endpoint import NOT_ALONE
 from proxy.admin.basic_login import BasicLogin
+from proxy.admin.cancel_endpoint import Cancels
 from proxy.admin.doors import DOORS
 from proxy.admin.drawings import join_graph, parts, timeline
 from proxy.admin.explain_endpoint import ANONYMOUS, ExplainRequest
@@ -59,12 +60,13 @@ Explained = Callable[[ExplainRequest, str, str], Awaitable[ExplainView]]
 class Pages:
     """The pages, for the visitor that each request is of."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts that pages show, and may change
         self,
         view: StatementsView,
         visitors: Visitors,
         backends: BackendPool,
         explained: Explained,
+        cancels: Cancels,
         *,
         is_alone: bool,
     ) -> None:
@@ -73,11 +75,13 @@ class Pages:
         self._visitors = visitors
         self._backends = backends
         self._explained = explained
+        self._cancels = cancels
         self._is_alone = is_alone
         self._shown = {
             "/": self._today,
             "/live": self._live,
             "/live/drain": self._ask_to_drain,
+            "/live/cancel": self._ask_to_cancel,
             "/history": self._history,
             "/history.csv": self._history_csv,
             "/history/{id}": self._statement,
@@ -96,6 +100,7 @@ class Pages:
             *(web.get(path, self._for_visitor(handler)) for path, handler in self._shown.items()),
             web.post("/explain/page", self._explain),
             web.post("/backends/page", self._drain),
+            web.post("/live/cancel", self._cancel),
             web.get("/sign-in", self._sign_in_form),
             web.post("/sign-in", self._sign_in),
             web.post("/sign-out", self._sign_out),
@@ -132,6 +137,8 @@ class Pages:
             backends=self._backends.views(),
             refreshes="refresh" in request.query,
             is_alone=self._is_alone,
+            # Another worker may answer the next request, and could not cancel what runs here.
+            cancellable=self._cancels.cancellable if visitor.is_administrator and self._is_alone else (),
             **self._view.notices(),
         )
         if "refresh" in request.query:
@@ -163,6 +170,19 @@ class Pages:
         if not self._backends.drain(form.get("name", ""), on=form.get("on") == "yes"):
             return self.error(HTTPStatus.NOT_FOUND, _NO_BACKEND)
         return _see("/live#backends")
+
+    async def _ask_to_cancel(self, request: web.Request, visitor: Visitor) -> web.Response:
+        """Show a statement that runs, with the button that cancels it."""
+        record = await self._cancels.asked_about(request, request.query.get("id", ""))
+        return self._answer(request, visitor, "cancel.html", place="live", record=record)
+
+    async def _cancel(self, request: web.Request) -> web.Response:
+        """Cancel a statement, by a button."""
+        form = await self._form(request)
+        if form is None:
+            return self.error(HTTPStatus.FORBIDDEN, "The form is too old; load the page again.")
+        await self._cancels.cancel(request, form.get("id", ""))
+        return _see("/live#running")
 
     async def _history(self, request: web.Request, visitor: Visitor) -> web.Response:
         asked, before = fields_of(request.query), request.query.get("before", "")
