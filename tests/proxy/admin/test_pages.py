@@ -70,7 +70,9 @@ async def page(port: Port, path: str) -> str:
     return str(await got.text())
 
 
-@pytest.mark.parametrize("path", [*VIEWS, "/history/0000", "/live/drain?name=spark-b:10000"])
+@pytest.mark.parametrize(
+    "path", [*VIEWS, "/history/0000", "/live/drain?name=spark-b:10000", "/live/cancel?id=0000"]
+)
 async def test_who_has_not_signed_in_is_led_to_it_and_back(port: Port, path: str) -> None:
     got = await port.get(path, allow_redirects=False)
     assert got.status == HTTPStatus.SEE_OTHER
