@@ -16,7 +16,7 @@ from proxy.config.address import Address
 from proxy.config.backend_list import PoolMember
 from proxy.config.config import Config
 from proxy.config.rewriting import RewriteSection
-from proxy.config.serving import AdminSection
+from proxy.config.serving import AdminSection, ProxySection
 from proxy.frontend.statement_canceller import StatementCanceller
 from proxy.history.history import History
 from proxy.history.record import Record, ShadowRecord
@@ -74,6 +74,7 @@ async def admin_port(  # noqa: PLR0913 - the port, and who comes
     rewrite: RewriteSection | None = None,
     clock: Callable[[], float] = time.monotonic,
     canceller: StatementCanceller | None = None,
+    workers: int = 1,
 ) -> AsyncIterator[TestClient[Any, Any]]:
     """The port. `root` is an administrator, everybody else a user of the backend.
 
@@ -81,7 +82,11 @@ async def admin_port(  # noqa: PLR0913 - the port, and who comes
     """
     monkeypatch.setattr("proxy.admin.app.check_login", backend_login)
     users = {"root": ROOT_HASH} if has_administrator else {}
-    config = Config(admin=AdminSection(users=users, open=is_open), rewrite=rewrite or RewriteSection())
+    config = Config(
+        admin=AdminSection(users=users, open=is_open),
+        proxy=ProxySection(workers=workers),
+        rewrite=rewrite or RewriteSection(),
+    )
     shared = SharedState.of(config)
     quarantine(shared.quarantine)
     backends = BackendPool(

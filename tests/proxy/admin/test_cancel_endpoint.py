@@ -131,3 +131,12 @@ async def test_the_page_live_cancels_after_a_second_question(
         assert (forged.status, canceller.cancelled) == (HTTPStatus.FORBIDDEN, [])
         got = await port.post("/live/cancel", data={**form, "token": await token(port, asking)})
         assert (str(got.url.path), canceller.cancelled) == ("/live", [(running, BY_ROOT)])
+
+
+async def test_one_of_several_workers_shows_no_button_and_cancels_what_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with at_port(busy_history(tmp_path), monkeypatch, workers=2) as (port, running, _):
+        await signed_in(port, "root")
+        assert "/live/cancel" not in await (await port.get("/live")).text()
+        assert (await port.post(f"/statements/{running}/cancel", headers=ROOT)).status == HTTPStatus.OK
