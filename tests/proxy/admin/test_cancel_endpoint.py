@@ -69,16 +69,20 @@ async def test_an_administrator_cancels_and_nobody_else_does(
 async def test_where_nobody_is_known_as_an_administrator_nobody_cancels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_open: bool, has_administrator: bool
 ) -> None:
-    settings = {"is_open": is_open, "has_administrator": has_administrator}
-    async with at_port(busy_history(tmp_path), monkeypatch, **settings) as (port, running, _):
+    history = busy_history(tmp_path)
+    async with at_port(history, monkeypatch, is_open=is_open, has_administrator=has_administrator) as (
+        port,
+        running,
+        _,
+    ):
         assert (await port.post(f"/statements/{running}/cancel")).status == HTTPStatus.FORBIDDEN
 
 
 async def test_at_an_open_port_without_administrators_everybody_is_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = {"is_open": True, "has_administrator": False}
-    async with at_port(busy_history(tmp_path), monkeypatch, **settings) as (port, running, canceller):
+    history = busy_history(tmp_path)
+    async with at_port(history, monkeypatch, is_open=True, has_administrator=False) as (port, running, canceller):
         assert (await port.post(f"/statements/{running}/cancel")).status == HTTPStatus.OK
         assert canceller.cancelled == [(running, "an administrator")]
 

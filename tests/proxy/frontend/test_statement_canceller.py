@@ -150,6 +150,6 @@ async def test_without_room_at_the_backend_nothing_is_cancelled() -> None:
     canceller = StatementCanceller(statements, lambda _: Access(b"", lambda: None), Dialer())
     with pytest.raises(BackendError, match="no room"):
         await canceller.cancel(ID, BY)
-    assert (running.cancelled_by, canceller.cancellable()) == ("", {ID})
+    assert (running.cancelled_by, canceller.cancellable()) == ("", frozenset({ID}))
     nobody_knows_how = StatementCanceller(statements, lambda _: None, Dialer())
-    assert (await nobody_knows_how.cancel(ID, BY), nobody_knows_how.cancellable()) == (False, set())
+    assert (await nobody_knows_how.cancel(ID, BY), nobody_knows_how.cancellable()) == (False, frozenset())
