@@ -10,7 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import parse_qsl, urlencode
 
 import msgspec
@@ -54,6 +54,7 @@ _FORM_FIELDS_MAX: Final = 20
 _NO_BACKEND: Final = "There is no such backend any more."
 _FORM: Final = "application/x-www-form-urlencoded"
 
+T = TypeVar("T")
 Explained = Callable[[ExplainRequest, str, str], Awaitable[ExplainView]]
 
 
@@ -114,17 +115,11 @@ class Pages:
     # --- the views
 
     async def _today(self, request: web.Request, visitor: Visitor) -> web.Response:
-        shown: dict[str, Any] = {"today": None, "failure": "", "charts": None, "charts_failure": ""}
-        try:
-            shown["today"] = await self._view.today(visitor)
-        except HistoryError as error:
-            shown["failure"] = str(error)
-        try:
-            # By itself: it goes through all that is kept, and may take too long.
-            shown["charts"] = await self._view.savings_over_time(visitor)
-        except HistoryError as error:
-            shown["charts_failure"] = str(error)
-        return self._answer(request, visitor, "today.html", place="today", **shown, **self._view.notices())
+        today, failure = await _found(self._view.today(visitor))
+        # By itself: it goes through all that is kept, and may take too long.
+        charts, charts_failure = await _found(self._view.savings_over_time(visitor))
+        told: dict[str, Any] = {"failure": failure, "charts_failure": charts_failure, **self._view.notices()}
+        return self._answer(request, visitor, "today.html", place="today", today=today, charts=charts, **told)
 
     async def _live(self, request: web.Request, visitor: Visitor) -> web.Response:
         answer = self._answer(
@@ -210,10 +205,9 @@ class Pages:
         return web.Response(body=found, content_type="text/csv", charset="utf-8", headers=headers)
 
     async def _statement(self, request: web.Request, visitor: Visitor) -> web.Response:
-        try:
-            record = await self._view.statement(request.match_info["id"], visitor)
-        except HistoryError as error:
-            return self.error(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
+        record, failure = await _found(self._view.statement(request.match_info["id"], visitor))
+        if failure:
+            return self.error(HTTPStatus.SERVICE_UNAVAILABLE, failure)
         if record is None:
             return self.error(
                 HTTPStatus.NOT_FOUND, "There is no such statement any more, or it is another user's."
@@ -257,29 +251,18 @@ class Pages:
     async def _groups(self, request: web.Request, visitor: Visitor) -> web.Response:
         wanted = request.query.get("by", "")
         by = next((one for one in GROUPED_BY if one == wanted), GROUPED_BY[0])
-        shown: dict[str, Any] = {"failure": "", "by": by, "all_by": GROUPED_BY, "days": REASON_DAYS}
-        try:
-            shown["groups"] = await self._view.groups(visitor, by)
-        except HistoryError as error:
-            shown["failure"] = str(error)
-        return self._answer(request, visitor, "groups.html", place="groups", **shown)
+        groups, failure = await _found(self._view.groups(visitor, by))
+        shown: dict[str, Any] = {"failure": failure, "by": by, "all_by": GROUPED_BY, "days": REASON_DAYS}
+        return self._answer(request, visitor, "groups.html", place="groups", groups=groups, **shown)
 
     async def _why_not(self, request: web.Request, visitor: Visitor) -> web.Response:
-        reasons, failure = [], ""
-        try:
-            reasons = await self._view.reasons(visitor)
-        except HistoryError as error:
-            failure = str(error)
+        reasons, failure = await _found(self._view.reasons(visitor))
         return self._answer(
             request, visitor, "why_not.html", place="why-not", reasons=reasons, failure=failure, days=REASON_DAYS
         )
 
     async def _shadow(self, request: web.Request, visitor: Visitor) -> web.Response:
-        report, failure = None, ""
-        try:
-            report = await self._view.shadows(visitor)
-        except HistoryError as error:
-            failure = str(error)
+        report, failure = await _found(self._view.shadows(visitor))
         told = sentences(report, REASON_DAYS) if report is not None else []
         return self._answer(
             request, visitor, "shadow.html", place="shadow", report=report, sentences=told, failure=failure
@@ -289,10 +272,7 @@ class Pages:
         asked = {"sql": "", "database": "", "user": visitor.name}
         identifier = request.query.get("statement", "")
         if identifier:
-            try:
-                record = await self._view.statement(identifier, visitor)
-            except HistoryError:
-                record = None
+            record, _ = await _found(self._view.statement(identifier, visitor))
             if record is not None:
                 asked |= {"sql": record.original, "database": record.database}
         return self._answer(
@@ -424,6 +404,14 @@ class Pages:
             **{"place": "", **values},
         )
         return web.Response(text=shown, status=status, content_type="text/html", charset="utf-8")
+
+
+async def _found(answer: Awaitable[T]) -> tuple[T | None, str]:
+    """The answer of the history; or None, and the sentence that says why it does not."""
+    try:
+        return await answer, ""
+    except HistoryError as error:
+        return None, str(error)
 
 
 def _see(path: str) -> web.Response:
