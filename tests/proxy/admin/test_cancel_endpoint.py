@@ -65,26 +65,15 @@ async def test_an_administrator_cancels_and_nobody_else_does(
         assert canceller.cancelled == [(running, BY_ROOT)]
 
 
-@pytest.mark.parametrize(("is_open", "has_administrator"), [(True, True), (False, False)])
-async def test_where_nobody_is_known_as_an_administrator_nobody_cancels(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_open: bool, has_administrator: bool
+@pytest.mark.parametrize(("is_open", "is_named"), [(True, True), (False, False), (True, False)])
+async def test_without_an_administrator_everybody_cancels_at_an_open_port_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_open: bool, is_named: bool
 ) -> None:
     history = busy_history(tmp_path)
-    async with at_port(history, monkeypatch, is_open=is_open, has_administrator=has_administrator) as (
-        port,
-        running,
-        _,
-    ):
-        assert (await port.post(f"/statements/{running}/cancel")).status == HTTPStatus.FORBIDDEN
-
-
-async def test_at_an_open_port_without_administrators_everybody_is_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    history = busy_history(tmp_path)
-    async with at_port(history, monkeypatch, is_open=True, has_administrator=False) as (port, running, canceller):
-        assert (await port.post(f"/statements/{running}/cancel")).status == HTTPStatus.OK
-        assert canceller.cancelled == [(running, "an administrator")]
+    async with at_port(history, monkeypatch, is_open=is_open, has_administrator=is_named) as (port, running, on):
+        status = (await port.post(f"/statements/{running}/cancel")).status
+        assert status == (HTTPStatus.OK if is_open and not is_named else HTTPStatus.FORBIDDEN)
+        assert on.cancelled == ([(running, "an administrator")] if status == HTTPStatus.OK else [])
 
 
 async def test_what_cannot_be_cancelled_here_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

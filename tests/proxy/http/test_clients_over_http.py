@@ -4,7 +4,6 @@ import gc
 import json
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -206,17 +205,6 @@ def test_an_administrator_cancels_a_statement_and_its_client_is_told(before_http
         assert (record["outcome"], record["cancelled_by"]) == ("cancelled", "an administrator")
         assert record["rewritten"] is not None
         assert len(record["spark_ids"]) == 1, "the original was run as well"
-
-
-def test_beeline_is_told_that_an_administrator_has_cancelled_its_statement(
-    before_sasl: Way, java: Java, tmp_path: Path
-) -> None:
-    proxy = before_sasl.proxy
-    with ThreadPoolExecutor(1) as pool:
-        printed = pool.submit(run_beeline, java, proxy.endpoint, f"{ENDLESS};\nSELECT 42;\n", tmp_path)
-        assert _cancelled(proxy)["outcome"] == "cancelled"
-        assert printed.result().stdout.rstrip().endswith("42")
-        assert "cancelled" in printed.result().stderr
 
 
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
