@@ -159,6 +159,7 @@ async def _serve_with(  # noqa: PLR0913, PLR0917 - the parts of a process
         key=role.page_key,
         slots=proxy.slots,
         readiness=Readiness(backends, stop.stopping.is_set),
+        canceller=proxy.canceller,
     )
     admin_port = AdminPort(admin)
     await admin_port.setup()

@@ -25,6 +25,7 @@ from proxy.frontend.own_sessions import OwnSessions
 from proxy.frontend.process_scope import ProcessScope
 from proxy.frontend.rewrite_service import RewriteService, tell_outcome
 from proxy.frontend.session_registry import SessionRegistry
+from proxy.frontend.statement_canceller import StatementCanceller
 from proxy.http.listeners import Listeners
 from proxy.net.newcomers import Newcomers
 from proxy.net.own_host import own_host
@@ -131,6 +132,7 @@ class Proxy:
             {listener: config.client_logins(listener, own_host()) for listener in self._listeners},
             {listener: Newcomers(time.monotonic) for listener in self._listeners},
         )
+        self.canceller = StatementCanceller(self._context.tracked_statements, sessions.access_of, dialer)
         self._http = Listeners(self._context)
         self._accepted = 0
         self._servers: list[asyncio.Server | TlsServer] = []

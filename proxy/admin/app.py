@@ -22,6 +22,7 @@ from proxy.admin import rewriting_endpoint as rewriting_routes
 from proxy.admin import statements_endpoint as statement_routes
 from proxy.admin.answers import Handler, Refusal, add_headers, error_answer, json_answer, wants_html
 from proxy.admin.basic_login import BasicLogin
+from proxy.admin.cancel_endpoint import Cancels
 from proxy.admin.doors import DOORS, Doors
 from proxy.admin.explain_endpoint import (
     ANONYMOUS,
@@ -40,12 +41,15 @@ from proxy.backends.readiness import Readiness
 from proxy.config.address import address
 from proxy.config.config import Config
 from proxy.config.serving import HistorySection
+from proxy.frontend.statement_canceller import StatementCanceller
 from proxy.history.history import History
 from proxy.net.own_host import own_host
+from proxy.operations.tracked_statements import TrackedStatements
 from proxy.session.explain.partition_plan import PartitionPlanView
 from proxy.session.explain.view import ExplainView
 from proxy.session.metrics import CONTENT_TYPE
 from proxy.session.shared_state import SharedState
+from proxy.upstream.dialer import Dialer
 from proxy.upstream.errors import BackendError
 
 log = logging.getLogger(__name__)
@@ -65,6 +69,7 @@ def application(  # noqa: PLR0913 - the parts that the routes show
     key: bytes | None = None,
     slots: asyncio.Semaphore | None = None,
     readiness: Readiness | None = None,
+    canceller: StatementCanceller | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> web.Application:
     """Return the application; /metrics answers with `exposition`, and `slots` are those of `Query.needs_slot`.
@@ -91,7 +96,9 @@ def application(  # noqa: PLR0913 - the parts that the routes show
     )
     is_alone = config.proxy.workers == 1
     doors = Doors(_own_names(config), config.admin.request_bytes_max)
-    pages = Pages(view, visitors, backends, explained, is_alone=is_alone)
+    nothing_runs = StatementCanceller(TrackedStatements(), lambda _: None, Dialer())
+    cancels = Cancels(view, visitors, canceller or nothing_runs)
+    pages = Pages(view, visitors, backends, explained, cancels, is_alone=is_alone)
     app = web.Application(middlewares=[doors.outer, _guarded(pages), doors.inner])
     app[DOORS] = doors
     app.on_response_prepare.append(_prepare)
@@ -108,6 +115,7 @@ def application(  # noqa: PLR0913 - the parts that the routes show
     is_shared = config.catalog.store == "hbase"
     app.add_routes(quarantine_routes.routes(shared.quarantine, visitors, is_alone=is_alone, is_shared=is_shared))
     app.add_routes(statement_routes.routes(view, visitors))
+    app.add_routes(cancels.routes())
     app.add_routes(pages.routes())
     return app
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from proxy.admin.answers import ErrorAnswer
+from proxy.admin.cancel_endpoint import CancelledAnswer
 from proxy.admin.explain_endpoint import ExplainRequest, PartitionsRequest
 from proxy.admin.quarantine_endpoint import ReleasedAnswer
 from proxy.admin.rewriting_endpoint import RewritingAnswer
@@ -50,6 +51,8 @@ class _PostRoute:
     # The schemas of the names in the path.
     names: Mapping[str, Mapping[str, Any]]
     answer: Any
+    # Those who may ask, where that is not everybody who reaches a port without administrators.
+    asked_by: str = "For administrators, where any is named."
 
 
 # GET routes that need no login, each with its text and the type of its answer.
@@ -63,7 +66,15 @@ _QUARANTINED: Final[Mapping[str, Mapping[str, Any]]] = {
     "name": {"type": "string", "description": "The rule or the fingerprint, as GET /quarantine names it."},
 }
 _WAYS: Final[Mapping[str, Mapping[str, Any]]] = {"way": {"enum": ["off", "on"]}}
+_STATEMENT: Final = {"id": {"type": "string", "description": "The statement's id, as GET /now has it."}}
 _CHANGES: Final = (
+    _PostRoute(
+        "/statements/{id}/cancel",
+        "Cancel a statement that runs in the process that answers.",
+        _STATEMENT,
+        CancelledAnswer,
+        "For administrators alone.",
+    ),
     _PostRoute("/quarantine/{kind}/{name}/release", "Release from the quarantine.", _QUARANTINED, ReleasedAnswer),
     _PostRoute("/backends/{name}/drain", "Let a backend have no new sessions.", _BACKEND, BackendsAnswer),
     _PostRoute("/rewriting/{way}", "Send all statements as they come, or no more.", _WAYS, RewritingAnswer),
@@ -73,8 +84,9 @@ _CHANGES: Final = (
 _OF_ALL: Final = ("403", "503")
 # Somebody who is not known, who has tried too many passwords, and a backend that cannot tell.
 _OF_LOGINS: Final = (*_OF_ALL, "401", "429", "502")
-# Somebody who may not, a name that is not known, and one of several workers that would not know of the change.
-_OF_CHANGES: Final = (*_OF_ALL, "404", "409")
+# Somebody who may not, a name that is not known, one of several workers that would not know of the change, and a
+# backend that does not carry it out.
+_OF_CHANGES: Final = (*_OF_ALL, "404", "409", "502")
 
 
 def description(routes: Sequence[GetRoute]) -> dict[str, Any]:
@@ -85,6 +97,7 @@ def description(routes: Sequence[GetRoute]) -> dict[str, Any]:
         ExplainView,
         PartitionPlanView,
         BackendsAnswer,
+        CancelledAnswer,
         ReleasedAnswer,
         RewritingAnswer,
     ]
@@ -149,7 +162,7 @@ def _operation(route: GetRoute, schema: dict[str, Any], error: dict[str, Any]) -
 def _change(change: _PostRoute, schema: dict[str, Any], error: dict[str, Any]) -> dict[str, Any]:
     names = [{"name": name, "in": "path", "required": True, "schema": form} for name, form in change.names.items()]
     return {
-        "summary": f"{change.text} For administrators, where any is named.",
+        "summary": f"{change.text} {change.asked_by}",
         "security": [{"basic": []}, {}],
         "parameters": names,
         "responses": {"200": _content("The answer.", schema), **dict.fromkeys(sorted(_OF_CHANGES), error)},

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import parse_qsl, urlencode
 
 import msgspec
@@ -20,6 +20,7 @@ from proxy.admin import formats
 from proxy.admin.answers import Handler, Refusal
 from proxy.admin.backends_endpoint import NOT_ALONE
 from proxy.admin.basic_login import BasicLogin
+from proxy.admin.cancel_endpoint import Cancels
 from proxy.admin.doors import DOORS
 from proxy.admin.drawings import join_graph, parts, timeline
 from proxy.admin.explain_endpoint import ANONYMOUS, ExplainRequest
@@ -53,18 +54,20 @@ _FORM_FIELDS_MAX: Final = 20
 _NO_BACKEND: Final = "There is no such backend any more."
 _FORM: Final = "application/x-www-form-urlencoded"
 
+T = TypeVar("T")
 Explained = Callable[[ExplainRequest, str, str], Awaitable[ExplainView]]
 
 
 class Pages:
     """The pages, for the visitor that each request is of."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts that pages show, and may change
         self,
         view: StatementsView,
         visitors: Visitors,
         backends: BackendPool,
         explained: Explained,
+        cancels: Cancels,
         *,
         is_alone: bool,
     ) -> None:
@@ -73,11 +76,13 @@ class Pages:
         self._visitors = visitors
         self._backends = backends
         self._explained = explained
+        self._cancels = cancels
         self._is_alone = is_alone
         self._shown = {
             "/": self._today,
             "/live": self._live,
             "/live/drain": self._ask_to_drain,
+            "/live/cancel": self._ask_to_cancel,
             "/history": self._history,
             "/history.csv": self._history_csv,
             "/history/{id}": self._statement,
@@ -96,6 +101,7 @@ class Pages:
             *(web.get(path, self._for_visitor(handler)) for path, handler in self._shown.items()),
             web.post("/explain/page", self._explain),
             web.post("/backends/page", self._drain),
+            web.post("/live/cancel", self._cancel),
             web.get("/sign-in", self._sign_in_form),
             web.post("/sign-in", self._sign_in),
             web.post("/sign-out", self._sign_out),
@@ -109,17 +115,11 @@ class Pages:
     # --- the views
 
     async def _today(self, request: web.Request, visitor: Visitor) -> web.Response:
-        shown: dict[str, Any] = {"today": None, "failure": "", "charts": None, "charts_failure": ""}
-        try:
-            shown["today"] = await self._view.today(visitor)
-        except HistoryError as error:
-            shown["failure"] = str(error)
-        try:
-            # By itself: it goes through all that is kept, and may take too long.
-            shown["charts"] = await self._view.savings_over_time(visitor)
-        except HistoryError as error:
-            shown["charts_failure"] = str(error)
-        return self._answer(request, visitor, "today.html", place="today", **shown, **self._view.notices())
+        today, failure = await _found(self._view.today(visitor))
+        # By itself: it goes through all that is kept, and may take too long.
+        charts, charts_failure = await _found(self._view.savings_over_time(visitor))
+        told: dict[str, Any] = {"failure": failure, "charts_failure": charts_failure, **self._view.notices()}
+        return self._answer(request, visitor, "today.html", place="today", today=today, charts=charts, **told)
 
     async def _live(self, request: web.Request, visitor: Visitor) -> web.Response:
         answer = self._answer(
@@ -132,6 +132,8 @@ class Pages:
             backends=self._backends.views(),
             refreshes="refresh" in request.query,
             is_alone=self._is_alone,
+            # Another worker may answer the next request, and could not cancel what runs here.
+            cancellable=self._cancels.cancellable if visitor.is_administrator and self._is_alone else (),
             **self._view.notices(),
         )
         if "refresh" in request.query:
@@ -164,6 +166,19 @@ class Pages:
             return self.error(HTTPStatus.NOT_FOUND, _NO_BACKEND)
         return _see("/live#backends")
 
+    async def _ask_to_cancel(self, request: web.Request, visitor: Visitor) -> web.Response:
+        """Show a statement that runs, with the button that cancels it."""
+        record = await self._cancels.asked_about(request, request.query.get("id", ""))
+        return self._answer(request, visitor, "cancel.html", place="live", record=record)
+
+    async def _cancel(self, request: web.Request) -> web.Response:
+        """Cancel a statement, by a button."""
+        form = await self._form(request)
+        if form is None:
+            return self.error(HTTPStatus.FORBIDDEN, "The form is too old; load the page again.")
+        await self._cancels.cancel(request, form.get("id", ""))
+        return _see("/live#running")
+
     async def _history(self, request: web.Request, visitor: Visitor) -> web.Response:
         asked, before = fields_of(request.query), request.query.get("before", "")
         page, failure = None, ""
@@ -190,10 +205,9 @@ class Pages:
         return web.Response(body=found, content_type="text/csv", charset="utf-8", headers=headers)
 
     async def _statement(self, request: web.Request, visitor: Visitor) -> web.Response:
-        try:
-            record = await self._view.statement(request.match_info["id"], visitor)
-        except HistoryError as error:
-            return self.error(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
+        record, failure = await _found(self._view.statement(request.match_info["id"], visitor))
+        if failure:
+            return self.error(HTTPStatus.SERVICE_UNAVAILABLE, failure)
         if record is None:
             return self.error(
                 HTTPStatus.NOT_FOUND, "There is no such statement any more, or it is another user's."
@@ -237,29 +251,18 @@ class Pages:
     async def _groups(self, request: web.Request, visitor: Visitor) -> web.Response:
         wanted = request.query.get("by", "")
         by = next((one for one in GROUPED_BY if one == wanted), GROUPED_BY[0])
-        shown: dict[str, Any] = {"failure": "", "by": by, "all_by": GROUPED_BY, "days": REASON_DAYS}
-        try:
-            shown["groups"] = await self._view.groups(visitor, by)
-        except HistoryError as error:
-            shown["failure"] = str(error)
-        return self._answer(request, visitor, "groups.html", place="groups", **shown)
+        groups, failure = await _found(self._view.groups(visitor, by))
+        shown: dict[str, Any] = {"failure": failure, "by": by, "all_by": GROUPED_BY, "days": REASON_DAYS}
+        return self._answer(request, visitor, "groups.html", place="groups", groups=groups, **shown)
 
     async def _why_not(self, request: web.Request, visitor: Visitor) -> web.Response:
-        reasons, failure = [], ""
-        try:
-            reasons = await self._view.reasons(visitor)
-        except HistoryError as error:
-            failure = str(error)
+        reasons, failure = await _found(self._view.reasons(visitor))
         return self._answer(
             request, visitor, "why_not.html", place="why-not", reasons=reasons, failure=failure, days=REASON_DAYS
         )
 
     async def _shadow(self, request: web.Request, visitor: Visitor) -> web.Response:
-        report, failure = None, ""
-        try:
-            report = await self._view.shadows(visitor)
-        except HistoryError as error:
-            failure = str(error)
+        report, failure = await _found(self._view.shadows(visitor))
         told = sentences(report, REASON_DAYS) if report is not None else []
         return self._answer(
             request, visitor, "shadow.html", place="shadow", report=report, sentences=told, failure=failure
@@ -269,10 +272,7 @@ class Pages:
         asked = {"sql": "", "database": "", "user": visitor.name}
         identifier = request.query.get("statement", "")
         if identifier:
-            try:
-                record = await self._view.statement(identifier, visitor)
-            except HistoryError:
-                record = None
+            record, _ = await _found(self._view.statement(identifier, visitor))
             if record is not None:
                 asked |= {"sql": record.original, "database": record.database}
         return self._answer(
@@ -404,6 +404,14 @@ class Pages:
             **{"place": "", **values},
         )
         return web.Response(text=shown, status=status, content_type="text/html", charset="utf-8")
+
+
+async def _found(answer: Awaitable[T]) -> tuple[T | None, str]:
+    """The answer of the history; or None, and the sentence that says why it does not."""
+    try:
+        return await answer, ""
+    except HistoryError as error:
+        return None, str(error)
 
 
 def _see(path: str) -> web.Response:

@@ -104,13 +104,17 @@ class Visitors:
 
     async def may_administrate(self, request: web.Request) -> bool:
         """True for an administrator, and for everybody where none is named. An open port lets nobody else in."""
+        return not self._admin.users or await self.administrator(request) is not None
+
+    async def administrator(self, request: web.Request) -> Visitor | None:
+        """The administrator who sent a request: everybody where the port is open and none is named."""
         if not self._admin.users:
-            return True
+            return EVERYBODY if self._admin.open else None
         try:
             visitor = await self._signed_in(request)
         except SignInError:
-            return False
-        return visitor is not None and visitor.is_administrator
+            return None
+        return visitor if visitor is not None and visitor.is_administrator else None
 
     async def sign_in(self, request: web.Request, name: str, password: str) -> Visitor:
         """The visitor with this name and password. Raises SignInError."""

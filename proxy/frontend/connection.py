@@ -284,7 +284,7 @@ class Connection:
                     self._reply.set_result(raw)
             case SessionOpened(session, version, configuration, user):
                 self._opened_here.add(session)
-                self._sessions.opened(session, version, self._opening(configuration, user))
+                self._sessions.opened(session, version, self._opening(configuration, user), self._access)
             case SessionClosed(session):
                 self._opened_here.discard(session)
                 self._context.beside_runner.sessions_closed([session])

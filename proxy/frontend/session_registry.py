@@ -14,6 +14,7 @@ from typing import Final
 from uuid import uuid4
 
 from proxy.access.handle_owners import HandleOwners
+from proxy.frontend.own_session import Access
 from proxy.operations.session_port import SessionOpening, SessionPort
 from proxy.wire.hs2.calls import PROTOCOL_V6, SessionHandle
 from proxy.wire.hs2.handles import handle_id_of
@@ -36,6 +37,8 @@ class OpenSession:
     owner: str = ""
     # Its statements wait until then, by the clock of the event loop.
     settled_at: float = 0.0
+    # The login of the client that opened it; None where that is not known.
+    access: Access | None = None
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -49,7 +52,13 @@ class SessionRegistry:
         # Sessions whose opening was not seen, and maybe the end will not be.
         self._unseen: deque[SessionHandle] = deque()
 
-    def opened(self, handle: SessionHandle, protocol_version: int, opened: SessionOpening | None) -> None:
+    def opened(
+        self,
+        handle: SessionHandle,
+        protocol_version: int,
+        opened: SessionOpening | None,
+        access: Access | None = None,
+    ) -> None:
         """Add a session that has been opened; None says that its settings were too long to be read.
 
         Before V6 results come row by row, which are not read; and settings that were not read may say anything.
@@ -57,7 +66,8 @@ class SessionRegistry:
         is_offered = protocol_version >= PROTOCOL_V6 and opened is not None
         opened = opened or SessionOpening(is_seen=False)
         owner = opened.counts_for or uuid4().hex
-        self._sessions[handle] = OpenSession(self._open_port(opened), is_offered=is_offered, owner=owner)
+        port = self._open_port(opened)
+        self._sessions[handle] = OpenSession(port, is_offered=is_offered, owner=owner, access=access)
 
     def of(self, handle: SessionHandle) -> OpenSession:
         """The session. One that was opened elsewhere, or before a restart, is not offered rewriting."""
@@ -76,6 +86,11 @@ class SessionRegistry:
         elif not self._is_local(handle):
             found.port.used_elsewhere()
         return found
+
+    def access_of(self, handle: SessionHandle) -> Access | None:
+        """The login by which the session was opened here, as long as it is open; None where that is not known."""
+        session = self._sessions.get(handle)
+        return None if session is None else session.access
 
     def is_offered(self, handle: SessionHandle) -> bool:
         """True if the session's statements may be rewritten now. Checked again after each decision."""

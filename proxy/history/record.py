@@ -77,8 +77,8 @@ class Record(msgspec.Struct, kw_only=True):
 
     The outcome is "rewritten" or "original" for a statement that finished, by the text that was sent; "answered"
     for one that the proxy answered itself, such as EXPLAIN REWRITE; "fallback" where the original was run after
-    the rewritten text failed or was out of date; "failed"; "cancelled" where the client cancelled or left;
-    "unseen" where nobody saw its end, as of a statement that is not waited for.
+    the rewritten text failed or was out of date; "failed"; "cancelled" where the client cancelled or left, or an
+    administrator cancelled it; "unseen" where nobody saw its end, as of a statement that is not waited for.
     """
 
     id: str
@@ -95,6 +95,8 @@ class Record(msgspec.Struct, kw_only=True):
     outcome: str = "running"
     # The end in more detail: a name of OutcomeKind, in lower case.
     end: str = ""
+    # The administrator who cancelled it: "an administrator (anna)"; empty where none did.
+    cancelled_by: str = ""
     original: str
     # The dashboard, model or program that it comes from, where it is known (`proxy.history.labels`).
     label: str = ""
@@ -199,7 +201,7 @@ def answer(record: Record, deciding_s: float) -> None:
 
 def end(record: Record, outcome: Outcome) -> None:
     """Add its end."""
-    record.end = outcome.kind.name.lower()
+    record.end, record.cancelled_by = outcome.kind.name.lower(), outcome.cancelled_by
     record.run_s, record.fallback_s = outcome.seconds, outcome.fallback_s
     if outcome.original_instead:
         record.rewritten, record.rules, record.cause = None, [], _ORIGINAL_INSTEAD

@@ -259,7 +259,8 @@ class Gateway:
             match event:
                 case SessionOpened(session, version, configuration, user):
                     self._opened(session, upstream)
-                    self._context.sessions.opened(session, version, _opening(configuration, user, upstream, host))
+                    opening = _opening(configuration, user, upstream, host)
+                    self._context.sessions.opened(session, version, opening, self._access(upstream))
                 case SessionClosed(session):
                     upstream.closed(session)
                     self.forget([session])

@@ -45,6 +45,8 @@ class Outcome:
     fallback_s: float | None = None
     # Spark's parser refused the whole text.
     is_unread: bool = False
+    # The administrator who cancelled it, in words; empty for all other ends.
+    cancelled_by: str = ""
 
     @property
     def did_nothing(self) -> bool:

@@ -69,6 +69,8 @@ FOLLOWING: Final[Mapping[StatementState, frozenset[StatementState]]] = {
 ANSWER_UNKNOWN: Final = frozenset({_S.SENT, _S.COLUMNS_SHOWN})
 # The original may be run in its place, unless the statement was stopped.
 MAY_FALL_BACK: Final = frozenset({_S.SENT, _S.COLUMNS_SHOWN, _S.FINISHED_AWAITING_ROWS})
+# The backend runs it, as far as the client has been told.
+RUNNING: Final = ANSWER_UNKNOWN | {_S.ORIGINAL_SENT, _S.SENT_AGAIN}
 FALLING_BACK: Final = frozenset({_S.FALLING_BACK_FAILED, _S.FALLING_BACK_OVERTAKEN})
 # Nothing of what its operation has is let out.
 KEPT_FROM_CLIENT: Final = frozenset({_S.FALLING_BACK_OVERTAKEN, _S.WITHHELD})

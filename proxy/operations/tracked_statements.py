@@ -6,7 +6,7 @@ A handle works from any connection, so the connections of a process share these 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind
@@ -22,6 +22,7 @@ from proxy.operations.statement_state import (
     JUDGED,
     KEPT_FROM_CLIENT,
     MAY_FALL_BACK,
+    RUNNING,
     UNSETTLED,
     StatementState,
 )
@@ -77,6 +78,8 @@ class TrackedStatement:
     is_stopped: bool = False
     # The client closed it, or its session. An operation that it gets after that, by falling back, is nobody's.
     is_closed: bool = False
+    # The administrator who cancels it, from before that is sent: a failure that comes then runs nothing again.
+    cancelled_by: str = ""
     # The end of the rewritten run, once the statement falls back.
     _first_run: _FirstRun | None = None
     # When it finished, where it awaits its first rows.
@@ -128,13 +131,18 @@ class TrackedStatement:
         """True if its end has been reported. The answer of one that was stopped may still come, and is judged."""
         return self.is_stopped or self.state in ENDED
 
+    @property
+    def is_running(self) -> bool:
+        """True if the backend runs it as an operation, and the client has been told of no end."""
+        return self.operation is not None and self.state in RUNNING and not self.is_over
+
     def may_fall_back(self, failure: str | None, now: float, within_s: float) -> bool:
         """True if the original may be run now in the place of this run, for a failure or, without one, a change.
 
         As long as the client knows nothing of the answer, the statement may as well have been analysed only now.
         Afterwards it has to mean what it meant: another statement may have changed names and settings.
         """
-        if self.state not in MAY_FALL_BACK or self.is_stopped:
+        if self.state not in MAY_FALL_BACK or self.is_stopped or self.cancelled_by:
             return False
         if failure is not None and now - self.sent_at > within_s and not self.is_out_of_date(failure):
             return False
@@ -283,6 +291,9 @@ class TrackedStatement:
     def _report(self, kind: OutcomeKind, seconds: float, message: str = "") -> list[StatementEnded]:
         if self.is_over:
             return []
+        if self.cancelled_by and kind in {OutcomeKind.FAILED, OutcomeKind.FAILED_TWICE}:
+            # By the cancel: the failure says nothing about the rewrite.
+            kind, message = OutcomeKind.UNKNOWN, ""
         first, fallback_s = self._first_run, None
         if first is None:
             first = _FirstRun(seconds, message[:MESSAGE_CHARS_MAX])
@@ -290,6 +301,8 @@ class TrackedStatement:
             fallback_s = seconds - first.seconds
         is_unread = kind is OutcomeKind.FAILED and self.dispatch.is_unread(message)
         outcome = Outcome(kind, first.seconds, first.message or "", self.original_instead, fallback_s, is_unread)
+        if kind is OutcomeKind.UNKNOWN:
+            outcome = replace(outcome, cancelled_by=self.cancelled_by)
         return [StatementEnded(self.dispatch, outcome)]
 
     def writes_as(self, operation: OperationHandle | None) -> None:
@@ -381,6 +394,10 @@ class TrackedStatements:
         if actual is None:
             return message, self._by_operation.get(identifier)
         return replace_operation(message, span, actual), self._by_operation.get(actual)
+
+    def running(self) -> dict[str, TrackedStatement]:
+        """Those that the backend runs, by the ids of the statements."""
+        return {one.dispatch.statement_id: one for one in self._by_operation.values() if one.is_running}
 
     @property
     def has_room_for_fallback(self) -> bool:

@@ -16,16 +16,19 @@ from proxy.config.address import Address
 from proxy.config.backend_list import PoolMember
 from proxy.config.config import Config
 from proxy.config.rewriting import RewriteSection
-from proxy.config.serving import AdminSection
+from proxy.config.serving import AdminSection, ProxySection
+from proxy.frontend.statement_canceller import StatementCanceller
 from proxy.history.history import History
 from proxy.history.record import Record, ShadowRecord
 from proxy.history.store import Store
 from proxy.off_switch import OffSwitch
 from proxy.operations.session_port import SessionOpening
+from proxy.operations.tracked_statements import TrackedStatements
 from proxy.session.explain.view import CountView
 from proxy.session.feedback.quarantine import Quarantine
 from proxy.session.shared_state import SharedState
-from proxy.upstream.errors import LoginError
+from proxy.upstream.dialer import Dialer
+from proxy.upstream.errors import BackendError, LoginError
 from support.histories import REWRITTEN, SQL, history_in, left_alone, record, scan
 
 PASSWORD = "right"  # noqa: S105 - of the test's own backend
@@ -40,6 +43,26 @@ async def backend_login(_config: Config, user: str, password: str, _backends: Ba
     return user.lower()
 
 
+class ScriptedCanceller(StatementCanceller):
+    """Cancels whatever is among `ids`, unless the backend fails."""
+
+    def __init__(self, *ids: str, failure: str = "") -> None:
+        super().__init__(TrackedStatements(), lambda _: None, Dialer())
+        self.ids, self.failure = set(ids), failure
+        self.cancelled: list[tuple[str, str]] = []
+
+    def cancellable(self) -> frozenset[str]:
+        return frozenset(self.ids)
+
+    async def cancel(self, statement_id: str, by: str) -> bool:
+        if self.failure:
+            raise BackendError(self.failure)
+        if statement_id not in self.ids:
+            return False
+        self.cancelled.append((statement_id, by))
+        return True
+
+
 @asynccontextmanager
 async def admin_port(  # noqa: PLR0913 - the port, and who comes
     monkeypatch: Any,
@@ -50,6 +73,8 @@ async def admin_port(  # noqa: PLR0913 - the port, and who comes
     quarantine: Callable[[Quarantine], None] = lambda _: None,
     rewrite: RewriteSection | None = None,
     clock: Callable[[], float] = time.monotonic,
+    canceller: StatementCanceller | None = None,
+    workers: int = 1,
 ) -> AsyncIterator[TestClient[Any, Any]]:
     """The port. `root` is an administrator, everybody else a user of the backend.
 
@@ -57,7 +82,11 @@ async def admin_port(  # noqa: PLR0913 - the port, and who comes
     """
     monkeypatch.setattr("proxy.admin.app.check_login", backend_login)
     users = {"root": ROOT_HASH} if has_administrator else {}
-    config = Config(admin=AdminSection(users=users, open=is_open), rewrite=rewrite or RewriteSection())
+    config = Config(
+        admin=AdminSection(users=users, open=is_open),
+        proxy=ProxySection(workers=workers),
+        rewrite=rewrite or RewriteSection(),
+    )
     shared = SharedState.of(config)
     quarantine(shared.quarantine)
     backends = BackendPool(
@@ -70,7 +99,9 @@ async def admin_port(  # noqa: PLR0913 - the port, and who comes
 
     directory = history.directory
     shared.off_switch = OffSwitch(str(directory / "off") if directory is not None else "")
-    app = application(config, shared, backends, exposition, history=history, key=b"k" * 32, clock=clock)
+    app = application(
+        config, shared, backends, exposition, history=history, key=b"k" * 32, canceller=canceller, clock=clock
+    )
     async with TestClient(TestServer(app)) as client:
         yield client
 

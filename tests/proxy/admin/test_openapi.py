@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import Case, CheckFunction, GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import positive_data_acceptance
-from support.admin_pages import admin_port, busy_history
+from support.admin_pages import ScriptedCanceller, admin_port, busy_history
 
 from proxy.admin.explain_endpoint import ExplainRequest, PartitionsRequest
 from proxy.admin.openapi import description
@@ -45,9 +45,10 @@ NAMES = {
     "/quarantine/{kind}/{name}/release": [Rule.EXISTS.value, KEY.name, "nothing"],
     "/backends/{name}/drain": ["spark-a:10000", "nowhere:10000"],
     "/backends/{name}/undrain": ["spark-a:10000", "nowhere:10000"],
+    "/statements/{id}/cancel": ["0a1b", "ffff"],
 }
 # The routes to which forms of the pages send; these have tests of their own.
-FORMS = {"/explain/page", "/backends/page", "/sign-in", "/sign-out"}
+FORMS = {"/explain/page", "/backends/page", "/live/cancel", "/sign-in", "/sign-out"}
 EXAMPLES = 25
 EXCLUDED: dict[str, list[CheckFunction]] = {
     # A backend that is down is a 502, and described as such.
@@ -82,7 +83,12 @@ async def port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
     monkeypatch.setattr("proxy.admin.app.partitions_as_user", plan)
     history = busy_history(tmp_path)
     async with admin_port(
-        monkeypatch, history, is_open=True, has_administrator=False, quarantine=quarantine
+        monkeypatch,
+        history,
+        is_open=True,
+        has_administrator=False,
+        quarantine=quarantine,
+        canceller=ScriptedCanceller("0a1b"),
     ) as client:
         yield client
 

@@ -20,6 +20,7 @@ from aiohttp.test_utils import TestClient
 from click.testing import CliRunner
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from markupsafe import Markup
 from support.admin_pages import PASSWORD, admin_port, busy_history
 from support.histories import REWRITTEN, SQL, history_in, left_alone, record, scan, until
 from support.worst_texts import seconds
@@ -70,7 +71,9 @@ async def page(port: Port, path: str) -> str:
     return str(await got.text())
 
 
-@pytest.mark.parametrize("path", [*VIEWS, "/history/0000", "/live/drain?name=spark-b:10000"])
+@pytest.mark.parametrize(
+    "path", [*VIEWS, "/history/0000", "/live/drain?name=spark-b:10000", "/live/cancel?id=0000"]
+)
 async def test_who_has_not_signed_in_is_led_to_it_and_back(port: Port, path: str) -> None:
     got = await port.get(path, allow_redirects=False)
     assert got.status == HTTPStatus.SEE_OTHER
@@ -399,6 +402,14 @@ async def test_what_is_filtered_comes_as_csv_without_formulas(
         assert (line["started_at"], line["reasons"]) == ("1970-01-01T00:00:00Z", "NO_EQUALITY")
 
 
+async def test_a_file_of_csv_ends_at_its_bound(port: Port, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("proxy.admin.statements_view.CSV_ROWS_MAX", 7)
+    await sign_in(port, "root")
+    lines = csv.DictReader(StringIO(await (await port.get("/history.csv")).text()))
+    newest = re.findall(r'href="/history/(\w+)"', await page(port, "/history"))
+    assert [one["id"] for one in lines] == newest[:7]
+
+
 async def test_groups_lead_to_their_statements(port: Port) -> None:
     await sign_in(port, "root")
     for by, name in (("table", "clicks"), ("user", "bob"), ("client", "127.0.0.1"), ("nothing", "returns")):
@@ -632,3 +643,10 @@ async def test_in_shadow_mode_the_page_is_linked_from_the_start(
         await sign_in(port, "root")
         assert '"/shadow"' in await page(port, "/")
         assert "No statement has been kept yet." in await page(port, "/shadow")
+
+
+def test_a_cell_that_knows_its_column_gets_no_attribute_by_the_name_of_that() -> None:
+    table = Markup('<table><tr><th scope="col">{}</th></tr><tr><td>1</td></tr></table>')
+    assert str(formats.cards(table.format('" onclick="x'))).endswith(
+        '<td role="cell" data-label="&#34; onclick=&#34;x">1</td></tr></table>'
+    )

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 import pytest
-from support.admin_pages import PASSWORD, admin_port, busy_history, star
+from support.admin_pages import PASSWORD, ScriptedCanceller, admin_port, busy_history, star
 from support.histories import REWRITTEN, SQL, history_in
 
 from proxy.history.history import History
@@ -64,7 +64,11 @@ async def browser(
         if not one.url.startswith((base, "data:")):
             complaints.append(one.url)
 
-    async with admin_port(monkeypatch, history) as port, playwright.async_playwright() as driver:
+    canceller = ScriptedCanceller(*(one.id for one in history.state().running))
+    async with (
+        admin_port(monkeypatch, history, canceller=canceller) as port,
+        playwright.async_playwright() as driver,
+    ):
         # Root in a container has no sandbox of Chromium's.
         base = f"http://{port.host}:{port.port}"
         chromium = await driver.chromium.launch(
@@ -142,6 +146,12 @@ async def test_every_view_can_be_read(
                 await closed.click()
             await is_well(page, f"{view}-{name}-{show}")
         if name == "busy":
+            await page.goto(f"{base}/live")
+            await page.get_by_role("button", name="Cancel it (of ann").click()
+            await page.get_by_role("heading", name="Cancel the statement of ann?").wait_for()
+            await is_well(page, f"cancel-{show}")
+            await page.get_by_role("button", name="Cancel the statement").click()
+            await page.wait_for_url("**/live#running")
             await page.goto(f"{base}/explain")
             await page.get_by_label("Statement").fill(SQL)
             await page.get_by_label("Password").fill(PASSWORD)

@@ -1,18 +1,22 @@
 """Clients over HTTP on either side see of the real server what they see directly."""
 
 import gc
+import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
 
 import pytest
 from pyhive import hive
 from support.beeline_clients import Answer, answer, comparable_message, run_beeline, way_to
 from support.derby_statistics import let_derby_filter
 from support.metrics_of_proxy import key_checks
+from support.proxies import options
 from support.scripted_proxy import Script, scripted_proxy
 from support.spark_over_http import URL_OPTIONS, connect_over_http, proxy_with_http, spark_over_http
 from TCLIService.ttypes import TOperationState
@@ -51,6 +55,10 @@ SEEN_ALIKE = [
 
 SLEEP = "SELECT id, reflect('java.lang.Thread', 'sleep', 1000L) FROM range(0, 60, 1, 1)"
 PROMPTLY_S = 45.0
+# Hours of work, with a table that is narrowed.
+ENDLESS = JOIN.replace("FROM h_sales s", "FROM range(1000000000000) CROSS JOIN h_sales s")
+# Nobody has to sign in at the admin port.
+OPEN = options("admin.open=true")
 
 
 @dataclass(frozen=True)
@@ -75,7 +83,7 @@ def over_http(java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 @pytest.fixture(scope="module")
 def before_http(over_http: ThriftServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Way]:
     directory = tmp_path_factory.mktemp("before_http")
-    with proxy_with_http(over_http.endpoint, directory, "http") as (process, http):
+    with proxy_with_http(over_http.endpoint, directory, "http", options=OPEN) as (process, http):
         yield Way(process, http, over_http, partial(connect_over_http, over_http.endpoint))
 
 
@@ -85,7 +93,8 @@ def before_sasl(spark: ThriftServer, tmp_path_factory: pytest.TempPathFactory) -
         for sql in STAR:
             run(connection, sql)
         let_derby_filter(connection, "SELECT count(*) FROM h_sales WHERE ds IN (2, 6)")
-    with proxy_with_http(spark.endpoint, tmp_path_factory.mktemp("before_sasl"), "sasl") as (process, http):
+    directory = tmp_path_factory.mktemp("before_sasl")
+    with proxy_with_http(spark.endpoint, directory, "sasl", options=OPEN) as (process, http):
         yield Way(process, http, spark, partial(connect, spark.endpoint))
 
 
@@ -161,6 +170,41 @@ def test_a_cancel_ends_a_statement(proxied: hive.Connection) -> None:
         cursor.cancel()
         assert cursor.poll().operationState == TOperationState.CANCELED_STATE
         assert time.monotonic() - started < PROMPTLY_S
+
+
+def _asked(proxy: ProxyProcess, path: str, method: str = "GET") -> Any:
+    with urlopen(Request(f"{proxy.admin_url}{path}", method=method), timeout=PROMPTLY_S) as answered:
+        return json.load(answered)
+
+
+def _cancelled(proxy: ProxyProcess) -> dict[str, Any]:
+    """Cancel the only statement that runs, on the admin port. Returns its record."""
+    deadline = time.monotonic() + PROMPTLY_S
+    while not (running := [one["id"] for one in _asked(proxy, "/now")["running"] if one["spark_ids"]]):
+        assert time.monotonic() < deadline
+    (identifier,) = running
+    assert _asked(proxy, f"/statements/{identifier}/cancel", "POST") == {"cancelled": identifier}
+    # The history is written a moment later.
+    while not _asked(proxy, f"/statements?text={identifier}")["statements"]:
+        assert time.monotonic() < deadline
+    found: dict[str, Any] = _asked(proxy, f"/statements/{identifier}")
+    return found
+
+
+def test_an_administrator_cancels_a_statement_and_its_client_is_told(before_http: Way, before_sasl: Way) -> None:
+    for proxy, connected in (
+        (before_http.proxy, connect_over_http(before_http.http)),
+        (before_sasl.proxy, connect_over_http(before_sasl.http)),
+        (before_sasl.proxy, connect(before_sasl.proxy.endpoint)),
+    ):
+        with closing(connected) as connection, closing(connection.cursor()) as cursor:
+            cursor.execute(ENDLESS, async_=True)
+            record = _cancelled(proxy)
+            assert cursor.poll().operationState == TOperationState.CANCELED_STATE
+            assert run(connection, "SELECT 42") == [(42,)], "the session goes on"
+        assert (record["outcome"], record["cancelled_by"]) == ("cancelled", "an administrator")
+        assert record["rewritten"] is not None
+        assert len(record["spark_ids"]) == 1, "the original was run as well"
 
 
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
