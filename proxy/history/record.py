@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from hashlib import blake2b
 from itertools import count
 from random import getrandbits
@@ -10,6 +11,7 @@ from typing import Final, Literal, TypeAlias, get_args
 
 import msgspec
 
+from proxy.limits.limits import Finding
 from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.session.decision import Decision
 from proxy.session.explain.text import without_files
@@ -45,8 +47,11 @@ _OUTCOMES: Final = {
     OutcomeKind.OVERTAKEN: "fallback",
     OutcomeKind.NOT_SENT: "cancelled",
     OutcomeKind.LOST: "unseen",
+    OutcomeKind.REFUSED: "refused",
 }
-OutcomeName: TypeAlias = Literal["rewritten", "original", "answered", "fallback", "failed", "cancelled", "unseen"]
+OutcomeName: TypeAlias = Literal[
+    "rewritten", "original", "answered", "fallback", "failed", "cancelled", "unseen", "refused"
+]
 OUTCOMES: Final[tuple[str, ...]] = get_args(OutcomeName)
 
 
@@ -72,13 +77,23 @@ class ShadowRecord(msgspec.Struct):
     reasons: list[str] = []
 
 
+class LimitRecord(msgspec.Struct):
+    """A limit that a statement met: the table, what came of it (a value of `Result`), and a sentence."""
+
+    limit: str
+    table: str
+    result: str
+    sentence: str
+
+
 class Record(msgspec.Struct, kw_only=True):
     """A statement in the history. Seconds are null until they are known; `outcome` is "running" until its end.
 
     The outcome is "rewritten" or "original" for a statement that finished, by the text that was sent; "answered"
     for one that the proxy answered itself, such as EXPLAIN REWRITE; "fallback" where the original was run after
     the rewritten text failed or was out of date; "failed"; "cancelled" where the client cancelled or left, or an
-    administrator cancelled it; "unseen" where nobody saw its end, as of a statement that is not waited for.
+    administrator cancelled it; "unseen" where nobody saw its end, as of a statement that is not waited for;
+    "refused" for one that a limit rejected, and that was not sent.
     """
 
     id: str
@@ -127,6 +142,8 @@ class Record(msgspec.Struct, kw_only=True):
     # The server's message of the first failure.
     message: str | None = None
     shadow: ShadowRecord | None = None
+    # The limits on what it may read that it met; missing in a history that an earlier version wrote.
+    limits: list[LimitRecord] = []
 
     @property
     def sent_as(self) -> str:
@@ -197,6 +214,12 @@ def answer(record: Record, deciding_s: float) -> None:
     record.is_answered = True
     record.deciding_s = deciding_s
     record.started_at -= deciding_s
+
+
+def limit(record: Record, findings: Sequence[Finding]) -> None:
+    """Add the limits that it met."""
+    found = [LimitRecord(one.limit, one.table, one.result.value, one.sentence) for one in findings]
+    record.limits = found[:SCANS_MAX]
 
 
 def end(record: Record, outcome: Outcome) -> None:

@@ -273,10 +273,7 @@ def _partitions(outcome: ScanOutcome, decision: Decision) -> CountView:
 
 
 def _kept(outcome: ScanOutcome, index: PartitionIndex) -> int | None:
-    if outcome.cover is None:
-        return None
-    exact = [keys.cover(columns) for columns, keys in outcome.narrowed_by]
-    return kept_count(index, exact if outcome.exact else [outcome.cover])
+    return kept_count(index, outcome.covers) if outcome.cover is not None else None
 
 
 def _code(reason: SkipReason | None) -> str | None:

@@ -1,0 +1,84 @@
+"""The scans of a statement as Spark plans them: EXPLAIN tells the partitions that Spark leaves of each.
+
+`FileScan parquet spark_catalog.d.sales[a#1] .. Location: InMemoryFileIndex(3 paths)[..]` has left out all partitions
+but three while it was planned. `CatalogFileIndex` has left out none. A table in Hive's format has `Pruned
+Partitions: [(ds=2026-01-01), (ds=2026-01-02)]`, cut after 25 of them. Source: FileSourceScanExec and
+HiveTableRelation in Spark. Scans of other formats have no such number.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from proxy.config.rewriting import CatalogSection
+from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult, Rows
+from rewriter import TableName
+
+_BYTES_MAX: Final = 4 * 1024 * 1024
+# Physical plans of statements that hold another one, which the plan shows as it was analyzed at most.
+_OPAQUE: Final = re.compile(r"^\W*(?:Execute (?!InsertInto)|\w*AsSelect|Call\b|CommandResult\b)", re.MULTILINE)
+_SCAN: Final = re.compile(
+    r"^[\W\d]*(?:FileScan|BatchScan|Scan) (?:(?:parquet|orc|csv|json|avro|text|hive) )?([^\s\[]+)"
+)
+_LOCATION: Final = re.compile(r"Location: (InMemoryFileIndex|CatalogFileIndex)\((\d{1,9}) paths\)")
+_FILTERS: Final = re.compile(r"PartitionFilters: \[(.*?)\](?:, PushedFilters|$)")
+_NO_FILTER: Final = re.compile(r"^(?:isnotnull\([^()]*\)|dynamicpruning.*)?$")
+_PRUNED: Final = re.compile(r"Pruned Partitions: \[\((.*)\)(?:, \.\.\. (\d{1,9}) more fields)?\]\], ?")
+
+
+@dataclass(frozen=True)
+class PlanScan:
+    """A scan of a plan. `partitions` is None where none was left out, or where the plan does not tell."""
+
+    table: TableName
+    partitions: int | None
+    is_known: bool = True
+    is_filtered: bool = False
+
+
+@dataclass(frozen=True)
+class PlanScans:
+    """The scans of a plan; `is_whole` is False where it does not show all that the statement reads."""
+
+    scans: tuple[PlanScan, ...] = ()
+    is_whole: bool = True
+
+
+def plan_query(text: str, settings: CatalogSection) -> Query:
+    """The statement whose answer `read_scans` reads. Spark runs no part of the text for it."""
+    return Query(f"EXPLAIN {text}", 1, _BYTES_MAX, settings.query_deadline_s)
+
+
+def was_refused(result: QueryResult) -> bool:
+    """True if Spark cannot plan the statement, and so will not run it either."""
+    return isinstance(result, QueryFailed) and result.kind is FailureKind.REJECTED
+
+
+def read_scans(result: QueryResult) -> PlanScans | None:
+    """The scans of a plan; None where there is no plan."""
+    plan = str(result.rows[0][0]) if isinstance(result, Rows) and result.rows else ""
+    if not plan.startswith("== Physical Plan =="):
+        return None
+    found = [scan for line in plan.splitlines() if (scan := _scan(line)) is not None]
+    return PlanScans(tuple(found), is_whole=_OPAQUE.search(plan) is None)
+
+
+def _scan(line: str) -> PlanScan | None:
+    found = _SCAN.match(line)
+    if found is None or found[1] in {"In-memory", "ExistingRDD", "OneRowRelation"}:
+        return None
+    table = TableName(tuple(found[1].replace("`", "").split(".")))
+    location, pruned = _LOCATION.search(line), _PRUNED.search(line)
+    if location is not None:
+        filters = _FILTERS.search(line)
+        terms = filters[1].split(", ") if filters is not None else [""]
+        is_filtered = not all(_NO_FILTER.match(term) for term in terms)
+        partitions = int(location[2]) if location[1] == "InMemoryFileIndex" else None
+        return PlanScan(table, partitions, is_filtered=is_filtered)
+    if "HiveTableRelation" not in line:
+        return PlanScan(table, None, is_known=False)
+    if pruned is None:
+        return PlanScan(table, None)
+    return PlanScan(table, pruned[1].count("), (") + 1 + int(pruned[2] or 0), is_filtered=True)
