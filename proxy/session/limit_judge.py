@@ -12,7 +12,7 @@ from typing import Final
 
 from proxy.limits.limits import Finding, Limit, Result, ScanRead, judge, shown, unknown
 from proxy.operations.query import QueryResult
-from proxy.session.catalog.plan_scans import PlanScan, plan_query, read_scans, was_refused
+from proxy.session.catalog.plan_scans import PlanScan, plan_query, planned_by, read_scans, was_refused
 from proxy.session.session_catalog import SessionCatalog
 from proxy.statements.statement_class import StatementClass
 from rewriter import VIEW_NESTING_MAX, Rewrite, ScanOutcome, Statement, TableFacts, TableName
@@ -199,7 +199,7 @@ class LimitJudge:
         if self._class.first_word in {"execute", "explain"} or not self._class.begins_clearly:
             return None, False
         statement = parse_to_read(text, chars_max=self._catalog.shared.config.rewrite.statement_chars_max)
-        planned = text if statement is None else statement.planned_text
+        planned = planned_by(text) if statement is None else statement.planned_text
         return await self._catalog.policy.ask(plan_query(planned, self._catalog.settings)), statement is not None
 
     def _by_plan(self, planned: PlanScan, facts: TableFacts | None) -> ScanRead:

@@ -110,7 +110,7 @@ class Session:
         """
         # Once for the statement: the configuration may be read anew while its keys are asked for.
         settings = self._settings
-        handled = self._setting(statement) or await self._skew(statement, settings)
+        handled = self._setting(statement) or self._skew(statement, settings)
         if handled is not None:
             return handled
         if not statement.keeps_meanings:
@@ -512,7 +512,7 @@ class Session:
 
     # --- skewed values of a table
 
-    async def _skew(self, statement: StatementClass, settings: SessionSettings) -> Dispatch | None:
+    def _skew(self, statement: StatementClass, settings: SessionSettings) -> Dispatch | None:
         """The dispatch of a statement in Hive's words about skewed values; in shadow mode all go on as they are.
 
         The statement that keeps the values is dispatched, and counts as what it writes itself.
@@ -527,8 +527,7 @@ class Session:
             return self.answer(statement, f"SELECT raise_error({literal('string', skew.refusal)})")
         sent = StatementClass(skew.text)
         self._decider.forget_changed(sent, self._state.digest)
-        findings = await _findings(self._judge(sent, settings))
-        return self._original(sent, self._log.began(statement.text), findings)
+        return self._original(sent, self._log.began(statement.text))
 
     # --- settings of the session
 

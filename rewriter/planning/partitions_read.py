@@ -70,7 +70,9 @@ class _Reader:
     def __init__(self, scopes: Scopes) -> None:
         self._scopes = scopes
         self._filter_finder = OuterFilterFinder(scopes)
-        self._outermost = {id(select) for select in _outermost(scopes.statement.tree)}
+        is_empty = any(_is_zero(limit) for limit in scopes.statement.find_all(exp.Limit))
+        selects = () if is_empty else _outermost(scopes.statement.tree)
+        self._outermost = {id(select) for select in selects}
 
     def read(self) -> Iterator[TableRead]:
         leaves = {id(leaf.node): (leaf, block) for block in self._scopes.blocks for leaf in block.tree.leaves}
@@ -114,9 +116,12 @@ class _Reader:
         return TableRead(reference.name, facts, within, is_exact=is_exact, reference=reference)
 
     def _may_leave_out(self, scope: Scope, leaf: Leaf, facts: TableFacts, term: exp.Expr, at: Join) -> bool:
-        """True if Spark may leave out partitions by a term while it plans: not by a join, or by a subquery."""
+        """True if Spark may leave out partitions by a term while it plans: not by a join, or by a subquery.
+
+        `1 = 0`, by which tools ask for columns alone, leaves out all of them.
+        """
         columns, queries = self._scopes.own_parts(term)
-        if queries or not _names_any(term, facts):
+        if queries or (columns and not _names_any(term, facts)):
             return False
         found = [scope.resolve(column, at) for column in columns]
         return isinstance(term, exp.Or) or all(one is None or one.leaf is leaf for one in found)
@@ -142,6 +147,11 @@ def _outermost(tree: exp.Expr) -> Iterator[exp.Select]:
             pending += [node.this, node.expression]
         elif isinstance(node, exp.Subquery):
             pending.append(node.this)
+
+
+def _is_zero(limit: exp.Limit) -> bool:
+    """True for LIMIT 0, of which Spark reads nothing."""
+    return isinstance(limit.expression, exp.Literal) and limit.expression.name == "0"
 
 
 def _names_any(tree: exp.Expr | None, facts: TableFacts) -> bool:

@@ -1,7 +1,7 @@
 """The scans of a statement as Spark plans them: EXPLAIN tells the partitions that Spark leaves of each.
 
-`FileScan parquet spark_catalog.d.sales[a#1] .. Location: InMemoryFileIndex(3 paths)[..]` has left out all partitions
-but three while it was planned. `CatalogFileIndex` has left out none. A table in Hive's format has `Pruned
+`FileScan parquet d.sales[a#1] .. Location: InMemoryFileIndex(3 paths)[..]` has left out all partitions but three
+while it was planned. `CatalogFileIndex` has left out none. A table in Hive's format has `Pruned
 Partitions: [(ds=2026-01-01), (ds=2026-01-02)]`, cut after 25 of them. Source: FileSourceScanExec and
 HiveTableRelation in Spark. Scans of other formats have no such number.
 """
@@ -9,18 +9,25 @@ HiveTableRelation in Spark. Scans of other formats have no such number.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from proxy.config.rewriting import CatalogSection
 from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult, Rows
 from rewriter import TableName
+from rewriter.sql.classify import COMMENT_OR_SPACE
 
 _BYTES_MAX: Final = 4 * 1024 * 1024
 # Physical plans of statements that hold another one, which the plan shows as it was analyzed at most.
 _OPAQUE: Final = re.compile(r"^\W*(?:Execute (?!InsertInto)|\w*AsSelect|Call\b|CommandResult\b)", re.MULTILINE)
 _SCAN: Final = re.compile(
     r"^[\W\d]*(?:FileScan|BatchScan|Scan) (?:(?:parquet|orc|csv|json|avro|text|hive) )?([^\s\[]+)"
+)
+_CACHE: Final = re.compile(
+    rf"(?:{COMMENT_OR_SPACE})*+CACHE\s++(?:LAZY\s++)?+TABLE\s++(?P<table>(?:`[^`]++`|[^\s`;]++)++)\s*+"
+    r"(?:OPTIONS\s*+\([^)]*+\)\s*+)?+(?:AS\b)?+(?P<query>.*+)",
+    re.IGNORECASE | re.DOTALL,
 )
 _LOCATION: Final = re.compile(r"Location: (InMemoryFileIndex|CatalogFileIndex)\((\d{1,9}) paths\)")
 _FILTERS: Final = re.compile(r"PartitionFilters: \[(.*?)\](?:, PushedFilters|$)")
@@ -51,6 +58,14 @@ def plan_query(text: str, settings: CatalogSection) -> Query:
     return Query(f"EXPLAIN {text}", 1, _BYTES_MAX, settings.query_deadline_s)
 
 
+def planned_by(text: str) -> str:
+    """The query of a CACHE TABLE, whose own plan does not show it; any other text as it is."""
+    found = _CACHE.match(text)
+    if found is None:
+        return text
+    return found["query"] or f"TABLE {found['table']}"
+
+
 def was_refused(result: QueryResult) -> bool:
     """True if Spark cannot plan the statement, and so will not run it either."""
     return isinstance(result, QueryFailed) and result.kind is FailureKind.REJECTED
@@ -61,8 +76,19 @@ def read_scans(result: QueryResult) -> PlanScans | None:
     plan = str(result.rows[0][0]) if isinstance(result, Rows) and result.rows else ""
     if not plan.startswith("== Physical Plan =="):
         return None
-    found = [scan for line in plan.splitlines() if (scan := _scan(line)) is not None]
+    found = [scan for line in _read_lines(plan) if (scan := _scan(line)) is not None]
     return PlanScans(tuple(found), is_whole=_OPAQUE.search(plan) is None)
+
+
+def _read_lines(plan: str) -> Iterator[str]:
+    """The lines of a plan without those of cached tables, which are not read again."""
+    cached: int | None = None
+    for line in plan.splitlines():
+        depth = len(line) - len(line.lstrip(" :+-"))
+        if cached is not None and depth > cached:
+            continue
+        cached = depth if line.lstrip(" :+-").startswith("InMemoryRelation") else None
+        yield line
 
 
 def _scan(line: str) -> PlanScan | None:
