@@ -15,7 +15,7 @@ from proxy.limits.limits import Finding
 from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.session.decision import Decision
 from proxy.session.explain.text import without_files
-from proxy.session.explain.view import CountView, ScanView, view
+from proxy.session.explain.view import CountView, LimitView, ScanView, view
 from proxy.session.feedback.known_texts import without_constants
 from proxy.session.shadow.compare import Comparison, ShadowVerdict
 from proxy.session.statement_log import LoggedStatement
@@ -77,15 +77,6 @@ class ShadowRecord(msgspec.Struct):
     reasons: list[str] = []
 
 
-class LimitRecord(msgspec.Struct):
-    """A limit that a statement met: the table, what came of it (a value of `Result`), and a sentence."""
-
-    limit: str
-    table: str
-    result: str
-    sentence: str
-
-
 class Record(msgspec.Struct, kw_only=True):
     """A statement in the history. Seconds are null until they are known; `outcome` is "running" until its end.
 
@@ -143,7 +134,7 @@ class Record(msgspec.Struct, kw_only=True):
     message: str | None = None
     shadow: ShadowRecord | None = None
     # The limits on what it may read that it met; missing in a history that an earlier version wrote.
-    limits: list[LimitRecord] = []
+    limits: list[LimitView] = []
 
     @property
     def sent_as(self) -> str:
@@ -218,8 +209,7 @@ def answer(record: Record, deciding_s: float) -> None:
 
 def limit(record: Record, findings: Sequence[Finding]) -> None:
     """Add the limits that it met."""
-    found = [LimitRecord(one.limit, one.table, one.result.value, one.sentence) for one in findings]
-    record.limits = found[:SCANS_MAX]
+    record.limits = [LimitView.of(one) for one in findings[:SCANS_MAX]]
 
 
 def end(record: Record, outcome: Outcome) -> None:

@@ -189,9 +189,14 @@ class Session:
         self._catch_up()
         settings = self._settings
         terms = replace(self._terms(settings), run_key_queries=run_key_queries, is_explained=True)
+        judge = self._judge(StatementClass(sql), settings)
+        if judge is not None and settings.enabled and not await judge.is_within():
+            terms = replace(terms, settings=msgspec.structs.replace(settings, cost_gate=False))
         decision = await self._decider.decide(StatementClass(sql), terms)
+        findings = await _findings(judge, None if _switched_off(settings) else decision)
         failure = parse_failure(sql) if decision.skip is SkipReason.DOES_NOT_PARSE else None
-        return replace(decision, skip=_switched_off(settings) or decision.skip, parse_failure=failure)
+        skip = _switched_off(settings) or decision.skip
+        return replace(decision, skip=skip, parse_failure=failure, limits=findings)
 
     async def known_partitions(self, name: TableName, condition: str) -> KnownPartitions:
         """A table and its partitions, or those that the filter keeps, as far as the session may know them."""

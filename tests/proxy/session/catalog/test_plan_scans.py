@@ -1,0 +1,66 @@
+"""Scans are read from plans as Spark 4.3 writes them."""
+
+import pytest
+
+from proxy.operations.query import Rows
+from proxy.session.catalog.plan_scans import planned_by, read_scans
+
+FILE_SCAN = (
+    "+- FileScan parquet spark_catalog.d.sales[a#1,ds#2] Batched: true, DataFilters: [], Format: Parquet, Location:"
+    " {location}[file:/wh/ds=1, file:/w..., PartitionFilters: [{filters}], PushedFilters: [], ReadSchema: struct<>"
+)
+HIVE_SCAN = (
+    "Scan hive spark_catalog.d.sales [a#1, ds#2], HiveTableRelation [`spark_catalog`.`d`.`sales`, org.x.Lazy, Data"
+    " Cols: [a#1], Partition Cols: [ds#2]{pruned}], [isnotnull(ds#2), (ds#2 = 1)]"
+)
+PRUNED = ", Pruned Partitions: [(ds=1), (ds=2){more}]"
+CACHED = "Scan In-memory table c [a#1]\n   +- InMemoryRelation [a#1], StorageLevel(disk)\n      +- {scan}\n"
+
+
+def scan(
+    location: str = "InMemoryFileIndex(3 paths)", filters: str = "isnotnull(ds#2), (length(ds#2) > 0)"
+) -> str:
+    return FILE_SCAN.format(location=location, filters=filters)
+
+
+@pytest.mark.parametrize(
+    ("lines", "scans", "is_whole"),
+    [
+        (scan(), [(3, True, True)], True),
+        (scan("CatalogFileIndex(1 paths)", ""), [(None, True, False)], True),
+        (scan(filters="isnotnull(ds#2), dynamicpruningexpression(ds#2 IN x)"), [(3, True, False)], True),
+        (scan("PreparedDeltaFileIndex(1 paths)"), [(None, False, False)], True),
+        (HIVE_SCAN.format(pruned=""), [(None, True, False)], True),
+        (HIVE_SCAN.format(pruned=PRUNED.format(more="")), [(2, True, True)], True),
+        (HIVE_SCAN.format(pruned=PRUNED.format(more=", ... 7 more fields")), [(9, True, True)], True),
+        ("*(1) BatchScan ice.d.sales[a#1] ice.d.sales [filters=]", [(None, False, False)], True),
+        (f"*(2) Union\n:- {CACHED.format(scan=scan())}:- {scan()}", [(3, True, True)], True),
+        ("LocalTableScan <empty>, [a#1]", [], True),
+        (f"Execute InsertIntoHadoopFsRelationCommand file:/x\n{scan()}", [(3, True, True)], True),
+        ("Execute CreateDataSourceTableAsSelectCommand\n   +- Relation d.sales[a#1] parquet", [], False),
+        ("CacheTableAsSelect c, Project [a#1]", [], False),
+    ],
+)
+def test_the_scans_of_a_plan(lines: str, scans: list[tuple[int | None, bool, bool]], *, is_whole: bool) -> None:
+    found = read_scans(Rows((), ((f"== Physical Plan ==\n{lines}\n",),), 0.0))
+    assert found is not None
+    assert [(one.partitions, one.is_known, one.is_filtered) for one in found.scans] == scans
+    assert all(str(one.table).endswith("d.sales") for one in found.scans)
+    assert found.is_whole is is_whole
+
+
+def test_what_is_no_plan_has_no_scans() -> None:
+    assert read_scans(Rows((), (("an error",),), 0.0)) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "planned"),
+    [
+        ("CACHE TABLE t AS SELECT 1", " SELECT 1"),
+        ("/* x */ cache lazy table `a b`.t OPTIONS ('k' = 'v') SELECT 1", "SELECT 1"),
+        ("CACHE TABLE d.t", "TABLE d.t"),
+        ("SELECT 1", "SELECT 1"),
+    ],
+)
+def test_of_a_table_to_cache_its_query_is_planned(text: str, planned: str) -> None:
+    assert planned_by(text) == planned
