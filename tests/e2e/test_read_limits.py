@@ -2,10 +2,11 @@
 
 import json
 import re
-import urllib.request
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import pytest
 from pyhive import hive
@@ -248,7 +249,9 @@ def test_a_limit_counts_for_its_users_warns_and_tells_the_history_and_the_metric
 
 
 def _read(proxy: ProxyProcess, path: str) -> str:
-    with urllib.request.urlopen(f"{proxy.admin_url.rstrip('/')}/{path}") as answer:
+    login = b64encode(b"sam:any").decode()
+    request = Request(f"{proxy.admin_url.rstrip('/')}/{path}", headers={"Authorization": f"Basic {login}"})
+    with urlopen(request, timeout=60) as answer:
         return str(answer.read().decode())
 
 

@@ -1,5 +1,7 @@
 """Sessions that judge their statements by limits: what they ask, and what they refuse."""
 
+from typing import Any
+
 import pytest
 from support.played_sessions import KEY_QUERY, LISTED, SQL, D, F, Script, failed, played, rows
 from support.text_session import Stage, TextSession
@@ -21,8 +23,8 @@ def session(*limits: LimitSection, dry_run: bool = False, user: str = "ann") -> 
     return Stage(limits=limits, limiting=LimitingSection(dry_run=dry_run)).session(user)
 
 
-def limit(name: str = "few", **keys: object) -> LimitSection:
-    return LimitSection(name=name, **{"partitions_max": 3, **keys})  # type: ignore[arg-type]  # the section's keys
+def limit(name: str = "few", **keys: Any) -> LimitSection:
+    return LimitSection(name=name, **{"partitions_max": 3, **keys})
 
 
 def refusal_of(dispatch: Dispatch) -> str | None:
@@ -63,7 +65,7 @@ def test_a_star_join_counts_as_it_is_narrowed_whatever_the_cost_gate_says() -> N
 @pytest.mark.parametrize(("paths", "is_refused"), [(3, False), (4, True)])
 def test_where_filters_do_not_tell_the_plan_of_spark_does(paths: int, *, is_refused: bool) -> None:
     sql = f"{PLAIN} WHERE ds > current_date()"
-    script = [DESCRIBE_F, LISTED, (f"EXPLAIN {sql}", rows((PLAN.format(paths),)))]
+    script: Script = [DESCRIBE_F, LISTED, (f"EXPLAIN {sql}", rows((PLAN.format(paths),)))]
     assert (refusal_of(played(session(limit()).rewrite(sql), script)) is not None) is is_refused
 
 
@@ -79,7 +81,7 @@ def test_what_is_not_known_follows_the_limit(kind: FailureKind, unknown: str) ->
 
 def test_a_statement_that_spark_refuses_to_plan_is_left_to_spark() -> None:
     sql = "SELECT nothing FROM f WHERE ds > current_date()"
-    script = [DESCRIBE_F, LISTED, (f"EXPLAIN {sql}", failed(FailureKind.REJECTED))]
+    script: Script = [DESCRIBE_F, LISTED, (f"EXPLAIN {sql}", failed(FailureKind.REJECTED))]
     assert refusal_of(played(session(limit(unknown="reject")).rewrite(sql), script)) is None
 
 
@@ -88,7 +90,7 @@ def test_text_that_is_executed_by_its_explanation_is_not_explained() -> None:
 
 
 @pytest.mark.parametrize(("keys", "dry_run"), [({"action": "warn"}, False), ({}, True)])
-def test_a_warning_lets_the_statement_run(keys: dict[str, object], *, dry_run: bool) -> None:
+def test_a_warning_lets_the_statement_run(keys: dict[str, str], *, dry_run: bool) -> None:
     dispatch = played(session(limit(**keys), dry_run=dry_run).rewrite(PLAIN), [DESCRIBE_F, LISTED])
     assert (dispatch.refusal, dispatch.text) == (None, PLAIN)
 

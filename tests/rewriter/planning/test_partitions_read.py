@@ -10,7 +10,9 @@ COLUMNS = (Column("v", "int"), Column("ds", "string"))
 F = TableFacts(COLUMNS, ("ds",), full_name=TableName(("c", "d", "f")))
 D = TableFacts((Column("ds", "string"), Column("g", "int")))
 V = TableFacts(COLUMNS, kind=TableKind.VIEW, view=ViewText("SELECT * FROM d.f", ("c", "d"), ("v", "ds")))
-CATALOG = {TableName((name,)): facts for name, facts in {"f": F, "d": D, "w": V}.items()}
+CATALOG: dict[TableName, TableFacts | None] = {
+    TableName((name,)): facts for name, facts in {"f": F, "d": D, "w": V}.items()
+}
 
 
 def reads(sql: str) -> StatementReads | None:
@@ -76,3 +78,7 @@ def test_tables_that_no_name_tells_may_be_read_besides(sql: str) -> None:
     found = reads(sql)
     assert found is not None
     assert not found.is_whole
+
+
+def test_a_view_reads_nothing_as_it_is_made() -> None:
+    assert reads("CREATE TEMPORARY VIEW x AS SELECT * FROM f") == StatementReads()

@@ -6,8 +6,8 @@ from proxy.operations.query import Rows
 from proxy.session.catalog.plan_scans import planned_by, read_scans
 
 FILE_SCAN = (
-    "+- FileScan parquet spark_catalog.d.sales[a#1,ds#2] Batched: true, DataFilters: [], Format: Parquet, Location:"
-    " {location}[file:/wh/ds=1, file:/w..., PartitionFilters: [{filters}], PushedFilters: [], ReadSchema: struct<>"
+    "+- FileScan parquet spark_catalog.d.sales[a#1,ds#2] Batched: true, DataFilters: [], Format: Parquet,"
+    " Location: {location}[file:/wh/ds=1, file:/w..., PartitionFilters: [{filters}], PushedFilters: [], X"
 )
 HIVE_SCAN = (
     "Scan hive spark_catalog.d.sales [a#1, ds#2], HiveTableRelation [`spark_catalog`.`d`.`sales`, org.x.Lazy, Data"
