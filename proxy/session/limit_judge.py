@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Final
 
 from proxy.limits.limits import Finding, Limit, Result, ScanRead, judge, shown, unknown
@@ -64,12 +65,12 @@ class LimitJudge:
     async def is_within(self) -> bool:
         """True if the original certainly is, whatever is inserted."""
         await self._read()
-        return self._judged_by_filters(None) == ()
+        return self._original == ()
 
     async def findings(self, rewrite: Rewrite | None) -> tuple[Finding, ...]:
         """The limits that the statement meets as it is sent: with what is inserted, or as the original."""
         await self._read()
-        found = self._judged_by_filters(rewrite)
+        found = self._original if rewrite is None else self._judged_by_filters(rewrite)
         if found is None or not all(one.is_certain for one in found):
             found = await self._judged_by_plan(self._text if rewrite is None else rewrite.text)
         return tuple(self._helping(one) for one in found)
@@ -118,6 +119,10 @@ class LimitJudge:
     def _is_limited(self, scan: ScanRead) -> bool:
         limit = next((limit for limit in self._limits if limit.names(scan)), None)
         return limit is not None and limit.bounds
+
+    @cached_property
+    def _original(self) -> tuple[Finding, ...] | None:
+        return self._judged_by_filters(None)
 
     def _judged_by_filters(self, rewrite: Rewrite | None) -> tuple[Finding, ...] | None:
         """The findings; None where the text does not tell which tables are read."""

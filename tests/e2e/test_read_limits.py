@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import closing
@@ -243,9 +244,13 @@ def test_a_limit_counts_for_its_users_warns_and_tells_the_history_and_the_metric
     metrics = _read(bounded, "metrics")
     assert 'starpruner_limits_met_total{limit="careful",result="warned"} 1.0' in metrics
     assert 'limit="exempt"' not in metrics
-    listed = json.loads(_read(bounded, "statements?user=sam&outcome=refused"))
-    (record,) = listed["statements"]
-    assert record["limits"][0]["limit"] == "small"
+    # The history is written twice a second.
+    deadline = time.monotonic() + 60
+    while not (listed := json.loads(_read(bounded, "statements?outcome=refused"))["statements"]):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    (limit,) = json.loads(_read(bounded, f"statements/{listed[0]['id']}"))["limits"]
+    assert (limit["limit"], limit["table"], limit["result"]) == ("small", f"{DATABASE}.sales", "rejected")
 
 
 def _read(proxy: ProxyProcess, path: str) -> str:
