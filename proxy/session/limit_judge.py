@@ -212,12 +212,15 @@ class LimitJudge:
         if facts is None or not planned.is_known:
             return scan
         if not facts.partition_columns:
-            return replace(scan, size_bytes=self._size_bytes(planned.table, facts))
+            return replace(scan, size_bytes=planned.size_bytes or self._size_bytes(planned.table, facts))
         total = index.count if index is not None else None
         kept = total if planned.partitions is None else planned.partitions
-        share = self._share(planned.table, facts, kept, total) if kept is not None and total else None
+        size_bytes = planned.size_bytes
+        if size_bytes is None and kept is not None and total:
+            size_bytes = self._share(planned.table, facts, kept, total)
+        is_filtered = planned.is_filtered
         return replace(
-            scan, partitions=kept, partitions_total=total, size_bytes=share, is_filtered=planned.is_filtered
+            scan, partitions=kept, partitions_total=total, size_bytes=size_bytes, is_filtered=is_filtered
         )
 
     # --- what helps

@@ -1,4 +1,4 @@
-"""The scans of a statement as Spark plans them: EXPLAIN tells the partitions that Spark leaves of each.
+"""The scans of a statement as Spark plans them: EXPLAIN COST tells the partitions and bytes that are left of each.
 
 `FileScan parquet d.sales[a#1] .. Location: InMemoryFileIndex(3 paths)[..]` has left out all partitions but three
 while it was planned. `CatalogFileIndex` has left out none. A table in Hive's format has `Pruned
@@ -9,12 +9,14 @@ HiveTableRelation in Spark. Scans of other formats have no such number.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from proxy.config.rewriting import CatalogSection
 from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult, Rows
+from proxy.session.catalog.table_sizes import size_in
 from rewriter import TableName
 from rewriter.sql.classify import COMMENT_OR_SPACE
 
@@ -24,6 +26,7 @@ _OPAQUE: Final = re.compile(r"^\W*(?:Execute (?!InsertInto)|\w*AsSelect|Call\b|C
 _SCAN: Final = re.compile(
     r"^[\W\d]*(?:FileScan|BatchScan|Scan) (?:(?:parquet|orc|csv|json|avro|text|hive) )?([^\s\[]+)"
 )
+_RELATION: Final = re.compile(r"[\W\d]*+(?:Relation |HiveTableRelation \[)([^\s\[,]++)")
 _CACHE: Final = re.compile(
     rf"(?:{COMMENT_OR_SPACE})*+CACHE\s++(?:LAZY\s++)?+TABLE\s++(?P<table>(?:`[^`]++`|[^\s`;]++)++)\s*+"
     r"(?:OPTIONS\s*+\([^)]*+\)\s*+)?+(?:AS\b)?+(?P<query>.*+)",
@@ -43,6 +46,8 @@ class PlanScan:
     partitions: int | None
     is_known: bool = True
     is_filtered: bool = False
+    # Of all partitions that are left; None where Spark does not know them.
+    size_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,7 @@ class PlanScans:
 
 def plan_query(text: str, settings: CatalogSection) -> Query:
     """The statement whose answer `read_scans` reads. Spark runs no part of the text for it."""
-    return Query(f"EXPLAIN {text}", 1, _BYTES_MAX, settings.query_deadline_s)
+    return Query(f"EXPLAIN COST {text}", 1, _BYTES_MAX, settings.query_deadline_s)
 
 
 def planned_by(text: str) -> str:
@@ -74,10 +79,27 @@ def was_refused(result: QueryResult) -> bool:
 def read_scans(result: QueryResult) -> PlanScans | None:
     """The scans of a plan; None where there is no plan."""
     plan = str(result.rows[0][0]) if isinstance(result, Rows) and result.rows else ""
-    if not plan.startswith("== Physical Plan =="):
+    optimized, heading, physical = plan.partition("== Physical Plan ==\n")
+    if not heading:
         return None
-    found = [scan for line in _read_lines(plan) if (scan := _scan(line)) is not None]
-    return PlanScans(tuple(found), is_whole=_OPAQUE.search(plan) is None)
+    sizes: dict[TableName, list[int | None]] = defaultdict(list)
+    for line in optimized.splitlines():
+        relation = _RELATION.match(line)
+        if relation is not None:
+            sizes[_name(relation[1])].append(size_in(line))
+    found = [scan for line in _read_lines(physical) if (scan := _scan(line)) is not None]
+    sized = (replace(scan, size_bytes=_largest(sizes.get(scan.table, []))) for scan in found)
+    return PlanScans(tuple(sized), is_whole=_OPAQUE.search(physical) is None)
+
+
+def _largest(sizes: list[int | None]) -> int | None:
+    """The size of the largest scan of a table; None where that of one is not known."""
+    known = [size for size in sizes if size is not None]
+    return max(known) if known and len(known) == len(sizes) else None
+
+
+def _name(text: str) -> TableName:
+    return TableName(tuple(text.replace("`", "").split(".")))
 
 
 def _read_lines(plan: str) -> Iterator[str]:
@@ -95,7 +117,7 @@ def _scan(line: str) -> PlanScan | None:
     found = _SCAN.match(line)
     if found is None or found[1] in {"In-memory", "ExistingRDD", "OneRowRelation"}:
         return None
-    table = TableName(tuple(found[1].replace("`", "").split(".")))
+    table = _name(found[1])
     location, pruned = _LOCATION.search(line), _PRUNED.search(line)
     if location is not None:
         filters = _FILTERS.search(line)

@@ -65,7 +65,7 @@ def test_a_star_join_counts_as_it_is_narrowed_whatever_the_cost_gate_says() -> N
 @pytest.mark.parametrize(("paths", "is_refused"), [(3, False), (4, True)])
 def test_where_filters_do_not_tell_the_plan_of_spark_does(paths: int, *, is_refused: bool) -> None:
     sql = f"{PLAIN} WHERE ds > current_date()"
-    script: Script = [DESCRIBE_F, LISTED, (f"EXPLAIN {sql}", rows((PLAN.format(paths),)))]
+    script: Script = [DESCRIBE_F, LISTED, (f"EXPLAIN COST {sql}", rows((PLAN.format(paths),)))]
     assert (refusal_of(played(session(limit()).rewrite(sql), script)) is not None) is is_refused
 
 
@@ -74,14 +74,14 @@ def test_where_filters_do_not_tell_the_plan_of_spark_does(paths: int, *, is_refu
 def test_what_is_not_known_follows_the_limit(kind: FailureKind, unknown: str) -> None:
     script = "BEGIN SELECT id FROM f; END"
     one = session(limit(unknown=unknown))
-    refused = refusal_of(played(one.rewrite(script), [(f"EXPLAIN {script}", failed(kind))]))
+    refused = refusal_of(played(one.rewrite(script), [(f"EXPLAIN COST {script}", failed(kind))]))
     assert (refused is not None) is (unknown == "reject")
     assert (refusal_of(one.forward_unchanged(PLAIN)) is not None) is (unknown == "reject")
 
 
 def test_a_statement_that_spark_refuses_to_plan_is_left_to_spark() -> None:
     sql = "SELECT nothing FROM f WHERE ds > current_date()"
-    script: Script = [DESCRIBE_F, LISTED, (f"EXPLAIN {sql}", failed(FailureKind.REJECTED))]
+    script: Script = [DESCRIBE_F, LISTED, (f"EXPLAIN COST {sql}", failed(FailureKind.REJECTED))]
     assert refusal_of(played(session(limit(unknown="reject")).rewrite(sql), script)) is None
 
 

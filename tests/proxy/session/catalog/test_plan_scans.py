@@ -49,6 +49,16 @@ def test_the_scans_of_a_plan(lines: str, scans: list[tuple[int | None, bool, boo
     assert found.is_whole is is_whole
 
 
+def test_a_scan_has_the_bytes_of_the_optimized_plan() -> None:
+    sizes = ("525.0 B", "1.0 KiB")
+    relations = [f"+- Relation spark_catalog.d.sales[a#1] parquet, Statistics(sizeInBytes={one})" for one in sizes]
+    for lines, found in ((relations, 1024), ([*relations, relations[0].replace("525.0 B", "8.0 EiB")], None)):
+        plan = "\n".join(["== Optimized Logical Plan ==", "Union", *lines, "", "== Physical Plan ==", scan()])
+        scans = read_scans(Rows((), ((plan,),), 0.0))
+        assert scans is not None
+        assert [one.size_bytes for one in scans.scans] == [found]
+
+
 def test_what_is_no_plan_has_no_scans() -> None:
     assert read_scans(Rows((), (("an error",),), 0.0)) is None
 
