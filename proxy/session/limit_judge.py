@@ -8,12 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
+from hashlib import blake2b
 from typing import Final
 
 from proxy.limits.limits import Finding, Limit, Result, ScanRead, judge, shown, unknown
-from proxy.operations.query import QueryResult
-from proxy.session.catalog.plan_scans import PlanScan, plan_query, planned_by, read_scans, was_refused
+from proxy.session.catalog.plan_scans import (
+    PlanScan,
+    PlanScans,
+    plan_query,
+    planned_by,
+    read_scans,
+    was_refused,
+)
 from proxy.session.session_catalog import SessionCatalog
 from proxy.statements.statement_class import StatementClass
 from rewriter import VIEW_NESTING_MAX, Rewrite, ScanOutcome, Statement, TableFacts, TableName
@@ -26,6 +33,7 @@ from rewriter.partitions.index import PartitionIndex
 from rewriter.partitions.pruning import as_filter, kept_count
 from rewriter.partitions.value_encoding import NotIndexableError
 from rewriter.planning.partitions_read import StatementReads, TableRead, partitions_read
+from rewriter.sql.classify import QUERY_FIRST_WORDS
 from rewriter.sql.statement import parse_to_read
 
 # First words of statements that read no table's rows, unless a query stands in them.
@@ -38,6 +46,8 @@ _READS_NOTHING: Final = frozenset(
 _WITH_QUERIES: Final = frozenset({"set", "declare"})
 # A statement's plan names its tables, then those behind its views.
 _ROUNDS_MAX: Final = VIEW_NESTING_MAX + 2
+# First words of statements that EXPLAIN takes.
+_PLANNED: Final = QUERY_FIRST_WORDS | {"values", "table", "cache"}
 _NOT_TOLD: Final = "Spark did not tell its plan"
 
 
@@ -58,6 +68,10 @@ class LimitJudge:
         self._limits = limits
         self._reads: StatementReads | None = None
         self._is_parsed = False
+        # True if Spark cannot plan the statement.
+        self._is_refused = False
+        # Tables of which no plan tells more.
+        self._untold: set[str] = set()
         self._indexes: dict[TableName, PartitionIndex] = {}
         # The same by the names that findings have.
         self._shown: dict[str, PartitionIndex] = {}
@@ -71,7 +85,7 @@ class LimitJudge:
         """The limits that the statement meets as it is sent: with what is inserted, or as the original."""
         await self._read()
         found = self._original if rewrite is None else self._judged_by_filters(rewrite)
-        if found is None or not all(one.is_certain for one in found):
+        if found is None or not all(one.is_certain or one.table in self._untold for one in found):
             found = await self._judged_by_plan(self._text if rewrite is None else rewrite.text)
         return tuple(self._helping(one) for one in found)
 
@@ -142,6 +156,8 @@ class LimitJudge:
         if not read.facts.partition_columns:
             # Of Delta and Iceberg it is not known which files a filter leaves.
             is_at_most = bool(scan.columns) or read.facts.skips_files_itself
+            if is_at_most:
+                self._untold.add(shown(scan.table))
             return replace(scan, size_bytes=self._size_bytes(read.name, read.facts), is_at_most=is_at_most)
         covers = [read.within, *(outcome.covers if outcome is not None else ())]
         filtered = any(map(_is_filter, covers))
@@ -185,11 +201,16 @@ class LimitJudge:
     # --- by the plan of Spark
 
     async def _judged_by_plan(self, text: str) -> tuple[Finding, ...]:
-        answer, is_understood = await self._planned(text)
-        plan = read_scans(answer) if answer is not None else None
+        word = self._class.first_word
+        if word in {"execute", "explain"} or not self._class.begins_clearly:
+            # Its explanation would execute it.
+            return (unknown(self._limits, _NOT_TOLD),)
+        known, digest = self._catalog.metadata.plans, blake2b(text.encode(errors="replace")).digest()
+        may_keep = self._catalog.policy.is_session_unchanged
+        plan = await known.get_or_ask(digest, partial(self._plan, text), may_keep=may_keep)
         if plan is None:
             # A statement that Spark cannot plan fails by itself.
-            fails = answer is not None and was_refused(answer) and is_understood
+            fails = self._is_refused and word in _PLANNED
             return () if fails else (unknown(self._limits, _NOT_TOLD),)
         names = {scan.table for scan in plan.scans}
         await self._catalog.look_up(names)
@@ -199,13 +220,17 @@ class LimitJudge:
         found = tuple(dict.fromkeys(judge(self._limits, scans)))
         return found if found or plan.is_whole else (unknown(self._limits, _NOT_TOLD),)
 
-    async def _planned(self, text: str) -> tuple[QueryResult | None, bool]:
-        """The plan of a text, and whether Spark can explain its kind. EXPLAIN EXECUTE would execute."""
-        if self._class.first_word in {"execute", "explain"} or not self._class.begins_clearly:
-            return None, False
-        statement = parse_to_read(text, chars_max=self._catalog.shared.config.rewrite.statement_chars_max)
+    async def _plan(self, text: str) -> tuple[PlanScans | None, float]:
+        """The scans that Spark plans for a text, and the seconds for which they count."""
+        statement = None
+        if self._class.first_word == "create":
+            chars_max = self._catalog.shared.config.rewrite.statement_chars_max
+            statement = parse_to_read(text, chars_max=chars_max)
         planned = planned_by(text) if statement is None else statement.planned_text
-        return await self._catalog.policy.ask(plan_query(planned, self._catalog.settings)), statement is not None
+        answer = await self._catalog.policy.ask(plan_query(planned, self._catalog.settings))
+        self._is_refused = was_refused(answer)
+        found = read_scans(answer)
+        return found, 0.0 if found is None else self._catalog.settings.facts_ttl_s
 
     def _by_plan(self, planned: PlanScan, facts: TableFacts | None) -> ScanRead:
         scan, index = _scan(planned.table, facts), self._indexes.get(planned.table)

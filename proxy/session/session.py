@@ -276,8 +276,8 @@ class Session:
             self._shared.metrics.limit_met(found.limit, found.result)
             if found.result is not Result.UNKNOWN:
                 _log.warning(
-                    "statement %s of %s: limit %s, %s: %s",
-                    *(entry.id, self._user, found.limit, found.result.value, found.sentence),
+                    "statement %s of %s met the limit %s on %s: %s",
+                    *(entry.id, self._user, found.limit, found.table, found.result.value),
                 )
         rejecting = next((one for one in findings if one.result is Result.REJECTED), None)
         return None if rejecting is None else Refusal(rejecting.error, SQL_STATE)
