@@ -83,7 +83,7 @@ class Session:
         self._decider = Decider(shared, KnownState(b"", opened).list_owner if is_own else ())
         self._backend, self._opened_at = opened.backend, shared.clock()
         self._owner, self._user = owner_of(opened.counts_for), opened.user
-        self._is_seen, self._is_own = opened.is_seen, is_own
+        self._is_seen = opened.is_seen
         self._state = SessionState(opened, shared.clock)
         self._writes = SessionWrites(shared.writes)
         # Rewritten statements that write, until their ends have been told.
@@ -257,7 +257,7 @@ class Session:
     def _limits_of(self, statement: StatementClass) -> tuple[Limit, ...]:
         """The limits that may count for a statement: of a user who is not known, all that may be theirs."""
         limits = self._shared.limits
-        if not limits or self._is_own or not may_read(statement):
+        if not limits or not may_read(statement):
             return ()
         found = tuple(one for one in limits if not self._is_seen or one.counts_for(self._user))
         return found if any(one.bounds for one in found) else ()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from sqlglot import exp
 
@@ -26,6 +27,9 @@ from rewriter.semijoins.side_filters import BlockFilters
 from rewriter.semijoins.small_sides import TinySides
 from rewriter.sql.statement import Statement
 from rewriter.vocabulary.identifiers import TableName
+
+# Conditions on the partitions of one table that are read: each may cut what is left of them into more parts.
+_TERMS_MAX = 100
 
 
 @dataclass(frozen=True)
@@ -104,9 +108,10 @@ class _Reader:
         if not facts.partition_columns:
             return TableRead(reference.name, facts, Cover.all(), is_exact=True, reference=reference)
         within, is_exact = Cover.all(), reference.refusal is None and scope.knows_columns
+        left = _TERMS_MAX
         for term, at, cover in covers_by_term(self._scopes.statement, scope, leaf, facts):
-            if not cover.is_all and must_be_passed(at, leaf):
-                within = within.intersection(cover)
+            if left and not cover.is_all and must_be_passed(at, leaf):
+                within, left = within.intersection(cover), left - 1
             elif self._may_leave_out(scope, leaf, facts, term, at):
                 is_exact = False
         if id(scope.block.select) not in self._outermost:
@@ -128,7 +133,7 @@ class _Reader:
         found = [scope.resolve(column, at) for column in columns]
         return isinstance(term, exp.Or) or all(one is None or one.leaf is leaf for one in found)
 
-    @property
+    @cached_property
     def _around(self) -> dict[Leaf, Cover]:
         """The partitions that filters around derived tables and CTEs leave of the tables in them, or more."""
         tree = self._scopes.statement.tree
