@@ -6,7 +6,8 @@ not tell, as for a view or for `ds > current_date()`, the plan of Spark does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
 from hashlib import blake2b
@@ -68,6 +69,8 @@ class LimitJudge:
         self._limits = limits
         self._reads: StatementReads | None = None
         self._is_parsed = False
+        # The time that judging took, answers included.
+        self.seconds = 0.0
         # True if Spark cannot plan the statement.
         self._is_refused = False
         # Tables of which no plan tells more.
@@ -78,16 +81,25 @@ class LimitJudge:
 
     async def is_within(self) -> bool:
         """True if the original certainly is, whatever is inserted."""
-        await self._read()
-        return self._original == ()
+        with self._timed():
+            await self._read()
+            return self._original == ()
 
     async def findings(self, rewrite: Rewrite | None) -> tuple[Finding, ...]:
         """The limits that the statement meets as it is sent: with what is inserted, or as the original."""
-        await self._read()
-        found = self._original if rewrite is None else self._judged_by_filters(rewrite)
-        if found is None or not all(one.is_certain or one.table in self._untold for one in found):
-            found = await self._judged_by_plan(self._text if rewrite is None else rewrite.text)
-        return tuple(self._helping(one) for one in found)
+        with self._timed():
+            await self._read()
+            found = self._original if rewrite is None else self._judged_by_filters(rewrite)
+            if found is None or not all(one.is_certain or one.table in self._untold for one in found):
+                found = await self._judged_by_plan(self._text if rewrite is None else rewrite.text)
+            return tuple(self._helping(one) for one in found)
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        clock = self._catalog.shared.clock
+        start = clock()
+        yield
+        self.seconds += clock() - start
 
     # --- by the statement's own filters
 

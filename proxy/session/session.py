@@ -141,6 +141,7 @@ class Session:
         premises = self._premises(decision, changes)
         run = decision.run(self._decider.listings)
         lists_files = self._shared.gate.lists_files(run) if run is not None else None
+        decision.timings.total_s += judge.seconds if judge is not None else 0.0
         entry = self._log.began(statement.text, decision, lists_files=lists_files)
         self._note(decision, entry.id)
         refusal = self._met(findings, entry)
