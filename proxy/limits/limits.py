@@ -158,6 +158,17 @@ def limits_of(sections: Sequence[LimitSection], terms: LimitingSection) -> tuple
     return tuple(Limit.of(section, terms) for section in sections)
 
 
+def limits_for(limits: Sequence[Limit], user: str | None) -> tuple[Limit, ...]:
+    """The limits that may count for a user, none behind one for all tables; all where the user is not known."""
+    found: list[Limit] = []
+    for limit in limits:
+        if user is None or limit.counts_for(user):
+            found.append(limit)
+            if user is not None and ("*",) in limit.tables:
+                break
+    return tuple(found) if any(limit.bounds for limit in found) else ()
+
+
 def judge(limits: Sequence[Limit], scans: Iterable[ScanRead]) -> Iterator[Finding]:
     """Judge scans by a user's limits: each by the first one that names its table."""
     for scan in scans:

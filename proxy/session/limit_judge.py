@@ -214,8 +214,9 @@ class LimitJudge:
 
     async def _judged_by_plan(self, text: str) -> tuple[Finding, ...]:
         word = self._class.first_word
-        if word in {"execute", "explain"} or not self._class.begins_clearly:
-            # Its explanation would execute it.
+        is_clear = self._class.begins_clearly or self._reads is not None
+        if word in {"execute", "explain"} or not is_clear:
+            # Its explanation may execute it.
             return (unknown(self._limits, _NOT_TOLD),)
         known, digest = self._catalog.metadata.plans, blake2b(text.encode(errors="replace")).digest()
         may_keep = self._catalog.policy.is_session_unchanged

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import msgspec
 
-from proxy.limits.limits import SQL_STATE, Finding, Limit, Result, unknown
+from proxy.limits.limits import SQL_STATE, Finding, Limit, Result, limits_for, unknown
 from proxy.operations.dispatch import (
     Dispatch,
     Outcome,
@@ -260,8 +260,7 @@ class Session:
         limits = self._shared.limits
         if not limits or not may_read(statement):
             return ()
-        found = tuple(one for one in limits if not self._is_seen or one.counts_for(self._user))
-        return found if any(one.bounds for one in found) else ()
+        return limits_for(limits, self._user if self._is_seen else None)
 
     def _judge(self, statement: StatementClass, settings: SessionSettings) -> LimitJudge | None:
         """The judge of a statement; None where no limit can count for it."""

@@ -1,12 +1,16 @@
 """What limits say of scans, without any server."""
 
-import pytest
+from pathlib import Path
 
+import pytest
+from click.testing import CliRunner
+
+from proxy.cli import main
 from proxy.config.config import Config, load
 from proxy.config.errors import ConfigError
 from proxy.config.limits import LimitingSection, LimitSection
 from proxy.limits.by_name import limits_by_name
-from proxy.limits.limits import Finding, Result, ScanRead, judge, limits_of, unknown
+from proxy.limits.limits import Finding, Result, ScanRead, judge, limits_for, limits_of, unknown
 from rewriter import TableName
 
 SALES = TableName(("spark_catalog", "shop", "sales"))
@@ -96,9 +100,12 @@ def test_the_first_limit_that_names_the_table_counts_and_one_without_a_bound_exe
     sections = [limit("exempt", users=("root",)), limit("all", users=("@people",), partitions_max=1)]
     terms = LimitingSection(groups={"people": ("an*", "root")})
     found = limits_of(sections, terms)
-    assert [one.section.name for one in found if one.counts_for("anna")] == ["all"]
-    assert [one.section.name for one in found if one.counts_for("ANNA")] == []
-    assert not list(judge([one for one in found if one.counts_for("root")], [scan()]))
+    assert [one.section.name for one in limits_for(found, "anna")] == ["all"]
+    assert limits_for(found, "ANNA") == limits_for(found, "root") == ()
+    assert [one.section.name for one in limits_for(found, None)] == ["exempt", "all"]
+    some = limits_of([limit("exempt", tables=("shop.sales",)), *sections[1:]], terms)
+    assert not list(judge(limits_for(some, "root"), [scan()]))
+    assert list(judge(limits_for(some, "root"), [ScanRead(TableName(("shop", "other")), ("ds",), 8)]))
 
 
 def test_a_statement_of_which_nothing_is_known_meets_the_strictest_limit() -> None:
@@ -135,3 +142,11 @@ def test_the_check_tells_limits_by_the_names_in_a_statement() -> None:
     assert list(limits_by_name(config, "anna", "SELEC")) == [
         "the tables of the statement are not certain: 1 limits may count for anna"
     ]
+
+
+def test_serve_check_takes_a_user_and_a_statement(tmp_path: Path) -> None:
+    path = tmp_path / "starpruner.toml"
+    path.write_text('[[limits]]\nname = "few"\nusers = ["an*"]\npartitions_max = 1\n')
+    options = ["serve", "--check", "--config", str(path), "--user", "anna", "--statement", "-"]
+    told = CliRunner().invoke(main, options, input="SELECT * FROM shop.sales").output.splitlines()
+    assert told[-1] == "shop.sales: limit few may count for anna"

@@ -88,6 +88,12 @@ def test_a_statement_that_spark_refuses_to_plan_is_left_to_spark() -> None:
     assert refusal_of(played(session(limit(unknown="reject")).rewrite(sql), script)) is None
 
 
+def test_comments_in_front_do_not_hide_a_statement_from_its_plan() -> None:
+    sql = f"/* a */ /* b */ {PLAIN} WHERE ds > current_date()"
+    script: Script = [DESCRIBE_F, LISTED, (f"EXPLAIN COST {sql}", rows((PLAN.format(4),)))]
+    assert refusal_of(played(session(limit()).rewrite(sql), script))
+
+
 def test_text_that_is_executed_by_its_explanation_is_not_explained() -> None:
     assert refusal_of(played(session(limit(unknown="reject")).rewrite("EXECUTE IMMEDIATE 'SELECT 1'"), []))
 
