@@ -247,11 +247,12 @@ class LimitJudge:
 
     def _by_plan(self, planned: PlanScan, facts: TableFacts | None) -> ScanRead:
         scan, index = _scan(planned.table, facts), self._indexes.get(planned.table)
-        if facts is None or not planned.is_known:
+        if facts is None or not (planned.is_known or facts.partition_columns):
             return scan
         if not facts.partition_columns:
             return replace(scan, size_bytes=planned.size_bytes or self._size_bytes(planned.table, facts))
         total = index.count if index is not None else None
+        # A plan that does not tell how many are left of such a table has left out none.
         kept = total if planned.partitions is None else planned.partitions
         size_bytes = planned.size_bytes
         if size_bytes is None and kept is not None and total:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -35,7 +34,10 @@ _CACHE: Final = re.compile(
 _LOCATION: Final = re.compile(r"Location: (InMemoryFileIndex|CatalogFileIndex)\((\d{1,9}) paths\)")
 _FILTERS: Final = re.compile(r"PartitionFilters: \[(.*?)\](?:, PushedFilters|$)")
 _NO_FILTER: Final = re.compile(r"^(?:isnotnull\([^()]*\)|dynamicpruning.*)?$")
-_PRUNED: Final = re.compile(r"Pruned Partitions: \[\((.*)\)(?:, \.\.\. (\d{1,9}) more fields)?\]\], ?")
+_HIVE: Final = re.compile(
+    r"HiveTableRelation \[[^\[]*+\[[^\]]*+\], Partition Cols: \[[^\]]*+\]"
+    r"(?:, Pruned Partitions: \[\((.*?)\)(?:, \.\.\. (\d{1,9}) more fields)?\]\])?"
+)
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ def read_scans(result: QueryResult) -> PlanScans | None:
         relation = _RELATION.match(line)
         if relation is not None:
             sizes[_name(relation[1])].append(size_in(line))
-    found = [scan for line in _read_lines(physical) if (scan := _scan(line)) is not None]
+    found = [scan for line in physical.splitlines() if (scan := _scan(line)) is not None]
     sized = (replace(scan, size_bytes=_largest(sizes.get(scan.table, []))) for scan in found)
     return PlanScans(tuple(sized), is_whole=_OPAQUE.search(physical) is None)
 
@@ -102,31 +104,23 @@ def _name(text: str) -> TableName:
     return TableName(tuple(text.replace("`", "").split(".")))
 
 
-def _read_lines(plan: str) -> Iterator[str]:
-    """The lines of a plan without those of cached tables, which are not read again."""
-    cached: int | None = None
-    for line in plan.splitlines():
-        depth = len(line) - len(line.lstrip(" :+-"))
-        if cached is not None and depth > cached:
-            continue
-        cached = depth if line.lstrip(" :+-").startswith("InMemoryRelation") else None
-        yield line
-
-
 def _scan(line: str) -> PlanScan | None:
+    """The scan that a line shows. Literals of the statement may stand in it: the most that they leave counts."""
     found = _SCAN.match(line)
     if found is None or found[1] in {"In-memory", "ExistingRDD", "OneRowRelation"}:
         return None
     table = _name(found[1])
-    location, pruned = _LOCATION.search(line), _PRUNED.search(line)
-    if location is not None:
+    locations = _LOCATION.findall(line)
+    if locations:
         filters = _FILTERS.search(line)
         terms = filters[1].split(", ") if filters is not None else [""]
         is_filtered = not all(_NO_FILTER.match(term) for term in terms)
-        partitions = int(location[2]) if location[1] == "InMemoryFileIndex" else None
+        has_all = any(kind == "CatalogFileIndex" for kind, _ in locations)
+        partitions = None if has_all else max(int(count) for _, count in locations)
         return PlanScan(table, partitions, is_filtered=is_filtered)
-    if "HiveTableRelation" not in line:
+    relation = _HIVE.search(line)
+    if relation is None:
         return PlanScan(table, None, is_known=False)
-    if pruned is None:
+    if relation[1] is None:
         return PlanScan(table, None)
-    return PlanScan(table, pruned[1].count("), (") + 1 + int(pruned[2] or 0), is_filtered=True)
+    return PlanScan(table, relation[1].count("), (") + 1 + int(relation[2] or 0), is_filtered=True)

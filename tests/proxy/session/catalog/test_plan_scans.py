@@ -14,7 +14,6 @@ HIVE_SCAN = (
     " Cols: [a#1], Partition Cols: [ds#2]{pruned}], [isnotnull(ds#2), (ds#2 = 1)]"
 )
 PRUNED = ", Pruned Partitions: [(ds=1), (ds=2){more}]"
-CACHED = "Scan In-memory table c [a#1]\n   +- InMemoryRelation [a#1], StorageLevel(disk)\n      +- {scan}\n"
 
 
 def scan(
@@ -34,7 +33,15 @@ def scan(
         (HIVE_SCAN.format(pruned=PRUNED.format(more="")), [(2, True, True)], True),
         (HIVE_SCAN.format(pruned=PRUNED.format(more=", ... 7 more fields")), [(9, True, True)], True),
         ("*(1) BatchScan ice.d.sales[a#1] ice.d.sales [filters=]", [(None, False, False)], True),
-        (f"*(2) Union\n:- {CACHED.format(scan=scan())}:- {scan()}", [(3, True, True)], True),
+        # A literal of the statement says what another plan would.
+        (scan().replace("DataFilters: []", f"DataFilters: [(a#1 = {scan()})]"), [(3, True, True)], True),
+        (
+            scan("CatalogFileIndex(1 paths)", "(ds#2 = Location: InMemoryFileIndex(0 paths))"),
+            [(None, True, True)],
+            True,
+        ),
+        (f"{scan().partition('Location')[0]}\nLocation", [(None, False, False)], True),
+        (f"{HIVE_SCAN.format(pruned='')}, (ds#2 = {PRUNED.format(more='')}], )", [(None, True, False)], True),
         ("LocalTableScan <empty>, [a#1]", [], True),
         (f"Execute InsertIntoHadoopFsRelationCommand file:/x\n{scan()}", [(3, True, True)], True),
         ("Execute CreateDataSourceTableAsSelectCommand\n   +- Relation d.sales[a#1] parquet", [], False),
