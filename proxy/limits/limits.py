@@ -6,11 +6,10 @@ limit that may be too large, the limit says whether the statement may run.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from fnmatch import translate
+from fnmatch import fnmatchcase
 from functools import partial
 from typing import Self
 
@@ -74,7 +73,8 @@ class Limit:
     """One limit, for the users and tables that it names."""
 
     section: LimitSection
-    users: tuple[re.Pattern[str], ...]
+    # Patterns, those of groups among them.
+    users: tuple[str, ...]
     # The parts of names in lower case.
     tables: tuple[tuple[str, ...], ...]
     is_dry_run: bool
@@ -83,7 +83,7 @@ class Limit:
     def of(cls, section: LimitSection, terms: LimitingSection) -> Self:
         """The limit of a section of the configuration."""
         named = (terms.groups[one[1:]] if one.startswith("@") else (one,) for one in section.users)
-        users = tuple(re.compile(translate(user)) for group in named for user in group)
+        users = tuple(user for group in named for user in group)
         tables = tuple(tuple(pattern.lower().split(".")) for pattern in section.tables)
         return cls(section, users, tables, terms.dry_run)
 
@@ -95,7 +95,7 @@ class Limit:
 
     def counts_for(self, user: str) -> bool:
         """True if it counts for a user."""
-        return not self.section.users or any(pattern.fullmatch(user) for pattern in self.users)
+        return not self.section.users or any(fnmatchcase(user, pattern) for pattern in self.users)
 
     def names(self, scan: ScanRead) -> bool:
         """True if it names the table, or may do so where that is not known by its full name."""

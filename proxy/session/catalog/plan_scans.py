@@ -21,23 +21,24 @@ from rewriter.sql.classify import COMMENT_OR_SPACE
 
 _BYTES_MAX: Final = 4 * 1024 * 1024
 # Physical plans of statements that hold another one, which the plan shows as it was analyzed at most.
-_OPAQUE: Final = re.compile(r"^\W*(?:Execute (?!InsertInto)|\w*AsSelect|Call\b|CommandResult\b)", re.MULTILINE)
-_SCAN: Final = re.compile(
-    r"^[\W\d]*(?:FileScan|BatchScan|Scan) (?:(?:parquet|orc|csv|json|avro|text|hive) )?([^\s\[]+)"
+_OPAQUE: Final = re.compile(
+    r"^[ :+*()0-9-]*+(?:Execute (?!InsertInto)|CacheTable|Call\b|CommandResult\b)", re.MULTILINE
 )
-_RELATION: Final = re.compile(r"[\W\d]*+(?:Relation |HiveTableRelation \[)([^\s\[,]++)")
+_SCAN: Final = re.compile(
+    r"[ :+*()0-9-]*+(?:FileScan|BatchScan|Scan) (?:(?:parquet|orc|csv|json|avro|text|hive) )?+([^\s\[]++)"
+)
+_RELATION: Final = re.compile(r"[ :+*()0-9-]*+(?:Relation |HiveTableRelation \[)([^\s\[,]++)")
 _CACHE: Final = re.compile(
     rf"(?:{COMMENT_OR_SPACE})*+CACHE\s++(?:LAZY\s++)?+TABLE\s++(?P<table>(?:`[^`]++`|[^\s`;]++)++)\s*+"
     r"(?:OPTIONS\s*+\([^)]*+\)\s*+)?+(?:AS\b)?+(?P<query>.*+)",
     re.IGNORECASE | re.DOTALL,
 )
 _LOCATION: Final = re.compile(r"Location: (InMemoryFileIndex|CatalogFileIndex)\((\d{1,9}) paths\)")
-_FILTERS: Final = re.compile(r"PartitionFilters: \[(.*?)\](?:, PushedFilters|$)")
-_NO_FILTER: Final = re.compile(r"^(?:isnotnull\([^()]*\)|dynamicpruning.*)?$")
+_NO_FILTER: Final = re.compile(r"(?:isnotnull\([^()]*+\)|dynamicpruning.*+)?+$")
 _HIVE: Final = re.compile(
-    r"HiveTableRelation \[[^\[]*+\[[^\]]*+\], Partition Cols: \[[^\]]*+\]"
-    r"(?:, Pruned Partitions: \[\((.*?)\)(?:, \.\.\. (\d{1,9}) more fields)?\]\])?"
+    r"HiveTableRelation \[[^\[]*+\[[^\]]*+\], Partition Cols: \[[^\]]*+\](, Pruned Partitions: \[\()?+"
 )
+_MORE: Final = re.compile(r", \.\.\. (\d{1,9}) more fields$")
 
 
 @dataclass(frozen=True)
@@ -112,15 +113,17 @@ def _scan(line: str) -> PlanScan | None:
     table = _name(found[1])
     locations = _LOCATION.findall(line)
     if locations:
-        filters = _FILTERS.search(line)
-        terms = filters[1].split(", ") if filters is not None else [""]
-        is_filtered = not all(_NO_FILTER.match(term) for term in terms)
+        filters = line.partition("PartitionFilters: [")[2].partition("], PushedFilters")[0]
+        is_filtered = not all(_NO_FILTER.match(term) for term in filters.split(", "))
         has_all = any(kind == "CatalogFileIndex" for kind, _ in locations)
         partitions = None if has_all else max(int(count) for _, count in locations)
         return PlanScan(table, partitions, is_filtered=is_filtered)
-    relation = _HIVE.search(line)
+    at = line.find("HiveTableRelation [")
+    relation = _HIVE.match(line, at) if at >= 0 else None
     if relation is None:
         return PlanScan(table, None, is_known=False)
     if relation[1] is None:
         return PlanScan(table, None)
-    return PlanScan(table, relation[1].count("), (") + 1 + int(relation[2] or 0), is_filtered=True)
+    pruned = line[relation.end() :].partition("]]")[0]
+    more = _MORE.search(pruned)
+    return PlanScan(table, pruned.count("), (") + 1 + int(more[1] if more is not None else 0), is_filtered=True)
