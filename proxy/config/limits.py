@@ -12,7 +12,7 @@ from msgspec import Meta
 from proxy.config.errors import ConfigError
 from proxy.config.types import Section, TablePatternOrAll, text_like
 
-# No limit.
+# Zero is no limit.
 NoneOrCount = Annotated[int, Meta(ge=0)]
 LimitName = Annotated[str, text_like(r"^[A-Za-z0-9_.-]{1,60}$", "1 to 60 letters, digits, `_`, `.` or `-`")]
 
