@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from importlib.metadata import entry_points, version
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import click
 import msgspec
@@ -31,6 +31,7 @@ from proxy.config.errors import ConfigError
 from proxy.extras import how_to_install
 from proxy.kerberos.errors import KerberosMissingError
 from proxy.kerberos.gss import library
+from proxy.limits.by_name import limits_by_name
 from proxy.session.explain.text import text
 from proxy.terminal.commands import digests, report, top
 from proxy.tracing.export import sender_class
@@ -146,6 +147,12 @@ def _config(
 @click.option(
     "--check", is_flag=True, help="Check the settings and end. Opens no port, and no file that they name."
 )
+@click.option("--user", help="With --check and --statement: tell which limits may count for this user.")
+@click.option(
+    "--statement",
+    type=click.File(encoding="utf-8"),
+    help="The file of that statement, - for standard input. Limits are told by the names in it.",
+)
 def serve(  # noqa: PLR0913 - one parameter per option
     *,
     path: Path | None,
@@ -155,6 +162,8 @@ def serve(  # noqa: PLR0913 - one parameter per option
     listen: str | None,
     admin: str | None,
     check: bool,
+    user: str | None,
+    statement: TextIO | None,
 ) -> None:
     """Run the proxy until SIGTERM or Ctrl-C."""
 
@@ -165,6 +174,8 @@ def serve(  # noqa: PLR0913 - one parameter per option
     config = read()
     if check:
         click.echo("starpruner: the settings are valid")
+        if user is not None and statement is not None:
+            click.echo("\n".join(limits_by_name(config, user, statement.read())))
         return
     log_to_stderr(config)
     try:

@@ -95,6 +95,13 @@ class ScanOutcome:
         return tuple((reducer.columns, keys) for reducer, keys in self.reducers if keys is not None)
 
     @property
+    def covers(self) -> tuple[Cover, ...]:
+        """The covers that a partition has to meet, each of them, to be read by the predicate; none without one."""
+        if self.cover is None:
+            return ()
+        return tuple(keys.cover(names) for names, keys in self.narrowed_by) if self.exact else (self.cover,)
+
+    @property
     def rules(self) -> frozenset[Rule]:
         """The rules by which the scan was changed; none if it was not."""
         used = (reducer.rules for reducer, keys in self.reducers if keys is not None)

@@ -110,6 +110,7 @@ ORDER = {
         "off_switch",
         "net",
         "access",
+        "limits",
         "statements",
         "operations",
         "relay",

@@ -13,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from proxy.backends.backend import BackendView
 from proxy.config.serving import HistorySection
 from proxy.history.history import History
+from proxy.limits.limits import Result
 from proxy.operations.dispatch import OutcomeKind
 from proxy.operations.key_check import CheckVerdict
 from proxy.operations.query import FailureKind, QueryFailed, Rows
@@ -33,7 +34,7 @@ END: Final = "<!-- end of metrics -->"
 # Values of a label that are listed one by one; there are more reasons and rules, which have a page.
 _VALUES_MAX: Final = 10
 # Labels whose values are those of a configuration or a machine.
-_OPEN: Final = ("backend", "listener", "version", "python")
+_OPEN: Final = ("backend", "listener", "limit", "version", "python")
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,8 @@ def _of_everything() -> Metrics:
     told = Metrics()
     for reason in SkipReason:
         told.decided(None, reason, 0.0)
-    for kind in OutcomeKind:
+    # One that is refused is not timed.
+    for kind in set(OutcomeKind) - {OutcomeKind.REFUSED}:
         for is_rewritten in (False, True):
             told.statement_ended(kind, 0.0, rewritten=is_rewritten)
     told.key_query_answered(Rows((), (), 0.0))
@@ -79,6 +81,8 @@ def _of_everything() -> Metrics:
         told.keys_checked(check)
     for verdict in GateVerdict:
         told.gate_decided(verdict)
+    for result in Result:
+        told.limit_met("analysts", result)
     for shadow in ShadowVerdict:
         told.shadow_compared(shadow)
     told.watch_connections(lambda: 0, 1)

@@ -28,7 +28,11 @@ _HEAD: Final = f"""\
 # restart. Expert keys are limits with defaults that have a reason, for the case that the reason does not hold.
 """
 # Values of keys that have no default.
-_EXAMPLES: Final = {"[[listener]] listen": '"0.0.0.0:10002"', "[proxy_users] LOGIN": '["anna", "bob"]'}
+_EXAMPLES: Final = {
+    "[[listener]] listen": '"0.0.0.0:10002"',
+    "[proxy_users] LOGIN": '["anna", "bob"]',
+    "[[limits]] name": '"analysts"',
+}
 # A name for a key that stands for any name.
 _NAMES: Final = {"LOGIN": "hue"}
 

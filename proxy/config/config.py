@@ -14,6 +14,7 @@ from proxy.config.endpoints import Listener, UpstreamSection
 from proxy.config.errors import ConfigError
 from proxy.config.faults import faults, sentence
 from proxy.config.kerberos import KerberosSection
+from proxy.config.limits import LimitingSection, LimitSection, expect_whole
 from proxy.config.rewriting import CatalogSection, FilesSection, RewriteSection, ShadowSection, SplitsSection
 from proxy.config.serving import (
     AdminSection,
@@ -52,6 +53,8 @@ class Config(Section, frozen=True):
     catalog: CatalogSection = CatalogSection()
     files: FilesSection = FilesSection()
     splits: SplitsSection = SplitsSection()
+    limits: tuple[LimitSection, ...] = ()
+    limiting: LimitingSection = LimitingSection()
     log: LogSection = LogSection()
 
     def backend_entries(self) -> tuple[BackendEntry, ...]:
@@ -176,5 +179,6 @@ def _checked(config: Config) -> Config:
     config.upstream()
     for listener in config.listeners():
         config.client_logins(listener, "localhost")
+    expect_whole(config.limits, config.limiting)
     config.kerberos.expect_transport(config.backend.transport, has_tls=config.backend.tls)
     return config

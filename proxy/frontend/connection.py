@@ -403,7 +403,7 @@ class Connection:
         keys = key_terms(unconfirmed, can_check=self._can_check_keys)
         caller = Caller(self._name, self._ask, self._access)
         dispatch = await self._context.rewrite_service.decide(handle, statement, caller, keys)
-        self._statements_rewritten += dispatch.text != statement.text
+        self._statements_rewritten += dispatch.text != statement.text and dispatch.refusal is None
         if self._relay.phase is Phase.HELD:
             self._execute(self._relay.release(dispatch))
             self._run_beside(dispatch, handle)

@@ -160,6 +160,7 @@ class RewriteService:
                 on_outcome=dispatch.on_outcome,
                 on_operation=dispatch.on_operation,
                 statement_id=dispatch.statement_id,
+                refusal=dispatch.refusal,
             )
         if not dispatch.may_fall_back:
             return dispatch

@@ -34,6 +34,7 @@ from proxy.history.record import (
     cut,
     decide,
     end,
+    limit,
     logged,
     new_id,
     now,
@@ -42,6 +43,7 @@ from proxy.history.record import (
 from proxy.history.redaction import kept, kept_text
 from proxy.history.replicas import Replicas
 from proxy.history.store import FILE_NAME, Store, StoreError
+from proxy.limits.limits import Finding
 from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.operations.session_port import SessionOpening
 from proxy.session.decision import Decision
@@ -523,6 +525,11 @@ class StatementHistory:
         """The proxy answers it itself."""
         if self._record is not None:
             answer(self._record, deciding_s)
+
+    def limited(self, findings: Sequence[Finding]) -> None:
+        """See StatementEntry."""
+        if self._record is not None:
+            limit(self._record, findings)
 
     def ended(self, outcome: Outcome) -> None:
         """See StatementEntry."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from hashlib import blake2b
 from itertools import count
 from random import getrandbits
@@ -10,10 +11,11 @@ from typing import Final, Literal, TypeAlias, get_args
 
 import msgspec
 
+from proxy.limits.limits import Finding
 from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.session.decision import Decision
 from proxy.session.explain.text import without_files
-from proxy.session.explain.view import CountView, ScanView, view
+from proxy.session.explain.view import CountView, LimitView, ScanView, view
 from proxy.session.feedback.known_texts import without_constants
 from proxy.session.shadow.compare import Comparison, ShadowVerdict
 from proxy.session.statement_log import LoggedStatement
@@ -45,8 +47,11 @@ _OUTCOMES: Final = {
     OutcomeKind.OVERTAKEN: "fallback",
     OutcomeKind.NOT_SENT: "cancelled",
     OutcomeKind.LOST: "unseen",
+    OutcomeKind.REFUSED: "refused",
 }
-OutcomeName: TypeAlias = Literal["rewritten", "original", "answered", "fallback", "failed", "cancelled", "unseen"]
+OutcomeName: TypeAlias = Literal[
+    "rewritten", "original", "answered", "fallback", "failed", "cancelled", "unseen", "refused"
+]
 OUTCOMES: Final[tuple[str, ...]] = get_args(OutcomeName)
 
 
@@ -78,7 +83,8 @@ class Record(msgspec.Struct, kw_only=True):
     The outcome is "rewritten" or "original" for a statement that finished, by the text that was sent; "answered"
     for one that the proxy answered itself, such as EXPLAIN REWRITE; "fallback" where the original was run after
     the rewritten text failed or was out of date; "failed"; "cancelled" where the client cancelled or left, or an
-    administrator cancelled it; "unseen" where nobody saw its end, as of a statement that is not waited for.
+    administrator cancelled it; "unseen" where nobody saw its end, as of a statement that is not waited for;
+    "refused" for one that a limit rejected, and that was not sent.
     """
 
     id: str
@@ -127,6 +133,8 @@ class Record(msgspec.Struct, kw_only=True):
     # The server's message of the first failure.
     message: str | None = None
     shadow: ShadowRecord | None = None
+    # The limits on what it may read that it met; missing in a history that an earlier version wrote.
+    limits: list[LimitView] = []
 
     @property
     def sent_as(self) -> str:
@@ -197,6 +205,11 @@ def answer(record: Record, deciding_s: float) -> None:
     record.is_answered = True
     record.deciding_s = deciding_s
     record.started_at -= deciding_s
+
+
+def limit(record: Record, findings: Sequence[Finding]) -> None:
+    """Add the limits that it met."""
+    record.limits = [LimitView.of(one) for one in findings[:SCANS_MAX]]
 
 
 def end(record: Record, outcome: Outcome) -> None:

@@ -139,6 +139,9 @@ class Gateway:
         unconfirmed: KeyCheck | None = None
         while True:
             dispatch = await self._decide(session, held.statement, upstream, unconfirmed)
+            if dispatch.refusal is not None:
+                tell_outcome(dispatch, dispatch.refused, _NAME)
+                return ExchangeReply(held.refused(dispatch.refusal), None)
             sent, tracked = held.dispatched(dispatch, request_bytes_max, self._context.tracked_statements, _now())
             self._run_beside(dispatch, tracked, upstream)
             exchange = new_exchange()

@@ -21,6 +21,7 @@ class OutcomeKind(Enum):
     FAILED_TWICE = "failed rewritten and as the original: the client has the original's error"
     DECIDED_AGAIN = "was rewritten by remembered keys that could not be confirmed, and was decided about again"
     NOT_SENT = "its client left before it was sent"
+    REFUSED = "was refused by a limit, and not sent"
     UNKNOWN = "cancelled or closed before its end, or its connection was closed"
     LOST = "its connection was closed while the server ran it within the call: it goes on there unseen"
 
@@ -51,7 +52,7 @@ class Outcome:
     @property
     def did_nothing(self) -> bool:
         """True if no part of the statement can have run: it has written nothing, and changed no session."""
-        return self.is_unread or self.kind is OutcomeKind.NOT_SENT
+        return self.is_unread or self.kind in {OutcomeKind.NOT_SENT, OutcomeKind.REFUSED}
 
 
 def ignore_operation(_: str) -> None:
@@ -104,6 +105,14 @@ class WriteUnderWay:
 
 
 @dataclass(frozen=True)
+class Refusal:
+    """An error of the proxy's own, in the form of Spark's."""
+
+    message: str
+    sql_state: str
+
+
+@dataclass(frozen=True)
 class Dispatch:
     """The text to send for a statement, which may be the original, and the rules for its answer."""
 
@@ -130,6 +139,13 @@ class Dispatch:
     on_operation: Callable[[str], None] = ignore_operation
     # Names the statement in log lines and in the history.
     statement_id: str = "-"
+    # The error that the client gets in place of an answer: then nothing is sent.
+    refusal: Refusal | None = None
     # Queries that are asked meanwhile in the same session on a connection of our own, if there is room: those of a
     # shadow run, or those whose answers later statements are decided by.
     beside: Work[None] | None = None
+
+    @property
+    def refused(self) -> Outcome:
+        """The outcome of one that is refused."""
+        return Outcome(OutcomeKind.REFUSED, 0.0, self.refusal.message if self.refusal is not None else "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from proxy.operations.dispatch import Dispatch
+from proxy.operations.dispatch import Dispatch, Refusal
 from proxy.operations.events import StatementPassed
 from proxy.operations.tracked_statements import KEPT_CALL_BYTES_MAX, TrackedStatement, TrackedStatements
 from proxy.wire.hs2.calls import (
@@ -12,6 +12,7 @@ from proxy.wire.hs2.calls import (
     StatementCall,
     decode_statement_call,
     decode_statement_leniently,
+    encode_failure,
     replace_statement,
 )
 from proxy.wire.thrift.messages import Message
@@ -28,6 +29,11 @@ class HeldStatement:
     def statement(self) -> str:
         """The original text."""
         return self.call.statement or ""
+
+    def refused(self, refusal: Refusal) -> bytes:
+        """The reply to the call that fails it. No operation is opened."""
+        header = self.message.header
+        return encode_failure(header.name, header.seqid, refusal.message, refusal.sql_state)
 
     def dispatched(
         self, dispatch: Dispatch, message_bytes_max: int, tracked_statements: TrackedStatements, now: float

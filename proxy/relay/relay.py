@@ -17,6 +17,7 @@ from proxy.kerberos.client_login import LoginStep
 from proxy.kerberos.delegation import name_of_owner
 from proxy.kerberos.errors import KerberosError
 from proxy.operations.dispatch import Dispatch
+from proxy.operations.events import StatementEnded
 from proxy.operations.fallback import DecideAgain
 from proxy.operations.fallback_policy import FALLBACK_WITHIN_S
 from proxy.operations.held_statement import HeldStatement, hold, statements_passed
@@ -85,6 +86,8 @@ class Relay:
         self._handle_access = handle_access
         self._calls = PendingCalls(tracked_statements, handle_access, clock, fall_back_within_s, self._framing)
         self._held: HeldStatement | None = None
+        # The reply that refuses the held statement, while replies to earlier calls are awaited.
+        self._refusal: bytes | None = None
         # The call that waits for another backend; and whether this one may have a session that ends with us.
         self._moving: Message | None = None
         self._has_opened = False
@@ -222,6 +225,11 @@ class Relay:
         held = self._held
         if held is None:
             raise LocalProtocolError(f"nothing is held in phase {self.phase.value}")
+        if dispatch is not None and dispatch.refusal is not None:
+            self._refusal = held.refused(dispatch.refusal)
+            self._commands.append(StatementEnded(dispatch, dispatch.refused))
+            self._refuse()
+            return self._take_commands()
         self._held = None
         self._enter(Phase.OPEN)
         self._commands += self._calls.release(held, dispatch, self._request_bytes_max)
@@ -232,6 +240,15 @@ class Relay:
         else:
             self._resume()
         return self._take_commands()
+
+    def _refuse(self) -> None:
+        """Answer a refused statement, behind the replies that its client waits for first."""
+        if self._refusal is None or self._calls.replies.pending_count:
+            return
+        self._send_client(self._framing.to_wire(self._refusal))
+        self._refusal = self._held = None
+        self._enter(Phase.OPEN)
+        self._resume()
 
     def check_settled(self, check: KeyCheck) -> list[Command]:
         """The check that AwaitCheck named has ended."""
@@ -404,6 +421,7 @@ class Relay:
                     self._send_client(forwarded)
                 case ReplyEnd():
                     self._read_reply(event)
+                    self._refuse()
                 case ReplyTooLong():
                     if not self._calls.may_pass_overlong():
                         self._close("the backend's reply has rows that must not be let out")
@@ -479,7 +497,7 @@ class Relay:
             return
         if self.phase in (Phase.TRANSPARENT, Phase.CLOSED):
             return
-        if self._has_unsettled:
+        if self._has_unsettled or self._refusal is not None:
             # Its bytes may hold an answer that is still to be judged.
             self._close(f"backend: {reason}")
             return
@@ -522,7 +540,7 @@ class Relay:
 
     def _close(self, reason: str) -> None:
         if self.phase is not Phase.CLOSED:
-            self._held = self._moving = None
+            self._held = self._moving = self._refusal = None
             self._enter(Phase.CLOSED)
             self._commands += self._calls.stop_reading()
             self._commands += self._calls.closing_calls()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
+from proxy.limits.limits import Limit
 from proxy.session.catalog.answer_policy import AnswerPolicy
 from proxy.session.catalog.answers import Answer
 from proxy.session.catalog.metadata_cache import SessionMetadata
@@ -13,6 +14,7 @@ from proxy.session.decision import Decision, DecisionTerms
 from proxy.session.feedback.spark_listings import SessionListings
 from proxy.session.layout.partition_lists import PartitionLists
 from proxy.session.layout.partition_store import StoreWait
+from proxy.session.limit_judge import LimitJudge
 from proxy.session.session_catalog import KnownPartitions, SessionCatalog, asking
 from proxy.session.shared_state import SharedState
 from proxy.statements.statement_class import StatementClass
@@ -106,6 +108,12 @@ class Decider:
     async def decide(self, statement: StatementClass, terms: DecisionTerms) -> Decision:
         """Decide about a statement; `terms.is_explained` tells whether it is going to be sent."""
         return await decide(self._shared, self._catalogs.of_state(terms.state), self.listings, statement, terms)
+
+    def judge(self, statement: StatementClass, terms: DecisionTerms, limits: Sequence[Limit]) -> LimitJudge:
+        """The judge of a statement by its user's limits."""
+        catalog = self._catalogs.of_state(terms.state)
+        policy = AnswerPolicy(catalog.policy.ask, terms.grace_s, is_session_unchanged=terms.is_session_unchanged)
+        return LimitJudge(catalog.by(policy), statement, limits)
 
     def may_narrow(self, statement: StatementClass, state: bytes | None) -> bool:
         """True if a statement may be rewritten, by a cheap look at its text."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Final
 
+from proxy.limits.limits import Finding
 from proxy.operations.dispatch import always
 from proxy.operations.key_check import ASK_FIRST, CheckVerdict, KeyTerms
 from proxy.operations.query import Work
@@ -122,6 +123,8 @@ class Decision:
     key_ages: Mapping[KeyQuery, float] = field(default_factory=dict)
     # Failures of key queries, in words; for explain.
     key_errors: Mapping[KeyQuery, str] = field(default_factory=dict)
+    # The limits that it would meet; for explain.
+    limits: tuple[Finding, ...] = ()
     # Its quarantined parts; for explain.
     quarantined: tuple[QuarantineEntry, ...] = ()
     # The place where it does not parse; for explain.

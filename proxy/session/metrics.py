@@ -159,6 +159,13 @@ class Metrics:
             ["verdict"],
             registry=registry,
         )
+        self._limits = Counter(
+            "starpruner_limits_met",
+            "Limits that statements met, by the limit's name and by what came of it: rejected, warned,"
+            " would_reject (a dry run), or unknown.",
+            ["limit", "result"],
+            registry=registry,
+        )
         self._logins = Counter(
             "starpruner_logins_refused",
             "Logins of clients and of the admin port's visitors that were refused, or not tried after too many"
@@ -247,6 +254,10 @@ class Metrics:
     def gate_decided(self, verdict: Enum) -> None:
         """The cost gate said whether a statement is worth its key queries."""
         self._gate.labels(_label(verdict)).inc()
+
+    def limit_met(self, limit: str, result: Enum) -> None:
+        """A statement met a limit on what it may read."""
+        self._limits.labels(limit, _label(result)).inc()
 
     def shadow_compared(self, verdict: Enum) -> None:
         """A rewritten statement ran beside the original."""

@@ -14,11 +14,13 @@ from uuid import uuid4
 
 import msgspec
 
+from proxy.limits.limits import SQL_STATE, Finding, Limit, Result, limits_for, unknown
 from proxy.operations.dispatch import (
     Dispatch,
     Outcome,
     OutcomeKind,
     Premises,
+    Refusal,
     WriteUnderWay,
     never_own_fault,
     never_unread,
@@ -36,6 +38,7 @@ from proxy.session.feedback.own_faults import is_own_fault
 from proxy.session.feedback.quarantine import Suspects, learn
 from proxy.session.feedback.quarantine_list import Cause
 from proxy.session.feedback.spark_errors import is_write_conflict
+from proxy.session.limit_judge import LimitJudge, may_read
 from proxy.session.session_catalog import KnownPartitions
 from proxy.session.session_settings import (
     SessionSettings,
@@ -80,6 +83,7 @@ class Session:
         self._decider = Decider(shared, KnownState(b"", opened).list_owner if is_own else ())
         self._backend, self._opened_at = opened.backend, shared.clock()
         self._owner, self._user = owner_of(opened.counts_for), opened.user
+        self._is_seen = opened.is_seen
         self._state = SessionState(opened, shared.clock)
         self._writes = SessionWrites(shared.writes)
         # Rewritten statements that write, until their ends have been told.
@@ -111,48 +115,62 @@ class Session:
             return handled
         if not statement.keeps_meanings:
             self._decider.forget_changed(statement, self._state.digest)
+        judge = self._judge(statement, settings)
         if self._state.is_changing:
             # Keys could be asked for before the change, and the statement run after it.
-            return self.forward_unchanged(statement)
+            return self._forward(statement, await _findings(judge))
         self._catch_up()
         changes = self._state.changes
         await self._look_up_written(statement)
         if not settings.enabled:
-            return self._undecided(statement, SkipReason.SWITCHED_OFF)[0]
+            return self._undecided(statement, SkipReason.SWITCHED_OFF, await _findings(judge))[0]
         if self._is_shadowed(statement, settings):
-            dispatch, entry = self._undecided(statement, SkipReason.IN_SHADOW)
-            return replace(dispatch, beside=partial(self._shadow, statement, settings, entry))
+            findings = await _findings(judge)
+            dispatch, entry = self._undecided(statement, SkipReason.IN_SHADOW, findings)
+            shadow = partial(self._shadow, statement, settings, entry)
+            return dispatch if dispatch.refusal is not None else replace(dispatch, beside=shadow)
+        if judge is not None and not await judge.is_within():
+            # It may be within the limit if it is narrowed, whether that saves time or not.
+            settings = msgspec.structs.replace(settings, cost_gate=False)
         decision = await self._decider.decide(statement, self._terms(settings, keys))
         self._note_evolution()
+        findings = await _findings(judge, decision)
         if self._state.changes != changes:
             # A statement on another connection changed the session.
-            return self.forward_unchanged(statement)
+            return self._forward(statement, await _findings(judge))
         premises = self._premises(decision, changes)
         run = decision.run(self._decider.listings)
         lists_files = self._shared.gate.lists_files(run) if run is not None else None
+        decision.timings.total_s += judge.seconds if judge is not None else 0.0
         entry = self._log.began(statement.text, decision, lists_files=lists_files)
         self._note(decision, entry.id)
+        refusal = self._met(findings, entry)
         told = *self._begin(statement, entry), self._learning(decision, run)
         dispatch = self._dispatch(decision, premises, told, entry.id)
         return replace(
             dispatch,
             is_unread=_parse_failure(statement) if dispatch.text == statement.text else never_unread,
-            beside=decision.beside,
+            beside=decision.beside if refusal is None else None,
             on_operation=entry.operation_opened,
             statement_id=entry.id,
+            refusal=refusal,
         )
 
     def is_quick(self, statement: StatementClass) -> bool:
         """True if a decision takes no more than a look at the text."""
-        return not self._decider.may_narrow(statement, self._state.digest)
+        return not (self._decider.may_narrow(statement, self._state.digest) or self._limits_of(statement))
 
     def known_state(self) -> KnownState | None:
         """The state of the session now; None where it is not known, or is like that of no other session."""
         return self._state.known
 
     def forward_unchanged(self, statement: StatementClass) -> Dispatch:
-        """Dispatch the original, which may write, or change the session."""
-        return self._original(statement, self._log.began(statement.text))
+        """Dispatch the original, which may write, or change the session. It is not known what it would read."""
+        limits = self._limits_of(statement)
+        return self._forward(statement, (unknown(limits, "it was not looked at"),) if limits else ())
+
+    def _forward(self, statement: StatementClass, findings: Sequence[Finding]) -> Dispatch:
+        return self._original(statement, self._log.began(statement.text), findings)
 
     def writes_before(self, statement: StatementClass) -> Sequence[WriteUnderWay]:
         """Rewritten statements that have to end before this one, which may change the session, is released."""
@@ -172,9 +190,14 @@ class Session:
         self._catch_up()
         settings = self._settings
         terms = replace(self._terms(settings), run_key_queries=run_key_queries, is_explained=True)
+        judge = self._judge(StatementClass(sql), settings)
+        if judge is not None and settings.enabled and not await judge.is_within():
+            terms = replace(terms, settings=msgspec.structs.replace(settings, cost_gate=False))
         decision = await self._decider.decide(StatementClass(sql), terms)
+        findings = await _findings(judge, None if _switched_off(settings) else decision)
         failure = parse_failure(sql) if decision.skip is SkipReason.DOES_NOT_PARSE else None
-        return replace(decision, skip=_switched_off(settings) or decision.skip, parse_failure=failure)
+        skip = _switched_off(settings) or decision.skip
+        return replace(decision, skip=skip, parse_failure=failure, limits=findings)
 
     async def known_partitions(self, name: TableName, condition: str) -> KnownPartitions:
         """A table and its partitions, or those that the filter keeps, as far as the session may know them."""
@@ -200,29 +223,64 @@ class Session:
         self._writes.closed(is_forgotten=is_forgotten)
         self._log.closed()
 
-    def _original(self, statement: StatementClass, entry: StatementEntry) -> Dispatch:
+    def _original(
+        self, statement: StatementClass, entry: StatementEntry, findings: Sequence[Finding] = ()
+    ) -> Dispatch:
+        refusal = self._met(findings, entry)
         return Dispatch(
             statement.text,
             is_unread=_parse_failure(statement),
             on_outcome=_Listeners(self._begin(statement, entry)),
             on_operation=entry.operation_opened,
             statement_id=entry.id,
+            refusal=refusal,
         )
 
-    def _undecided(self, statement: StatementClass, reason: SkipReason) -> tuple[Dispatch, StatementEntry]:
+    def _undecided(
+        self, statement: StatementClass, reason: SkipReason, findings: Sequence[Finding]
+    ) -> tuple[Dispatch, StatementEntry]:
         """Dispatch an original whose time those of rewritten runs are compared with, in any session."""
         gate = self._shared.gate
         facts = gate.facts_among(words_in(statement.text)) if statement.may_have_a_join else ()
         run = Run(StatementKey("", ""), Way.ORIGINAL, self._decider.listings, facts=facts) if facts else None
         lists_files = gate.lists_files(run) if run is not None else None
         entry = self._log.began(statement.text, None, reason, lists_files=lists_files)
-        dispatch = self._original(statement, entry)
+        dispatch = self._original(statement, entry, findings)
 
         def ended(outcome: Outcome) -> None:
             if run is not None and outcome.kind is OutcomeKind.FINISHED:
                 gate.files_listed(run)
 
         return replace(dispatch, on_outcome=_Listeners((dispatch.on_outcome, ended))), entry
+
+    # --- limits on what it may read
+
+    def _limits_of(self, statement: StatementClass) -> tuple[Limit, ...]:
+        """The limits that may count for a statement: of a user who is not known, all that may be theirs."""
+        limits = self._shared.limits
+        if not limits or not may_read(statement):
+            return ()
+        return limits_for(limits, self._user if self._is_seen else None)
+
+    def _judge(self, statement: StatementClass, settings: SessionSettings) -> LimitJudge | None:
+        """The judge of a statement; None where no limit can count for it."""
+        limits = self._limits_of(statement)
+        return self._decider.judge(statement, self._terms(settings), limits) if limits else None
+
+    def _met(self, findings: Sequence[Finding], entry: StatementEntry) -> Refusal | None:
+        """Tell of the limits that a statement met. Returns the refusal, if one rejects it."""
+        if not findings:
+            return None
+        entry.limited(findings)
+        for found in findings:
+            self._shared.metrics.limit_met(found.limit, found.result)
+            if found.result is not Result.UNKNOWN:
+                _log.warning(
+                    "statement %s of %s met the limit %s on %s: %s",
+                    *(entry.id, self._user, found.limit, found.table, found.result.value),
+                )
+        rejecting = next((one for one in findings if one.result is Result.REJECTED), None)
+        return None if rejecting is None else Refusal(rejecting.error, SQL_STATE)
 
     async def _look_up_written(self, statement: StatementClass) -> None:
         """Ask about the target of a write, for other sessions, also where this one is to be left alone."""
@@ -391,6 +449,8 @@ class Session:
         rules = decision.rewrite.rules if decision.rewrite is not None and is_narrowed else frozenset()
 
         def ended(outcome: Outcome) -> None:
+            if outcome.kind is OutcomeKind.REFUSED:
+                return
             was_rewritten = is_narrowed and not outcome.original_instead
             shared.metrics.statement_ended(outcome.kind, outcome.seconds, rewritten=was_rewritten)
             if outcome.kind.is_fallback:
@@ -510,6 +570,13 @@ class _Listeners:
     def __call__(self, outcome: Outcome) -> None:
         for listener in self.listeners:
             listener(outcome)
+
+
+async def _findings(judge: LimitJudge | None, decision: Decision | None = None) -> tuple[Finding, ...]:
+    """The limits that a statement meets as it is sent; without a decision, as the original."""
+    if judge is None:
+        return ()
+    return await judge.findings(decision.rewrite if decision is not None and decision.is_narrowed else None)
 
 
 def _parse_failure(statement: StatementClass) -> Callable[[str], bool]:

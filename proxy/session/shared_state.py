@@ -12,6 +12,7 @@ from typing import Protocol
 from proxy.config.config import Config
 from proxy.config.memory_shares import AMPLE, MemoryShares
 from proxy.config.reload import counting_after_restart
+from proxy.limits.limits import Limit, limits_of
 from proxy.off_switch import OffSwitch
 from proxy.operations.session_port import KnownState
 from proxy.session.analysis_room import AnalysisRoom
@@ -78,6 +79,8 @@ class SharedState:
     known_texts: KnownTexts = field(default_factory=KnownTexts)
     metrics: Metrics = field(default_factory=Metrics)
     off_switch: OffSwitch = field(default_factory=OffSwitch)
+    # Of the configuration, in their order.
+    limits: tuple[Limit, ...] = ()
     # Samples statements for shadow mode: a number from 0 to 1 for each.
     chance: Callable[[], float] = random.random
 
@@ -110,6 +113,7 @@ class SharedState:
             analysis=AnalysisRoom(memory.analysis_bytes),
             writes=writes,
             off_switch=OffSwitch(rewrite.off_file),
+            limits=limits_of(config.limits, config.limiting),
         )
         shared.metrics.watch_metastore(lambda: shared.metastore)
         shared.metrics.watch_quarantine(shared.quarantine)
@@ -123,6 +127,7 @@ class SharedState:
             self.metastore = MetastoreLimits(rewrite.metastore, rewrite.quarantine_s, self.clock)
         self.metastore.period_s = self.quarantine.period_s = rewrite.quarantine_s
         self.gate.retry_s = rewrite.gate_retry_s
+        self.limits = limits_of(config.limits, config.limiting)
         if config.files != before.files:
             self.files = FileLists(config.files, self.clock)
             self.iceberg_files = IcebergFiles(config.files, self.clock)

@@ -10,6 +10,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from proxy.limits.limits import Finding
 from proxy.operations.dispatch import Outcome
 from proxy.operations.session_port import SessionOpening
 from proxy.session.decision import Decision
@@ -45,6 +46,10 @@ class StatementEntry(Protocol):
 
     def operation_opened(self, spark_id: str) -> None:
         """The backend runs it as an operation that Spark's UI shows by this id. Called on the event loop."""
+        ...
+
+    def limited(self, findings: Sequence[Finding]) -> None:
+        """It met limits, told before its end."""
         ...
 
     def ended(self, outcome: Outcome) -> None:
@@ -133,6 +138,9 @@ class NoStatementLog:
         """See SessionLog."""
 
     def operation_opened(self, _spark_id: str) -> None:
+        """See StatementEntry."""
+
+    def limited(self, _findings: Sequence[Finding]) -> None:
         """See StatementEntry."""
 
     def ended(self, _outcome: Outcome) -> None:

@@ -17,7 +17,7 @@ give the same answer: `x = '30'` is `x = cast('30' as bigint)`, or `as int` with
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -33,7 +33,7 @@ from rewriter.scopes.blocks import Scope
 from rewriter.scopes.join_tree import Join, Leaf
 from rewriter.semijoins.side_filters import BlockFilters, SideFilter
 from rewriter.sql.classify import depends_on_quoting
-from rewriter.sql.conditions import ALTERNATIVES_MAX
+from rewriter.sql.conditions import ALTERNATIVES_MAX, conjuncts
 from rewriter.sql.negations import Joined, SignedCondition
 from rewriter.sql.statement import Statement
 from rewriter.vocabulary.identifiers import Column
@@ -92,6 +92,17 @@ def filtered_partitions(
     columns = frozenset(map(str.lower, facts.partition_columns))
     reading = _ConditionReader(statement, scope, leaf, facts, columns)
     return _intersection([reading.cover_of(one.tree, one.at) for one in filters if one.tree is not None])
+
+
+def covers_by_term(
+    statement: Statement, scope: Scope, leaf: Leaf, facts: TableFacts
+) -> Iterator[tuple[exp.Expr, Join, Cover]]:
+    """Each term of a block's conditions, with the partitions of a table that it lets through, or more."""
+    columns = frozenset(map(str.lower, facts.partition_columns))
+    reading = _ConditionReader(statement, scope, leaf, facts, columns)
+    for join in scope.block.tree.joins:
+        for term in conjuncts(join.condition):
+            yield term, join, reading.cover_of(term, join)
 
 
 def _cover(reading: _ConditionReader, filters: BlockFilters) -> Cover:

@@ -205,6 +205,16 @@ class Statement:
                 values[names[0]] += len(node.expressions) if isinstance(node, exp.In) else 2
         return sum(count for name, count in values.items() if name in joined)
 
+    @property
+    def planned_text(self) -> str:
+        """The text whose plan shows what it reads: of CREATE TABLE .. AS, the query."""
+        depth = 0
+        for token, after in pairwise(self.tokens) if isinstance(self.tree, exp.Create) else ():
+            depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
+            if depth == 0 and token.token_type is TokenType.ALIAS:
+                return self.text[after.start :]
+        return self.text
+
     def token_at(self, offset: int) -> int | None:
         """The index of the token that starts at the offset, if one does."""
         index = bisect_left(self.token_starts, offset)
@@ -266,6 +276,19 @@ def parse_any(text: str) -> Statement | None:
         return None
     tree = trees[0] if len(trees) == 1 else None
     return Statement(text, tree, tuple(tokens)) if tree is not None else None
+
+
+def parse_to_read(text: str, *, chars_max: int) -> Statement | None:
+    """Parse a statement of whatever kind for the tables that it reads; None where these are not certain.
+
+    The text is read under Spark's default settings, as `parse` reads it.
+    """
+    if len(text) > chars_max or "${" in text or _BACKSLASH_NEWLINE.search(text):
+        return None
+    found = parse_any(text)
+    if found is None or not isinstance(found.tree, exp.Query | exp.Insert | exp.Create | exp.Merge):
+        return None
+    return None if _holds_unusual_words(list(found.tokens)) or _is_unusual(found) else found
 
 
 def parse_failure(text: str) -> str | None:
@@ -417,11 +440,16 @@ def _names_by_field(statement: Statement) -> bool:
     return False
 
 
+def _is_unusual(statement: Statement) -> bool:
+    """True if sqlglot may read the text in another way than Spark."""
+    unusual = (_chains_comparisons, _shows_patterns, _calls_as_table, _names_by_field)
+    return has_clause_of_sqlglot(statement.tokens) or any(is_unusual(statement) for is_unusual in unusual)
+
+
 def _refusal(statement: Statement) -> SkipReason | None:
     """The reason why a statement of its kind is not rewritten; None if it may be."""
     tree = statement.tree
-    unusual = (_chains_comparisons, _shows_patterns, _calls_as_table, _names_by_field)
-    if has_clause_of_sqlglot(statement.tokens) or any(is_unusual(statement) for is_unusual in unusual):
+    if _is_unusual(statement):
         return SkipReason.UNUSUAL_TEXT
     if isinstance(tree, exp.Query):
         return None

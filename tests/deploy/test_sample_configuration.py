@@ -26,8 +26,8 @@ def test_the_keys_of_the_sample_have_their_defaults(tmp_path: Path) -> None:
     every = tmp_path / "every.toml"
     every.write_text(uncommented(sample()), encoding="utf-8")
     config = load(every)
-    assert len(config.listener) == len(config.proxy_users) == 1
-    assert replace(config, listener=(), proxy_users={}) == Config()
+    assert len(config.listener) == len(config.proxy_users) == len(config.limits) == 1
+    assert replace(config, listener=(), proxy_users={}, limits=()) == Config()
 
 
 def test_the_sample_has_every_key() -> None:

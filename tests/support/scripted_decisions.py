@@ -15,6 +15,7 @@ from proxy.frontend.own_sessions import OwnSessions
 from proxy.frontend.rewrite_service import Caller, RewriteService
 from proxy.frontend.session_registry import SessionRegistry
 from proxy.http.exchange import message_of
+from proxy.limits.limits import Finding
 from proxy.operations.dispatch import Dispatch, Outcome
 from proxy.operations.held_statement import hold
 from proxy.operations.internal_call import Call, Reply
@@ -160,6 +161,9 @@ class Entry:
 
     def operation_opened(self, _spark_id: str) -> None:
         """See StatementEntry."""
+
+    def limited(self, findings: Sequence[Finding]) -> None:
+        pass
 
     def ended(self, outcome: Outcome) -> None:
         self.outcomes.append(outcome)

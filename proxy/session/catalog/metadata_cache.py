@@ -22,6 +22,7 @@ from proxy.session.catalog.file_index import IndexOverview, last_words
 from proxy.session.catalog.iceberg_snapshots import Snapshots
 from proxy.session.catalog.late_answers import UNANSWERED_S, LateNames
 from proxy.session.catalog.learning import Learning
+from proxy.session.catalog.plan_scans import PlanScans
 from proxy.session.catalog.spark_settings import ServerSettings
 from proxy.session.catalog.split_packing import KnownPackings
 from proxy.session.consistency.write_fence import LocalWriteLog, WriteLog
@@ -59,6 +60,8 @@ class SessionMetadata:
     server_settings: Answers[None, ServerSettings]
     # Functions of newer versions of Spark that the server does not have.
     missing_functions: Answers[None, frozenset[str]]
+    # The scans of statements as Spark plans them, by the digests of their texts.
+    plans: Answers[bytes, PlanScans | None]
     # The packing of files into splits.
     packings: KnownPackings
     # The turn to ask for what decides about splits alone.
@@ -93,6 +96,7 @@ class SessionMetadata:
         """Forget facts and settings: names may mean something else from here on."""
         self.facts.clear()
         self.packings.forget()
+        self.plans.forget()
         self.default_quoting.forget()
         self.server_settings.forget()
         self.missing_functions.forget()
@@ -139,6 +143,7 @@ class SessionMetadata:
     def forget_written(self, tables: WrittenTables) -> None:
         """Forget these tables, which may differ from here on; names and settings mean what they meant."""
         self.facts.forget_written(tables)
+        self.plans.forget()
         if tables.may_change_columns:
             # A replaced table may have another format, and columns that a key query lacked.
             self.packings.forget()
@@ -184,6 +189,7 @@ class MetadataCache:
             default_quoting=Answers(clock),
             server_settings=Answers(clock),
             missing_functions=Answers(clock),
+            plans=Answers(clock),
             packings=KnownPackings(clock),
             learning=Learning(clock),
             ungrouped=NegativeCache(clock, settings.facts_ttl_s),

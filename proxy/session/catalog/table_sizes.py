@@ -44,7 +44,12 @@ def read_size(result: QueryResult) -> int | None:
     """
     plans = str(result.rows[0][0]) if isinstance(result, Rows) and result.rows else ""
     plan = _PLAN.search(plans)
-    found = _SIZE.search(plans, plan.end()) if plan is not None else None
+    return size_in(plans[plan.end() :]) if plan is not None else None
+
+
+def size_in(plan: str) -> int | None:
+    """The first size in the text of a plan; None where Spark does not know it."""
+    found = _SIZE.search(plan)
     if found is None:
         return None
     size_bytes = int(float(found[1]) * _UNITS[f"{found[2] or ''}B"])

@@ -21,6 +21,7 @@ def text(explained: ExplainView) -> str:
     if explained.cost_report is not None:
         lines.append(f"  {explained.cost_report}")
     lines += [f"  {sentence}" for sentence in explained.quarantined]
+    lines += [f"  Limit {one.limit}, {one.result.replace('_', ' ')}: {one.sentence}" for one in explained.limits]
     lines += [f"  {_snapshot_line(one)}" for one in explained.snapshots]
     for scan in explained.scans:
         if scan.is_fact:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import msgspec
 
+from proxy.limits.limits import Finding
 from proxy.session.decision import NO_FACTS, Decision
 from proxy.session.timings import Timings
 from rewriter import (
@@ -122,6 +125,20 @@ class SnapshotView(msgspec.Struct):
     skip_sentence: str | None = None
 
 
+class LimitView(msgspec.Struct):
+    """A limit that a statement met, or would meet: what comes of it (a value of `Result`), and a sentence."""
+
+    limit: str
+    table: str
+    result: str
+    sentence: str
+
+    @classmethod
+    def of(cls, found: Finding) -> Self:
+        """The finding as plain values."""
+        return cls(found.limit, found.table, found.result.value, found.sentence)
+
+
 class ExplainView(msgspec.Struct):
     """The answer of POST /explain. `timings_ms` has catalog, key_queries and total."""
 
@@ -140,6 +157,8 @@ class ExplainView(msgspec.Struct):
     # The Iceberg tables that keys are read from, and whether keys and statement are of one snapshot.
     snapshots: list[SnapshotView]
     timings_ms: dict[str, float]
+    # The limits on what it reads that it would meet; with the original, where key queries are not run.
+    limits: list[LimitView] = []
 
 
 def view(decision: Decision) -> ExplainView:
@@ -157,6 +176,7 @@ def view(decision: Decision) -> ExplainView:
         quarantined=[one.sentence for one in decision.quarantined],
         snapshots=_snapshots(decision),
         timings_ms=_timings(decision.timings),
+        limits=[LimitView.of(one) for one in decision.limits],
     )
 
 
@@ -273,10 +293,7 @@ def _partitions(outcome: ScanOutcome, decision: Decision) -> CountView:
 
 
 def _kept(outcome: ScanOutcome, index: PartitionIndex) -> int | None:
-    if outcome.cover is None:
-        return None
-    exact = [keys.cover(columns) for columns, keys in outcome.narrowed_by]
-    return kept_count(index, exact if outcome.exact else [outcome.cover])
+    return kept_count(index, outcome.covers) if outcome.cover is not None else None
 
 
 def _code(reason: SkipReason | None) -> str | None:

@@ -127,6 +127,7 @@ def test_partitions_are_counted_where_their_list_is_at_hand(history: History) ->
         (Outcome(OutcomeKind.OVERTAKEN, 1.0), "fallback"),
         (Outcome(OutcomeKind.UNKNOWN, 1.0), "cancelled"),
         (Outcome(OutcomeKind.NOT_SENT, 0.0), "cancelled"),
+        (Outcome(OutcomeKind.REFUSED, 0.0, "[STARPRUNER_LIMIT] no"), "refused"),
         (Outcome(OutcomeKind.LOST, 1.0), "unseen"),
         (Outcome(OutcomeKind.UNKNOWN, 0.0), "unseen"),
     ],

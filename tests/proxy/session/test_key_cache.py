@@ -210,14 +210,20 @@ def test_what_may_make_a_session_unlike_any_other_makes_it_so(sql: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "end", [end for end in OutcomeKind if end not in {OutcomeKind.FINISHED, OutcomeKind.NOT_SENT}]
+    "end",
+    [end for end in OutcomeKind if end not in {OutcomeKind.FINISHED, OutcomeKind.NOT_SENT, OutcomeKind.REFUSED}],
 )
 def test_a_setting_that_may_have_failed_leaves_an_unknown_state(end: OutcomeKind) -> None:
     assert after("USE db", end=end).digest is None
 
 
 @pytest.mark.parametrize(
-    "end", [Outcome(OutcomeKind.NOT_SENT, 0.0), Outcome(OutcomeKind.FAILED, 0.0, is_unread=True)]
+    "end",
+    [
+        Outcome(OutcomeKind.NOT_SENT, 0.0),
+        Outcome(OutcomeKind.REFUSED, 0.0),
+        Outcome(OutcomeKind.FAILED, 0.0, is_unread=True),
+    ],
 )
 @pytest.mark.parametrize(
     "sql", ["USE db", "SELEC 1", "CREATE TEMPORARY FUNCTION f AS", "BEGIN SET PATH = db; SELEC 1"]

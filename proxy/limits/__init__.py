@@ -1,0 +1,1 @@
+"""Limits on what a statement may read, for users and tables."""

@@ -1,0 +1,311 @@
+"""The judgement of one statement by its user's limits: what it would read, and whether it may.
+
+The partitions are counted in the table's list, by the statement's own filters and what is inserted. Where these do
+not tell, as for a view or for `ds > current_date()`, the plan of Spark does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cached_property, partial
+from hashlib import blake2b
+from typing import Final
+
+from proxy.limits.limits import Finding, Limit, Result, ScanRead, judge, shown, unknown
+from proxy.session.catalog.plan_scans import (
+    PlanScan,
+    PlanScans,
+    plan_query,
+    planned_by,
+    read_scans,
+    was_refused,
+)
+from proxy.session.session_catalog import SessionCatalog
+from proxy.statements.statement_class import StatementClass
+from rewriter import VIEW_NESTING_MAX, Rewrite, ScanOutcome, Statement, TableFacts, TableName
+from rewriter.domains.cover import Cover
+from rewriter.domains.domain import Domain
+from rewriter.domains.literals import UnreadableKeyError, literal
+from rewriter.files.partition_files import PartitionFiles
+from rewriter.partitions.filter_tree import And
+from rewriter.partitions.index import PartitionIndex
+from rewriter.partitions.pruning import as_filter, kept_count
+from rewriter.partitions.value_encoding import NotIndexableError
+from rewriter.planning.partitions_read import StatementReads, TableRead, partitions_read
+from rewriter.sql.classify import QUERY_FIRST_WORDS
+from rewriter.sql.statement import parse_to_read
+
+# First words of statements that read no table's rows, unless a query stands in them.
+_READS_NOTHING: Final = frozenset(
+    """
+    show describe desc explain use set reset list add drop alter truncate msck refresh uncache clear comment
+    load grant revoke declare
+    """.split()
+)
+_WITH_QUERIES: Final = frozenset({"set", "declare"})
+# A statement's plan names its tables, then those behind its views.
+_ROUNDS_MAX: Final = VIEW_NESTING_MAX + 2
+# First words of statements that EXPLAIN takes.
+_PLANNED: Final = QUERY_FIRST_WORDS | {"values", "table", "cache"}
+_NOT_TOLD: Final = "Spark did not tell its plan"
+
+
+def may_read(statement: StatementClass) -> bool:
+    """True if a statement may read rows of a table."""
+    word = statement.first_word
+    has_query = word in _WITH_QUERIES and "select" in statement.text.lower()
+    return word not in _READS_NOTHING or has_query or not statement.begins_clearly
+
+
+class LimitJudge:
+    """Judges one statement, as the session's catalog knows its tables."""
+
+    def __init__(self, catalog: SessionCatalog, statement: StatementClass, limits: Sequence[Limit]) -> None:
+        self._catalog = catalog
+        self._text = statement.text
+        self._class = statement
+        self._limits = limits
+        self._reads: StatementReads | None = None
+        self._is_parsed = False
+        # The time that judging took, answers included.
+        self.seconds = 0.0
+        # True if Spark cannot plan the statement.
+        self._is_refused = False
+        # Tables of which no plan tells more.
+        self._untold: set[str] = set()
+        self._indexes: dict[TableName, PartitionIndex] = {}
+        # The same by the names that findings have.
+        self._shown: dict[str, PartitionIndex] = {}
+
+    async def is_within(self) -> bool:
+        """True if the original certainly is, whatever is inserted."""
+        with self._timed():
+            await self._read()
+            return self._original == ()
+
+    async def findings(self, rewrite: Rewrite | None) -> tuple[Finding, ...]:
+        """The limits that the statement meets as it is sent: with what is inserted, or as the original."""
+        with self._timed():
+            await self._read()
+            found = self._original if rewrite is None else self._judged_by_filters(rewrite)
+            if found is None or not all(one.is_certain or one.table in self._untold for one in found):
+                found = await self._judged_by_plan(self._text if rewrite is None else rewrite.text)
+            return tuple(self._helping(one) for one in found)
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        clock = self._catalog.shared.clock
+        start = clock()
+        yield
+        self.seconds += clock() - start
+
+    # --- by the statement's own filters
+
+    async def _read(self) -> None:
+        """Read what the text tells, with the descriptions and the partition lists of its tables."""
+        if self._is_parsed:
+            return
+        self._is_parsed = True
+        statement = await self._statement()
+        if statement is None:
+            return
+        facts, catalog = self._catalog.metadata.facts, self._catalog
+        for _ in range(_ROUNDS_MAX):
+            reads = partitions_read(statement, facts.current(catalog.policy.grace_s))
+            if not reads.missing or await catalog.describe(reads.missing):
+                break
+        # Late ones are missing still.
+        self._reads = StatementReads(is_whole=False) if reads.missing else reads
+        await self._list({one.name: one.facts for one in self._reads.tables})
+
+    async def _statement(self) -> Statement | None:
+        settings, analysis = self._catalog.shared.config.rewrite, self._catalog.shared.analysis
+        if self._class.depends_on_quoting and not await self._catalog.quoting_is_default():
+            return None
+        if not analysis.take(len(self._text)):
+            return None
+        try:
+            return parse_to_read(self._text, chars_max=settings.statement_chars_max)
+        finally:
+            analysis.give_back(len(self._text))
+
+    async def _list(self, tables: dict[TableName, TableFacts | None]) -> None:
+        """List the partitions of tables that a limit names."""
+        named = {
+            name
+            for name, facts in tables.items()
+            if facts is not None and facts.partition_columns and self._is_limited(_scan(name, facts))
+        }
+        listed = await self._catalog.partitions(named - self._indexes.keys())
+        for name, one in listed.items():
+            self._indexes[name] = self._shown[shown(_scan(name, tables[name]).table)] = one.index
+
+    def _is_limited(self, scan: ScanRead) -> bool:
+        limit = next((limit for limit in self._limits if limit.names(scan)), None)
+        return limit is not None and limit.bounds
+
+    @cached_property
+    def _original(self) -> tuple[Finding, ...] | None:
+        return self._judged_by_filters(None)
+
+    def _judged_by_filters(self, rewrite: Rewrite | None) -> tuple[Finding, ...] | None:
+        """The findings; None where the text does not tell which tables are read."""
+        if self._reads is None or not self._reads.is_whole:
+            return None
+        outcomes = {one.scan.reference: one for one in rewrite.scans} if rewrite is not None else {}
+        scans = [
+            self._by_filters(one, outcomes.get(one.reference) if one.reference is not None else None)
+            for one in self._reads.tables
+        ]
+        return tuple(judge(self._limits, scans))
+
+    def _by_filters(self, read: TableRead, outcome: ScanOutcome | None) -> ScanRead:
+        scan, index = _scan(read.name, read.facts), self._indexes.get(read.name)
+        if read.facts is None or not self._is_limited(scan):
+            return scan
+        if not read.facts.partition_columns:
+            # Of Delta and Iceberg it is not known which files a filter leaves.
+            is_at_most = bool(scan.columns) or read.facts.skips_files_itself
+            if is_at_most:
+                self._untold.add(shown(scan.table))
+            return replace(scan, size_bytes=self._size_bytes(read.name, read.facts), is_at_most=is_at_most)
+        covers = [read.within, *(outcome.covers if outcome is not None else ())]
+        filtered = any(map(_is_filter, covers))
+        scan = replace(
+            scan, is_filtered=filtered or (False if read.is_exact else None), is_at_most=not read.is_exact
+        )
+        return scan if index is None else self._counted(scan, read.facts, index, covers)
+
+    def _counted(
+        self, scan: ScanRead, facts: TableFacts, index: PartitionIndex, covers: Sequence[Cover]
+    ) -> ScanRead:
+        """The scan with the numbers of what covers leave of a table."""
+        total = index.count
+        covers = [cover for cover in covers if not cover.is_all]
+        try:
+            kept = kept_count(index, covers) if covers else total
+            files = self._files(facts, index, covers)
+        except NotIndexableError:
+            return replace(scan, partitions=total, partitions_total=total, is_at_most=True)
+        share = self._share(scan.table, facts, kept, total)
+        known = files if files is not None else (None, share)
+        return replace(scan, partitions=kept, partitions_total=total, files=known[0], size_bytes=known[1])
+
+    def _files(self, facts: TableFacts, index: PartitionIndex, covers: Sequence[Cover]) -> tuple[int, int] | None:
+        """The files and bytes of the partitions that covers leave, where the file index has been fetched."""
+        files = self._catalog.shared.files.last(facts, self._catalog.metadata)
+        by_partition = PartitionFiles.of(files.files, index.keys.columns) if files is not None else None
+        if by_partition is None:
+            return None
+        found = by_partition.sum_of(index.matching(And(tuple(map(as_filter, covers)))))
+        return None if found is None else (found.files, found.size_bytes)
+
+    def _size_bytes(self, name: TableName, facts: TableFacts) -> int | None:
+        return facts.size_bytes if facts.size_bytes is not None else self._catalog.indexed_bytes(name)
+
+    def _share(self, name: TableName, facts: TableFacts, kept: int, total: int) -> int | None:
+        """The bytes of some partitions, as if all were of one size."""
+        size_bytes = self._size_bytes(name, facts)
+        return None if size_bytes is None else size_bytes * kept // max(1, total)
+
+    # --- by the plan of Spark
+
+    async def _judged_by_plan(self, text: str) -> tuple[Finding, ...]:
+        word = self._class.first_word
+        is_clear = self._class.begins_clearly or self._reads is not None
+        if word in {"execute", "explain"} or not is_clear:
+            # Its explanation may execute it.
+            return (unknown(self._limits, _NOT_TOLD),)
+        known, digest = self._catalog.metadata.plans, blake2b(text.encode(errors="replace")).digest()
+        may_keep = self._catalog.policy.is_session_unchanged
+        plan = await known.get_or_ask(digest, partial(self._plan, text), may_keep=may_keep)
+        if plan is None:
+            # A statement that Spark cannot plan fails by itself.
+            fails = self._is_refused and word in _PLANNED
+            return () if fails else (unknown(self._limits, _NOT_TOLD),)
+        names = {scan.table for scan in plan.scans}
+        await self._catalog.look_up(names)
+        facts = {name: self._catalog.facts(name) for name in names}
+        await self._list(facts)
+        scans = [self._by_plan(scan, facts[scan.table]) for scan in plan.scans]
+        found = tuple(dict.fromkeys(judge(self._limits, scans)))
+        return found if found or plan.is_whole else (unknown(self._limits, _NOT_TOLD),)
+
+    async def _plan(self, text: str) -> tuple[PlanScans | None, float]:
+        """The scans that Spark plans for a text, and the seconds for which they count."""
+        statement = None
+        if self._class.first_word == "create":
+            chars_max = self._catalog.shared.config.rewrite.statement_chars_max
+            statement = parse_to_read(text, chars_max=chars_max)
+        planned = planned_by(text) if statement is None else statement.planned_text
+        answer = await self._catalog.policy.ask(plan_query(planned, self._catalog.settings))
+        self._is_refused = was_refused(answer)
+        found = read_scans(answer)
+        return found, 0.0 if found is None else self._catalog.settings.facts_ttl_s
+
+    def _by_plan(self, planned: PlanScan, facts: TableFacts | None) -> ScanRead:
+        scan, index = _scan(planned.table, facts), self._indexes.get(planned.table)
+        if facts is None or not (planned.is_known or facts.partition_columns):
+            return scan
+        if not facts.partition_columns:
+            return replace(scan, size_bytes=planned.size_bytes or self._size_bytes(planned.table, facts))
+        total = index.count if index is not None else None
+        # A plan that does not tell how many are left of such a table has left out none.
+        kept = total if planned.partitions is None else planned.partitions
+        size_bytes = planned.size_bytes
+        if size_bytes is None and kept is not None and total:
+            size_bytes = self._share(planned.table, facts, kept, total)
+        is_filtered = planned.is_filtered
+        return replace(
+            scan, partitions=kept, partitions_total=total, size_bytes=size_bytes, is_filtered=is_filtered
+        )
+
+    # --- what helps
+
+    def _helping(self, found: Finding) -> Finding:
+        """The finding with the filter to add."""
+        if not found.is_certain or not found.columns:
+            return found
+        column = found.columns[0]
+        example = self._example(found)
+        such = f", such as {example}," if example else ","
+        advice = f" Add a filter on {column}{such} or join a table that is filtered on it."
+        return replace(found, sentence=f"{found.sentence}{advice}")
+
+    def _example(self, found: Finding) -> str:
+        """A filter that the last partitions pass, as many as the limit allows."""
+        index = self._shown.get(found.table)
+        if index is None or found.result is Result.UNKNOWN:
+            return ""
+        column, left, first = index.keys.columns[0], found.partitions_max or 1, None
+        try:
+            for value, count in reversed(list(index.counts(column))):
+                left -= count
+                if left < 0 or value is None:
+                    break
+                first = value
+            return "" if first is None else f"{column} >= {literal(index.keys.type_names[0], first)}"
+        except (NotIndexableError, UnreadableKeyError):
+            return ""
+
+
+def _scan(name: TableName, facts: TableFacts | None) -> ScanRead:
+    if facts is None:
+        return ScanRead(name, None)
+    columns = facts.partition_columns
+    if facts.delta is not None:
+        columns = facts.delta.partitioned_by
+    elif facts.iceberg is not None:
+        columns = facts.iceberg.partitioning
+    return ScanRead(facts.full_name or name, columns)
+
+
+def _is_filter(cover: Cover) -> bool:
+    """True if each box of a cover leaves out values of a column, and not null alone."""
+    return all(any(_leaves_out(domain) for _, domain in box.domains) for box in cover.boxes)
+
+
+def _leaves_out(domain: Domain) -> bool:
+    return domain.cuts != Domain.all(domain.type_name).cuts

@@ -1,0 +1,110 @@
+"""Sessions that judge their statements by limits: what they ask, and what they refuse."""
+
+from typing import Any
+
+import pytest
+from support.played_sessions import KEY_QUERY, LISTED, SQL, D, F, Script, failed, played, rows
+from support.text_session import Stage, TextSession
+
+from proxy.config.limits import LimitingSection, LimitSection
+from proxy.operations.dispatch import Dispatch
+from proxy.operations.query import FailureKind
+
+PLAIN = "SELECT id FROM f"
+DESCRIBE_F = ("DESCRIBE TABLE EXTENDED `f`", F)
+DESCRIBE_BOTH = [("DESCRIBE TABLE EXTENDED `d`", D), DESCRIBE_F]
+PLAN = (
+    "== Physical Plan ==\nFileScan parquet f[id#1] Location: InMemoryFileIndex({} paths)[x], PartitionFilters: [a]"
+)
+KEYS = (KEY_QUERY, rows(("2026-01-01", "string"), ("2026-01-02", "string")))
+
+
+def session(*limits: LimitSection, dry_run: bool = False, user: str = "ann") -> TextSession:
+    return Stage(limits=limits, limiting=LimitingSection(dry_run=dry_run)).session(user)
+
+
+def limit(name: str = "few", **keys: Any) -> LimitSection:
+    return LimitSection(name=name, **{"partitions_max": 3, **keys})
+
+
+def refusal_of(dispatch: Dispatch) -> str | None:
+    return None if dispatch.refusal is None else dispatch.refusal.message
+
+
+@pytest.mark.parametrize("sql", [PLAIN, "SELECT 1", "SELECT id FROM f WHERE ds = '2026-01-01'", "SHOW TABLES"])
+def test_without_a_limit_for_the_user_nothing_more_is_asked_or_done(sql: str) -> None:
+    asked = [DESCRIBE_F] if "FROM f" in sql else []
+    bare, other = session(), session(limit(users=("bob",)), limit("exempt", partitions_max=0))
+    for one in (bare, other):
+        assert played(one.rewrite(sql), asked).text == sql
+        # With the name known as a table's, the event loop decides.
+        assert one.is_quick(sql)
+    assert session(limit()).is_quick(sql) is ("FROM" not in sql and sql.startswith("SHOW"))
+
+
+def test_a_plain_statement_is_judged_by_the_partition_list() -> None:
+    one = session(limit())
+    said = refusal_of(played(one.rewrite(PLAIN), [DESCRIBE_F, LISTED]))
+    assert said is not None
+    assert "would read 31 of 31 partitions" in said
+    assert "Add a filter on ds, such as ds >= '2026-01-29'" in said
+    # All is known by now.
+    within = "SELECT id FROM f WHERE ds >= '2026-01-29'"
+    assert refusal_of(played(one.rewrite(within), [])) is None
+
+
+def test_a_star_join_counts_as_it_is_narrowed_whatever_the_cost_gate_says() -> None:
+    script: Script = [*DESCRIBE_BOTH, LISTED, KEYS]
+    dispatch = played(session(limit()).rewrite(SQL), script)
+    assert refusal_of(dispatch) is None
+    assert "'2026-01-01', '2026-01-02'" in dispatch.text
+    said = refusal_of(played(session(limit(partitions_max=1)).rewrite(SQL), script))
+    assert "would read 2 of 31 partitions" in str(said)
+
+
+@pytest.mark.parametrize(("paths", "is_refused"), [(3, False), (4, True)])
+def test_where_filters_do_not_tell_the_plan_of_spark_does(paths: int, *, is_refused: bool) -> None:
+    sql = f"{PLAIN} WHERE ds > current_date()"
+    script: Script = [DESCRIBE_F, LISTED, (f"EXPLAIN COST {sql}", rows((PLAN.format(paths),)))]
+    one = session(limit())
+    assert (refusal_of(played(one.rewrite(sql), script)) is not None) is is_refused
+    # The plan counts for a while.
+    assert (refusal_of(played(one.rewrite(sql), [])) is not None) is is_refused
+
+
+@pytest.mark.parametrize("unknown", ["allow", "reject"])
+@pytest.mark.parametrize("kind", [FailureKind.DEADLINE, FailureKind.REJECTED])
+def test_what_is_not_known_follows_the_limit(kind: FailureKind, unknown: str) -> None:
+    script = "BEGIN SELECT id FROM f; END"
+    one = session(limit(unknown=unknown))
+    refused = refusal_of(played(one.rewrite(script), [(f"EXPLAIN COST {script}", failed(kind))]))
+    assert (refused is not None) is (unknown == "reject")
+    assert (refusal_of(one.forward_unchanged(PLAIN)) is not None) is (unknown == "reject")
+
+
+def test_a_statement_that_spark_refuses_to_plan_is_left_to_spark() -> None:
+    sql = "SELECT nothing FROM f WHERE ds > current_date()"
+    script: Script = [DESCRIBE_F, LISTED, (f"EXPLAIN COST {sql}", failed(FailureKind.REJECTED))]
+    assert refusal_of(played(session(limit(unknown="reject")).rewrite(sql), script)) is None
+
+
+def test_comments_in_front_do_not_hide_a_statement_from_its_plan() -> None:
+    sql = f"/* a */ /* b */ {PLAIN} WHERE ds > current_date()"
+    script: Script = [DESCRIBE_F, LISTED, (f"EXPLAIN COST {sql}", rows((PLAN.format(4),)))]
+    assert refusal_of(played(session(limit()).rewrite(sql), script))
+
+
+def test_text_that_is_executed_by_its_explanation_is_not_explained() -> None:
+    assert refusal_of(played(session(limit(unknown="reject")).rewrite("EXECUTE IMMEDIATE 'SELECT 1'"), []))
+
+
+@pytest.mark.parametrize(("keys", "dry_run"), [({"action": "warn"}, False), ({}, True)])
+def test_a_warning_lets_the_statement_run(keys: dict[str, str], *, dry_run: bool) -> None:
+    dispatch = played(session(limit(**keys), dry_run=dry_run).rewrite(PLAIN), [DESCRIBE_F, LISTED])
+    assert (dispatch.refusal, dispatch.text) == (None, PLAIN)
+
+
+def test_explain_tells_the_limits() -> None:
+    one = session(limit())
+    decision = played(one.explain(PLAIN, run_key_queries=True), [DESCRIBE_F, LISTED])
+    assert [found.limit for found in decision.limits] == ["few"]
