@@ -2,71 +2,27 @@
 
 import json
 import re
-import time
-from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 from urllib.request import Request, urlopen
 
 import pytest
 from pyhive import hive
 from support.beeline_clients import run_beeline
 from support.executed_texts import texts_after
+from support.histories import until
+from support.http_stage import basic
 from support.proxies import patient
 from support.spark_over_http import URL_OPTIONS, connect_over_http
 
-from demo.hive import Endpoint, connect, run
+from demo.hive import Endpoint, connect, fetch_all, run
 from demo.java import Java
 from demo.metrics import SparkUi
 from demo.proxy_process import ProxyProcess, proxy_process
 from demo.thrift_server import ThriftServer
 
-DATABASE = "bounded"
-TABLES = f"""
-DROP DATABASE IF EXISTS {DATABASE} CASCADE;
-CREATE DATABASE {DATABASE};
-CREATE TABLE {DATABASE}.sales USING parquet PARTITIONED BY (ds) AS
-  SELECT id AS amount, concat('2026-10-0', 1 + id % 8) AS ds FROM range(0, 64, 1, 1);
-CREATE TABLE {DATABASE}.hive_sales (amount BIGINT) PARTITIONED BY (ds STRING) STORED AS textfile;
-INSERT INTO {DATABASE}.hive_sales PARTITION (ds = '2026-10-01') VALUES (1);
-INSERT INTO {DATABASE}.hive_sales PARTITION (ds = '2026-10-02') VALUES (1);
-INSERT INTO {DATABASE}.hive_sales PARTITION (ds = '2026-10-03') VALUES (1);
-CREATE TABLE {DATABASE}.days USING parquet AS SELECT concat('2026-10-0', 1 + id) AS ds, id AS number FROM range(8);
-CREATE VIEW {DATABASE}.shown AS SELECT amount, ds FROM {DATABASE}.sales;
-CREATE TABLE {DATABASE}.copies (amount BIGINT, ds STRING) USING parquet"""
-LIMITS = f"""
-[[listener]]
-listen = "127.0.0.1:0"
-transport = "http"
-
-[limiting]
-groups = {{analysts = ["an*"]}}
-
-[[limits]]
-name = "exempt"
-users = ["root"]
-
-[[limits]]
-name = "careful"
-users = ["carla"]
-tables = ["{DATABASE}.*"]
-partition_filter = true
-action = "warn"
-
-[[limits]]
-name = "small"
-users = ["sam"]
-tables = ["{DATABASE}.sales"]
-bytes_max = 10
-unknown = "reject"
-
-[[limits]]
-name = "analysts"
-users = ["@analysts"]
-tables = ["{DATABASE}.*"]
-partitions_max = 2
-"""
 DATABASE = "bounded"
 TABLES = f"""
 DROP DATABASE IF EXISTS {DATABASE} CASCADE;
@@ -193,8 +149,8 @@ def error_of(session: hive.Connection, sql: str, *, is_async: bool = False) -> t
     with closing(session.cursor()) as cursor:
         try:
             cursor.execute(sql, async_=is_async)
-            if cursor.description and not is_async:
-                cursor.fetchall()
+            if not is_async:
+                fetch_all(cursor)
         except hive.Error as error:
             status = error.args[0].status
             return status.sqlState, status.errorMessage
@@ -246,17 +202,18 @@ def test_a_limit_counts_for_its_users_warns_and_tells_the_history_and_the_metric
     assert 'starpruner_limits_met_total{limit="careful",result="warned"} 1.0' in metrics
     assert 'limit="exempt"' not in metrics
     # The history is written twice a second.
-    deadline = time.monotonic() + 60
-    while not (listed := json.loads(_read(bounded, "statements?outcome=refused"))["statements"]):
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
-    (limit,) = json.loads(_read(bounded, f"statements/{listed[0]['id']}"))["limits"]
+    until(lambda: bool(_refused(bounded)))
+    (limit,) = json.loads(_read(bounded, f"statements/{_refused(bounded)[0]['id']}"))["limits"]
     assert (limit["limit"], limit["table"], limit["result"]) == ("small", f"{DATABASE}.sales", "rejected")
 
 
+def _refused(proxy: ProxyProcess) -> list[Any]:
+    found: list[Any] = json.loads(_read(proxy, "statements?outcome=refused"))["statements"]
+    return found
+
+
 def _read(proxy: ProxyProcess, path: str) -> str:
-    login = b64encode(b"sam:any").decode()
-    request = Request(f"{proxy.admin_url.rstrip('/')}/{path}", headers={"Authorization": f"Basic {login}"})
+    request = Request(f"{proxy.admin_url.rstrip('/')}/{path}", headers=basic("sam", "any"))
     with urlopen(request, timeout=60) as answer:
         return str(answer.read().decode())
 

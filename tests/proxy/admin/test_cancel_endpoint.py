@@ -2,7 +2,6 @@
 
 import re
 import time
-from base64 import b64encode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from http import HTTPStatus
@@ -14,6 +13,7 @@ from aiohttp.test_utils import TestClient
 from msgspec import json
 from support.admin_pages import PASSWORD, ScriptedCanceller, admin_port, busy_history
 from support.histories import record
+from support.http_stage import basic
 
 from proxy.history.history import LOST_AFTER_S, History, ProcessState
 from proxy.history.store import Store
@@ -22,11 +22,7 @@ Port = TestClient[Any, Any]
 BY_ROOT = "an administrator (root)"
 
 
-def basic(user: str, password: str = PASSWORD) -> dict[str, str]:
-    return {"Authorization": f"Basic {b64encode(f'{user}:{password}'.encode()).decode()}"}
-
-
-ROOT, ANN = basic("root"), basic("ann")
+ROOT, ANN = (basic(name, PASSWORD) for name in ("root", "ann"))
 
 
 @asynccontextmanager

@@ -1,7 +1,6 @@
 """What is quarantined can be released on the admin port, by those who may administrate."""
 
 import time
-from base64 import b64encode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from http import HTTPStatus
@@ -9,6 +8,7 @@ from typing import Any
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
+from support.http_stage import basic
 
 from proxy.admin.app import application
 from proxy.admin.passwords import hash_of
@@ -39,10 +39,6 @@ async def port(config: Config) -> AsyncIterator[tuple[TestClient[Any, Any], Shar
         yield client, shared
 
 
-def credentials(password: str) -> dict[str, str]:
-    return {"Authorization": f"Basic {b64encode(f'root:{password}'.encode()).decode()}"}
-
-
 async def test_a_rule_and_a_fingerprint_are_released() -> None:
     async with port(Config()) as (client, shared):
         answer = await client.post(RULE)
@@ -68,7 +64,7 @@ async def test_what_is_not_quarantined_is_not_found(what: str) -> None:
 async def test_only_an_administrator_may_release_where_any_is_named(*, is_open: bool) -> None:
     section = AdminSection(users={"root": hash_of("secret")}, open=is_open)
     async with port(Config(admin=section)) as (client, shared):
-        right, wrong = credentials("secret"), credentials("wrong")
+        right, wrong = basic("root", "secret"), basic("root", "wrong")
         for headers in ({}, wrong, {**right, "Origin": "https://elsewhere.example"}):
             assert (await client.post(RULE, headers=headers)).status == HTTPStatus.FORBIDDEN
         assert shared.quarantine.rules_off() == {Rule.EXISTS}

@@ -1,7 +1,6 @@
 """Rewriting is switched off for all on the admin port, by those who may administrate."""
 
 import time
-from base64 import b64encode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from http import HTTPStatus
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from aiohttp.test_utils import TestClient, TestServer
+from support.http_stage import basic
 
 from proxy.admin.app import application
 from proxy.admin.passwords import hash_of
@@ -66,7 +66,6 @@ async def test_where_administrators_are_named_nobody_else_switches_anything(tmp_
     config = Config(admin=AdminSection(users={"root": hash_of("right")}))
     async with port(config, tmp_path / "off") as (client, shared):
         for password, status in (("wrong", HTTPStatus.FORBIDDEN), ("right", HTTPStatus.OK)):
-            login = b64encode(f"root:{password}".encode()).decode()
-            answer = await client.post("/rewriting/off", headers={"Authorization": f"Basic {login}"})
+            answer = await client.post("/rewriting/off", headers=basic("root", password))
             assert answer.status == status
             assert shared.off_switch.is_off is (status is HTTPStatus.OK)

@@ -1,7 +1,6 @@
 """The JSON routes for statements: who sees what, errors in one shape, and their description."""
 
 import time
-from base64 import b64encode
 from collections.abc import AsyncIterator
 from http import HTTPStatus
 from pathlib import Path
@@ -13,6 +12,7 @@ from aiohttp.test_utils import TestClient
 from msgspec import json, structs
 from support.admin_pages import PASSWORD, admin_port, busy_history
 from support.histories import history_in, record
+from support.http_stage import basic
 
 from proxy.admin.statements_endpoint import ROUTES
 from proxy.history.history import LOST_AFTER_S, ProcessState
@@ -21,12 +21,8 @@ from proxy.history.store import Store
 Port = TestClient[Any, Any]
 
 
-def basic(user: str, password: str = PASSWORD) -> dict[str, str]:
-    return {"Authorization": f"Basic {b64encode(f'{user}:{password}'.encode()).decode()}"}
-
-
 NOBODY: dict[str, str] = {}
-ROOT, ANN, BOB = (basic(name) for name in ("root", "ann", "bob"))
+ROOT, ANN, BOB = (basic(name, PASSWORD) for name in ("root", "ann", "bob"))
 PATHS = [route.path for route in ROUTES]
 
 
@@ -48,7 +44,7 @@ async def an_id(port: Port, auth: dict[str, str]) -> str:
 
 @pytest.mark.parametrize("path", PATHS)
 async def test_nobody_sees_anything_without_signing_in(port: Port, path: str) -> None:
-    for auth in (NOBODY, basic("ann", "wrong"), basic("root", "wrong"), basic("")):
+    for auth in (NOBODY, basic("ann", "wrong"), basic("root", "wrong"), basic("", PASSWORD)):
         got = await port.get(path.replace("{id}", await an_id(port, ROOT)), headers=auth)
         assert got.status == HTTPStatus.UNAUTHORIZED
         assert set(await got.json()) == {"error"}
@@ -123,7 +119,7 @@ async def test_a_visitor_has_the_name_of_the_backends_session_and_not_the_typed_
     async def logged_in_as_ann(*_: object) -> str:
         return "ann"
 
-    own = await answer(port, "/statements?limit=50", basic("ann"))
+    own = await answer(port, "/statements?limit=50", basic("ann", PASSWORD))
     monkeypatch.setattr("proxy.admin.app.check_login", logged_in_as_ann)
     typed = basic("bob", "of another realm")
     for _ in range(2):

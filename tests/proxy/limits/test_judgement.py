@@ -1,4 +1,4 @@
-"""What limits say of scans, without any server."""
+"""Limits judge scans, and are read from the configuration, without a server."""
 
 from pathlib import Path
 
