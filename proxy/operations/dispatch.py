@@ -117,7 +117,7 @@ class Dispatch:
     """The text to send for a statement, which may be the original, and the rules for its answer."""
 
     text: str = field(repr=False)
-    # True if the original may be run where `text` fails: it only reads, or has a check that fails it.
+    # True if `text` stands for the original, which may be run where that fails.
     may_fall_back: bool = False
     # A failure whose message holds these words means that `text` was out of date, and not that anything is wrong:
     # the statement falls back, however long the first run took.
@@ -141,6 +141,8 @@ class Dispatch:
     statement_id: str = "-"
     # The error that the client gets in place of an answer: then nothing is sent.
     refusal: Refusal | None = None
+    # The error that the client gets in place of the original, which may then never run in the place of `text`.
+    original_refusal: Refusal | None = None
     # Queries that are asked meanwhile in the same session on a connection of our own, if there is room: those of a
     # shadow run, or those whose answers later statements are decided by.
     beside: Work[None] | None = None

@@ -156,10 +156,11 @@ class Fallback:
         if check.verdict is CheckVerdict.HELD:
             return None
         now, call, closes = self._clock(), tracked.original_call, operation_closing_calls(opened.operation)
-        if call is None or not reply.is_last:
+        is_unanswered = check.verdict is CheckVerdict.UNANSWERED
+        if call is None or not reply.is_last or (is_unanswered and not tracked.may_run_original):
             self._report([*tracked.answer_withheld(now)])
             return AnswerClient(refusal(reply.header, tracked), closes)
-        if check.verdict is not CheckVerdict.UNANSWERED:
+        if not is_unanswered:
             self._report([*tracked.decided_again(now)])
             return DecideAgain(call, check, closes)
         _ = tracked.fall_back(now, None)

@@ -43,9 +43,12 @@ class HeldStatement:
         The original goes where the other text would be too long to be sent, and where the statement could not fall
         back although its dispatch rests on that.
         """
-        sent = self._call_to_make(dispatch, message_bytes_max, tracked_statements)
+        is_kept = len(self.message.raw) <= KEPT_CALL_BYTES_MAX and tracked_statements.has_room_for_a_rewrite(
+            self.message
+        )
+        sent = self._call_to_make(dispatch, message_bytes_max, is_kept=is_kept)
         is_original = sent is self.message
-        original_call = self.message if dispatch.may_fall_back and not is_original else None
+        is_rewritten = dispatch.may_fall_back and not is_original
         instead = is_original and dispatch.text != self.call.statement
         # The text is on its way: what is kept of the statement until its end, which may be hours away, has none.
         return sent, TrackedStatement(
@@ -53,19 +56,15 @@ class HeldStatement:
             self.call.session,
             now,
             self.call.run_async,
-            original_call,
+            self.message if is_rewritten and is_kept else None,
             original_instead=instead,
+            is_rewritten=is_rewritten,
         )
 
-    def _call_to_make(
-        self, dispatch: Dispatch, message_bytes_max: int, tracked_statements: TrackedStatements
-    ) -> Message:
+    def _call_to_make(self, dispatch: Dispatch, message_bytes_max: int, *, is_kept: bool) -> Message:
         if dispatch.text == self.call.statement:
             return self.message
-        is_kept = len(self.message.raw) <= KEPT_CALL_BYTES_MAX and tracked_statements.has_room_for_a_rewrite(
-            self.message
-        )
-        if dispatch.may_fall_back and not is_kept:
+        if dispatch.may_fall_back and dispatch.original_refusal is None and not is_kept:
             return self.message
         raw = replace_statement(self.message.raw, self.call.span, dispatch.text)
         return Message(self.message.header, raw) if len(raw) <= message_bytes_max else self.message

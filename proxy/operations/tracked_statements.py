@@ -66,11 +66,13 @@ class TrackedStatement:
     session: SessionHandle = field(repr=False)
     sent_at: float
     run_async: bool
-    # The client's call, where another text was sent in its place and the original may be run if that fails. It is
-    # dropped as soon as it can no longer be needed.
+    # The client's call, where another text was sent in its place and the original may be run if that fails, or be
+    # decided about again. It is dropped as soon as it can no longer be needed.
     original_call: Message | None
     # The original was sent, although the dispatch has another text.
     original_instead: bool = False
+    # Another text was sent in the place of the original, and its answer has to be judged.
+    is_rewritten: bool = False
     # The operation on the backend: of a statement that fell back, the second one.
     operation: OperationHandle | None = field(default=None, repr=False)
     state: StatementState = field(init=False)
@@ -86,8 +88,7 @@ class TrackedStatement:
     _finished_s: float = 0.0
 
     def __post_init__(self) -> None:
-        is_original = self.original_call is None
-        self.state = StatementState.ORIGINAL_SENT if is_original else StatementState.SENT
+        self.state = StatementState.SENT if self.is_rewritten else StatementState.ORIGINAL_SENT
 
     # --- questions
 
@@ -119,7 +120,7 @@ class TrackedStatement:
     @property
     def pending_check(self) -> KeyCheck | None:
         """The check on which it depends whether the client is told of its operation; None without one."""
-        return self.dispatch.check if self.state is StatementState.SENT and self.original_call else None
+        return self.dispatch.check if self.state is StatementState.SENT and not self.is_stopped else None
 
     @property
     def ends_with_rows(self) -> bool:
@@ -136,13 +137,18 @@ class TrackedStatement:
         """True if the backend runs it as an operation, and the client has been told of no end."""
         return self.operation is not None and self.state in RUNNING and not self.is_over
 
+    @property
+    def may_run_original(self) -> bool:
+        """True if the original is kept, and no limit refuses it."""
+        return self.original_call is not None and self.dispatch.original_refusal is None
+
     def may_fall_back(self, failure: str | None, now: float, within_s: float) -> bool:
         """True if the original may be run now in the place of this run, for a failure or, without one, a change.
 
         As long as the client knows nothing of the answer, the statement may as well have been analysed only now.
         Afterwards it has to mean what it meant: another statement may have changed names and settings.
         """
-        if self.state not in MAY_FALL_BACK or self.is_stopped or self.cancelled_by:
+        if self.state not in MAY_FALL_BACK or self.cancelled_by or not self.may_run_original:
             return False
         if failure is not None and now - self.sent_at > within_s and not self.is_out_of_date(failure):
             return False

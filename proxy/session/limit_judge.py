@@ -85,6 +85,12 @@ class LimitJudge:
             await self._read()
             return self._original == ()
 
+    @property
+    def original(self) -> tuple[Finding, ...]:
+        """The limits that the original meets, once it has been read. No plan is asked for."""
+        found = self._original if self._original is not None else (unknown(self._limits, _NOT_TOLD),)
+        return tuple(map(self._helping, found))
+
     async def findings(self, rewrite: Rewrite | None) -> tuple[Finding, ...]:
         """The limits that the statement meets as it is sent: with what is inserted, or as the original."""
         with self._timed():

@@ -144,7 +144,8 @@ class Session:
         decision.timings.total_s += judge.seconds if judge is not None else 0.0
         entry = self._log.began(statement.text, decision, lists_files=lists_files)
         self._note(decision, entry.id)
-        refusal = self._met(findings, entry)
+        self._tell_limits(findings, entry)
+        refusal = _refusal(findings)
         told = *self._begin(statement, entry), self._learning(decision, run)
         dispatch = self._dispatch(decision, premises, told, entry.id)
         return replace(
@@ -154,6 +155,7 @@ class Session:
             on_operation=entry.operation_opened,
             statement_id=entry.id,
             refusal=refusal,
+            original_refusal=_refusal(judge.original) if judge is not None and decision.is_narrowed else None,
         )
 
     def is_quick(self, statement: StatementClass) -> bool:
@@ -226,14 +228,14 @@ class Session:
     def _original(
         self, statement: StatementClass, entry: StatementEntry, findings: Sequence[Finding] = ()
     ) -> Dispatch:
-        refusal = self._met(findings, entry)
+        self._tell_limits(findings, entry)
         return Dispatch(
             statement.text,
             is_unread=_parse_failure(statement),
             on_outcome=_Listeners(self._begin(statement, entry)),
             on_operation=entry.operation_opened,
             statement_id=entry.id,
-            refusal=refusal,
+            refusal=_refusal(findings),
         )
 
     def _undecided(
@@ -267,10 +269,10 @@ class Session:
         limits = self._limits_of(statement)
         return self._decider.judge(statement, self._terms(settings), limits) if limits else None
 
-    def _met(self, findings: Sequence[Finding], entry: StatementEntry) -> Refusal | None:
-        """Tell of the limits that a statement met. Returns the refusal, if one rejects it."""
+    def _tell_limits(self, findings: Sequence[Finding], entry: StatementEntry) -> None:
+        """Tell of the limits that a statement met."""
         if not findings:
-            return None
+            return
         entry.limited(findings)
         for found in findings:
             self._shared.metrics.limit_met(found.limit, found.result)
@@ -279,8 +281,6 @@ class Session:
                     "statement %s of %s met the limit %s on %s: %s",
                     *(entry.id, self._user, found.limit, found.table, found.result.value),
                 )
-        rejecting = next((one for one in findings if one.result is Result.REJECTED), None)
-        return None if rejecting is None else Refusal(rejecting.error, SQL_STATE)
 
     async def _look_up_written(self, statement: StatementClass) -> None:
         """Ask about the target of a write, for other sessions, also where this one is to be left alone."""
@@ -583,6 +583,12 @@ def _parse_failure(statement: StatementClass) -> Callable[[str], bool]:
     """The test by which it is known that a statement has neither written nor changed the session."""
     does_nothing = statement.written is None and statement.leaves_session_unchanged
     return never_unread if does_nothing else parse_failure_of(statement.text)
+
+
+def _refusal(findings: Sequence[Finding]) -> Refusal | None:
+    """The refusal of a statement that met these limits, if one rejects it."""
+    rejecting = next((one for one in findings if one.result is Result.REJECTED), None)
+    return None if rejecting is None else Refusal(rejecting.error, SQL_STATE)
 
 
 def _lacks(check_failure: str, message: str) -> bool:

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from proxy.frontend import session_order
 from proxy.frontend.own_sessions import OwnSessions
 from proxy.frontend.rewrite_service import Caller, RewriteService
 from proxy.frontend.session_registry import SessionRegistry
-from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind, Premises, WriteUnderWay
+from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind, Premises, Refusal, WriteUnderWay
 from proxy.operations.internal_call import Call
 from proxy.operations.key_check import ASK_FIRST, KeyTerms
 from proxy.operations.session_port import SessionOpening, SessionPort
@@ -120,16 +121,19 @@ async def test_the_statements_of_a_session_are_decided_one_at_a_time(stage: Stag
     assert await going == SENT
 
 
-async def test_a_join_goes_as_the_original_where_its_session_begins_to_roam_meanwhile(
+async def test_a_join_goes_as_the_original_or_is_refused_where_its_session_begins_to_roam_meanwhile(
     threads: FairThreads,
 ) -> None:
+    limited = Refusal("it would read too much", "42ZSL")
+
     class Roaming(Rewriter):
         async def rewrite(self, statement: StatementClass, _keys: KeyTerms = ASK_FIRST) -> Dispatch:
             on.handles.roaming.add(session_id())
-            return await super().rewrite(statement)
+            return replace(await super().rewrite(statement), original_refusal=limited)
 
     on = Stage(Roaming(SENT), threads)
-    assert await on.sent(JOIN) == JOIN
+    dispatch = await on.rewrite_service.decide(SESSION, StatementClass(JOIN), CALLER)
+    assert (dispatch.text, dispatch.refusal) == (JOIN, limited)
 
 
 @pytest.mark.parametrize("statement", ["SELECT 1", JOIN])

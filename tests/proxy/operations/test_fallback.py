@@ -42,7 +42,7 @@ from support.statement_play import (
     synchronous,
 )
 
-from proxy.operations.dispatch import Outcome, OutcomeKind, Premises
+from proxy.operations.dispatch import Outcome, OutcomeKind, Premises, Refusal
 from proxy.operations.events import StatementPassed
 from proxy.operations.fallback_policy import FALLBACK_WITHIN_S
 from proxy.operations.internal_call import CONTROL_REPLY_BYTES_MAX, Call
@@ -322,6 +322,25 @@ def test_a_failed_check_is_known_by_its_cause_alone_and_told_as_such(play: Play,
     play.answers(refused_for(5, "x" * padding + "the keys have changed"), back=execute_and_wait("SELECT 1", 5))
     play.gets(executed(5))
     assert play.outcomes == [Outcome(OutcomeKind.RECOVERED, 2.5 + 2 * FALLBACK_WITHIN_S, "the keys have changed")]
+
+
+LIMITED = Refusal("it would read too much", "42ZSL")
+
+
+def test_an_original_that_a_limit_refuses_is_not_run_after_a_failure(play: Play) -> None:
+    play.executes(execute_and_wait("SELECT 1", 5), execute_and_wait("SELECT 2", 5), original_refusal=LIMITED)
+    play.gets(refused(5))
+    assert play.outcomes == [Outcome(OutcomeKind.FAILED, 2.5, OURS)]
+
+
+@pytest.mark.parametrize("size", [1, KEPT_CALL_BYTES_MAX], ids=["kept", "too long to be kept"])
+def test_an_original_that_a_limit_refuses_takes_the_place_of_no_answer(size: int) -> None:
+    statement = f"SELECT '{'x' * size}'"
+    play, premises = play_with(request_bytes_max=2 * KEPT_CALL_BYTES_MAX), Premises(lambda: False)
+    call, sent = execute_and_wait(statement, 5), execute_and_wait("SELECT 2", 5)
+    play.executes(call, sent, premises=premises, original_refusal=LIMITED)
+    play.withholds(call, executed(5), own_close(OPERATION))
+    assert play.kinds == [OutcomeKind.FAILED]
 
 
 def test_a_failure_with_a_call_behind_it_is_shown(binary: Play) -> None:

@@ -33,6 +33,7 @@ class Statement:
             10.0,
             run_async=True,
             original_call=original_call,
+            is_rewritten=is_rewritten,
         )
 
     @property

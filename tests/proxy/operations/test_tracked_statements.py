@@ -41,7 +41,8 @@ def of(world: World, *, run_async: bool = True) -> TrackedStatement:
     raw = execute("SELECT 1", 5)[4:]
     premises = Premises(lambda: world.is_session_unchanged, lambda: world.are_tables_unchanged)
     dispatch = Dispatch("SELECT 2", True, CHECK_FAILED, premises)  # noqa: FBT003 - whether it may fall back
-    return TrackedStatement(dispatch, SESSION, SENT_AT, run_async, Message(read_header(raw), raw))
+    original_call = Message(read_header(raw), raw)
+    return TrackedStatement(dispatch, SESSION, SENT_AT, run_async, original_call, is_rewritten=True)
 
 
 CALL = Message(read_header(execute("SELECT 1", 5)[4:]), execute("SELECT 1", 5)[4:])

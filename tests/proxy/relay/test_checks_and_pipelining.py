@@ -14,7 +14,7 @@ from support.relay_dialogue import (
     status_is,
 )
 
-from proxy.operations.dispatch import Dispatch, Outcome
+from proxy.operations.dispatch import Dispatch, Outcome, Refusal
 from proxy.operations.key_check import CheckVerdict, KeyCheck
 from proxy.relay.commands import AwaitCheck, Close, Command, StatementHeld
 from proxy.relay.phases import Phase
@@ -35,11 +35,11 @@ def names(data: bytes) -> list[tuple[str, int]]:
     return found
 
 
-def held_by_check(dialogue: Dialogue, *behind: bytes) -> KeyCheck:
+def held_by_check(dialogue: Dialogue, *behind: bytes, refusal: Refusal | None = None) -> KeyCheck:
     check = KeyCheck(nothing_asked, 0.0, 5.0)
     commands = dialogue.client(execute("SELECT 1", 2))
     assert any(isinstance(command, StatementHeld) for command in commands)
-    dispatch = Dispatch("SELECT 2", may_fall_back=True, check=check)
+    dispatch = Dispatch("SELECT 2", may_fall_back=True, check=check, original_refusal=refusal)
     dialogue.carry_out(dialogue.relay.release(dispatch))
     for call in behind:
         dialogue.client(call)
@@ -106,6 +106,20 @@ def test_a_call_that_is_sent_before_is_answered_before(verdict: CheckVerdict) ->
     check.settle(verdict)
     obey(dialogue, dialogue.carry_out(dialogue.relay.check_settled(check)))
     assert [seqid for _, seqid in play(dialogue, check, verdict)][:2] == [2, 3]
+
+
+@pytest.mark.parametrize("verdict", list(CheckVerdict))
+def test_an_original_that_a_limit_refuses_is_not_run_where_no_check_was_answered(verdict: CheckVerdict) -> None:
+    dialogue = Dialogue().open_session()
+    check = held_by_check(dialogue, refusal=Refusal("it would read too much", "42ZSL"))
+    dialogue.backend(executed(2, OPERATION))
+    dialogue.backend_got()
+    check.settle(verdict)
+    commands = dialogue.carry_out(dialogue.relay.check_settled(check))
+    is_run_again = "ExecuteStatement" in [name for name, _ in names(dialogue.backend_got())]
+    is_decided_again = any(isinstance(command, StatementHeld) for command in commands)
+    unconfirmed = set(CheckVerdict) - {CheckVerdict.HELD, CheckVerdict.UNANSWERED}
+    assert (is_run_again, is_decided_again) == (False, verdict in unconfirmed)
 
 
 def test_bytes_that_answer_no_call_end_the_connection_while_a_check_is_awaited() -> None:

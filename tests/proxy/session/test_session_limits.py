@@ -62,6 +62,16 @@ def test_a_star_join_counts_as_it_is_narrowed_whatever_the_cost_gate_says() -> N
     assert "would read 2 of 31 partitions" in str(said)
 
 
+def test_the_original_of_a_narrowed_statement_is_refused_where_it_would_be_over_the_limit() -> None:
+    script: Script = [*DESCRIBE_BOTH, LISTED, KEYS]
+    over, within = (played(session(limit(partitions_max=most)).rewrite(SQL), script) for most in (3, 31))
+    assert over.original_refusal is not None
+    assert "would read 31 of 31 partitions" in over.original_refusal.message
+    assert (over.refusal, within.refusal, within.original_refusal) == (None, None, None)
+    warned = played(session(limit(action="warn")).rewrite(SQL), script)
+    assert (warned.text != SQL, warned.original_refusal) == (True, None)
+
+
 @pytest.mark.parametrize(("paths", "is_refused"), [(3, False), (4, True)])
 def test_where_filters_do_not_tell_the_plan_of_spark_does(paths: int, *, is_refused: bool) -> None:
     sql = f"{PLAIN} WHERE ds > current_date()"
