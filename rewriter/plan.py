@@ -17,6 +17,7 @@ from rewriter.planning.scans import beside_foreign, by_fixed_keys, refused, scan
 from rewriter.planning.snapshot_pins import pins
 from rewriter.planning.switched_off import beside, with_written, without_switched_off
 from rewriter.planning.views import FollowedViews, follow_views
+from rewriter.predicates.metastore_filter import is_cast
 from rewriter.scopes.scopes import Scopes
 from rewriter.scopes.steps import Steps, StepsSpentError
 from rewriter.semijoins.limits import RewriteLimits
@@ -52,6 +53,8 @@ class Plan:
     keeps_splits: bool = False
     # The partition columns of all tables among the names whose partitions a metastore filters.
     partition_columns: frozenset[str] = frozenset()
+    # Those tables of which the metastore casts values of partitions.
+    cast_tables: frozenset[TableName] = frozenset()
     # True if a table may compare with an inferred filter in another way than Spark; or one that is not known may.
     reads_foreign: bool = False
     reads_unknown: bool = False
@@ -126,15 +129,28 @@ class Plan:
         return tuple(name for name in wanted if name not in self.partitions)
 
     def wants_partitions(self, answers: Mapping[KeyQuery, KeyAnswer]) -> tuple[TableName, ...]:
-        """The tables whose partition lists would help to widen the many keys of their scans."""
-        wanted = (
+        """The tables whose partition lists would help to widen the many keys of their scans, or are needed.
+
+        Of a table whose values the metastore casts, the list tells whether it may be sent a filter.
+        """
+        wanted = dict.fromkeys(
             scan.reference.name
             for scan in self.scans
             if scan.partition_columns
             for reducer in effective_reducers(scan, answers)
             if key_count(answers.get(reducer.key_query)) > FEW_KEYS
         )
-        return tuple(dict.fromkeys(wanted))
+        if any(map(is_cast, self._compared_types(answers))):
+            wanted.update(dict.fromkeys(sorted(self.cast_tables, key=str)))
+        return tuple(wanted)
+
+    def _compared_types(self, answers: Mapping[KeyQuery, KeyAnswer]) -> Iterator[str]:
+        """The types of the columns that may be compared with keys, or by filters of the statement's own."""
+        for scan in self.scans:
+            yield from scan.own_cover.type_names
+            for reducer in effective_reducers(scan, answers):
+                if key_count(answers.get(reducer.key_query)):
+                    yield from (column.type_name for column in reducer.key_query.columns)
 
     def wants_files(
         self, answers: Mapping[KeyQuery, KeyAnswer], *, for_splits: bool = False
@@ -291,6 +307,7 @@ def _planned(
         names=followed.names,
         keeps_splits=not followed.is_whole or must_keep_splits(statement, followed.queries),
         partition_columns=followed.partition_columns,
+        cast_tables=followed.cast_tables,
         reads_foreign=bool(followed.foreign),
         reads_unknown=bool(followed.unknown),
         unsized=frozenset(tiny.unsized) | _unsized_by_files(found, scopes.catalog),

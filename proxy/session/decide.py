@@ -114,7 +114,12 @@ async def _narrowed(ctx: DecisionContext, draft: Draft, plan: Plan, basis: Basis
         listed = await ctx.catalog.partitions(plan.wants_partitions(answers))
     known = await files_of(ctx, plan, answers, basis.limits)
     costs = ctx.catalog.costs(listed)
-    limits = replace(basis.limits, check_word=token_hex(_CHECK_WORD_BYTES))
+    read_alike = {name for name, one in listed.items() if not one.index.unreadable}
+    limits = replace(
+        basis.limits,
+        check_word=token_hex(_CHECK_WORD_BYTES),
+        misread_tables=plan.cast_tables - read_alike,
+    )
     result = apply(plan, answers, limits, costs, known.files, split_hints=known.hints)
     draft = replace(draft, lacks_splits=known.lacks_splits).applied(plan, answers, result, basis.fence)
     draft = replace(draft, partitions=indexes_of(listed))

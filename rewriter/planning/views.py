@@ -16,6 +16,7 @@ from sqlglot import exp
 from rewriter.catalog.prunable import fact_refusal
 from rewriter.catalog.table_facts import Catalog, TableFacts, TableKind, ViewText, may_read_anything
 from rewriter.planning.view_text import qualified_text
+from rewriter.predicates.metastore_filter import is_cast
 from rewriter.scopes.blocks import ColumnOrigin, Operand
 from rewriter.scopes.join_tree import name_parts, table_name
 from rewriter.scopes.lineage import ColumnTypes, output_origins
@@ -74,6 +75,16 @@ class FollowedViews:
         """The partition columns of all tables whose partitions a metastore filters: Iceberg keeps them itself."""
         tables = self.known.values()
         return frozenset().union(*(facts.partition_columns for facts in tables if facts.iceberg is None))
+
+    @property
+    def cast_tables(self) -> frozenset[TableName]:
+        """The tables of which a metastore casts values of partitions to filter them."""
+        return frozenset(
+            name
+            for name, facts in self.known.items()
+            if facts.iceberg is None
+            and any(is_cast(column.type_name) for column in map(facts.column, facts.partition_columns) if column)
+        )
 
     @property
     def may_lose_times(self) -> bool:

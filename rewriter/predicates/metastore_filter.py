@@ -27,6 +27,8 @@ _KEYWORDS: Final = frozenset({"and", "or", "not", "like", "between", "in", "cons
 # (`rewriter.domains.literals`), but a range may hold some: Derby reads 1582-10-14 as 1582-10-24.
 _FIRST_DATE: Final = "0001-01-01"
 
+_CAST: Final = frozenset({"date", "tinyint", "smallint", "int", "bigint"})
+
 # A backslash escapes the quote behind it, unlike in Spark. PostgreSQL accepts no text with a NUL.
 _HIDING: Final = re.compile(r"[\\\x00]")
 
@@ -38,6 +40,20 @@ def can_name(column: str) -> bool:
     (True, False, False, False)
     """
     return _NAME.fullmatch(column) is not None and column.lower() not in _KEYWORDS and not column.isdecimal()
+
+
+def is_cast(type_name: str) -> bool:
+    """True if a metastore casts the values of a partition column of the type to compare them.
+
+    It keeps them as texts, the names of their directories, and its database may read one in another way than
+    Spark: `p=2024` is the first day of a year to Spark, and null to MariaDB, which finds no such day then.
+
+    Spark sends it no comparisons but those of texts, days and whole numbers.
+
+    >>> is_cast("date"), is_cast("string"), is_cast("boolean")
+    (True, False, False)
+    """
+    return type_name in _CAST
 
 
 def can_compare(type_name: str, key: Key) -> bool:

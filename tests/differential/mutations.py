@@ -751,6 +751,12 @@ _METASTORE = (
         "test_of_a_data_column_nothing_is_said_that_spark_could_infer_for_such_a_column[buckets]",
     ),
     Mutation(
+        "nor a day or number that it may read in another way",
+        answers("rewriter.rewrite._is_read_alike", answer=True),
+        "rewriter/predicates/test_metastore_filter.py::"
+        "test_no_day_or_number_is_sent_where_the_metastore_may_read_a_partition_in_another_way[another table]",
+    ),
+    Mutation(
         "nothing is said that Spark could infer for a table of another system",
         becomes("rewriter.planning.views.FollowedViews.foreign", frozenset()),
         "rewriter/predicates/test_metastore_filter.py::test_nothing_is_inferred_for_a_table_of_another_system[d]",

@@ -5,6 +5,7 @@ Hive 4.0 every time: it takes the shortest filters. All of them, with more parti
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from debian import PackageMissingError, downloads
@@ -17,7 +18,7 @@ from support.maven import ClientMissingError, is_required
 from support.metrics_of_proxy import recovered_count
 from support.profile import DEEP
 
-from demo.hive import same_answer
+from demo.hive import run, same_answer
 from demo.java import Java
 from demo.thrift_server import ServerOptions, thrift_server
 from rewriter.domains.consumers import METASTORES
@@ -62,6 +63,25 @@ def test_the_service_takes_what_the_proxy_sends_of_many_keys(
     assert same_answer(rows, shape.rows(fact))
     assert scans.files_listed == len(rows)
     assert recovered_count(sessions.proxy) == refused
+
+
+def test_a_day_that_the_service_reads_in_another_way_than_spark_loses_no_row(
+    sessions: Sessions, tmp_path: Path
+) -> None:
+    # MariaDB takes 2026 for null, and Derby refuses it.
+    try:
+        for sql in (
+            f"CREATE TABLE years (v INT, day DATE) USING parquet PARTITIONED BY (day) LOCATION '{tmp_path}'",
+            "INSERT INTO years VALUES (1, DATE'2026-01-02')",
+            f"INSERT OVERWRITE DIRECTORY '{tmp_path}/day=2026' USING parquet SELECT 2 AS v",
+            "MSCK REPAIR TABLE years",
+            "CREATE TABLE first_days USING parquet AS SELECT DATE'2026-01-01' AS day, true AS chosen",
+        ):
+            run(sessions.direct, sql)
+        joined = "SELECT f.v FROM years f JOIN first_days d ON f.day = d.day WHERE d.chosen"
+        assert run(sessions.proxied, joined) == run(sessions.direct, joined) == [(2,)]
+    finally:
+        run(sessions.direct, "DROP TABLE IF EXISTS years")
 
 
 @pytest.mark.parametrize("form", ["points", "ranges"])

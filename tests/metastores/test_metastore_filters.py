@@ -32,6 +32,9 @@ INSERT INTO plain SELECT id, CAST(id AS INT) FROM range(0, {PARTITIONS}, 1, 1);
 CREATE TABLE keys USING parquet AS SELECT CAST(id AS INT) AS k, id < {KEPT} AS chosen FROM range(0, 9, 1, 1);
 CREATE TABLE years (v INT, day DATE) USING parquet PARTITIONED BY (day);
 INSERT INTO years VALUES (1, DATE'0000-01-01'), (2, DATE'2026-01-01'), (3, DATE'2026-01-02');
+CREATE TABLE others (v INT, day DATE) USING parquet PARTITIONED BY (day);
+INSERT INTO others VALUES (2, DATE'2026-01-01'), (3, DATE'2026-01-02');
+CREATE TABLE copies (v INT) USING parquet;
 CREATE TABLE days USING parquet AS SELECT DATE'2026-01-01' AS day, true AS chosen"""
 
 
@@ -87,12 +90,25 @@ def test_nothing_is_inferred_from_another_table_for_such_a_column(sessions: Sess
     assert not rescued
 
 
+def test_days_are_not_sent_of_a_table_with_one_that_the_metastore_cannot_read(sessions: Sessions) -> None:
+    sql = "SELECT f.v FROM years f JOIN days d ON f.day = d.day WHERE d.chosen"
+    with pytest.raises(hive.Error, match="INTERNAL_ERROR_HIVE_METASTORE_PARTITION_FILTER"):
+        run(sessions.direct, "SELECT v FROM years WHERE day = DATE'2026-01-01'")
+    rows, scans, rescued = sessions.scanned("years", sql)
+    assert (rows, scans.files_listed, rescued) == ([(2,)], 1, 0)
+    # One that writes could not be run again.
+    run(sessions.proxied, f"INSERT INTO copies {sql}")
+    assert run(sessions.direct, "SELECT v FROM copies") == [(2,)]
+
+
 def test_a_table_of_which_every_filter_fails_is_found_out_and_then_pruned_by_spark_alone(
     sessions: Sessions,
 ) -> None:
-    # The metastore's database casts every partition's value to a date, and year 0 is none.
-    sql = "SELECT f.v FROM years f JOIN days d ON f.day = d.day WHERE d.chosen"
-    ways = [sessions.scanned("years", sql) for _ in range(3)]
+    sql = "SELECT f.v FROM others f JOIN days d ON f.day = d.day WHERE d.chosen"
+    assert sessions.scanned("others", sql)[2] == 0
+    # The metastore's database casts every partition's value to a date, and year 0 is none. The list is of before.
+    run(sessions.direct, "INSERT INTO others VALUES (1, DATE'0000-01-01')")
+    ways = [sessions.scanned("others", sql) for _ in range(3)]
     assert [rescued for _, _, rescued in ways] == [1, 1, 0]
     assert ways[-1][1].files_listed == 1
     rows, scans, rescued = sessions.scanned(

@@ -1,7 +1,19 @@
 """Statements whose conditions keys do not tell: the session lists the partitions, and asks which of them match."""
 
 import pytest
-from support.played_sessions import DESCRIBE, LISTED, failed, of, rows, sent
+from support.played_sessions import (
+    DESCRIBE,
+    DETAILS,
+    IDENTITY,
+    KEY_QUERY,
+    LISTED,
+    PARTITION_INFORMATION,
+    failed,
+    of,
+    rows,
+    sent,
+)
+from support.played_sessions import SQL as JOINED
 from support.text_session import TextSession
 
 from proxy.config.config import Config
@@ -66,3 +78,22 @@ def test_an_error_that_a_scalar_subquery_may_have_raised_is_left_for_spark_to_re
     )
     asked = (ASKED, rows()), (subquery, failed(FailureKind.REJECTED))
     assert sent(one.rewrite(sql), [*DESCRIBE, TWO, *asked]) == sql
+
+
+NAMED = (*PARTITION_INFORMATION[:2], ("ds", "date", ""))
+DAYS_F = rows(("id", "int", ""), ("ds", "date", ""), *NAMED, *DETAILS, *IDENTITY)
+DAYS_D = rows(("ds", "date", ""), ("g", "int", ""), *DETAILS)
+DESCRIBE_DAYS = [("DESCRIBE TABLE EXTENDED `d`", DAYS_D), ("DESCRIBE TABLE EXTENDED `f`", DAYS_F)]
+LISTS: dict[str, tuple[QueryResult, bool]] = {
+    "days": (rows(("ds=2026-01-01",), ("ds=2026-01-02",)), True),
+    "a year": (rows(("ds=2026-01-01",), ("ds=2026",)), False),
+    "none": (failed(FailureKind.DEADLINE), False),
+}
+
+
+@pytest.mark.parametrize("listed", LISTS)
+def test_a_day_is_sent_to_the_metastore_if_the_list_has_days_alone(one: TextSession, listed: str) -> None:
+    answer, is_sent = LISTS[listed]
+    keys = (KEY_QUERY.replace("d.`ds` AS key", "unix_date(d.`ds`) AS key"), rows((20_454, "date")))
+    text = sent(one.rewrite(JOINED), [*DESCRIBE_DAYS, keys, (LISTED[0], answer)])
+    assert ("array_contains" in text, "DATE'2026-01-01'" in text) == (not is_sent, True)

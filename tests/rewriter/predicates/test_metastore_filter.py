@@ -212,6 +212,50 @@ def test_no_column_is_sent_where_the_statement_reads_a_table_with_such_a_column(
     assert "`k` IN" not in found.text
 
 
+DAYED = TableName(("dayed",))
+ON_DAY = "SELECT count(*) FROM dayed f JOIN d ON f.day = d.day WHERE d.g = 1"
+BESIDE = {
+    "itself": "",
+    "another table": " JOIN f o ON o.k = d.k",
+    "one behind a view": " JOIN v ON v.k = d.k",
+}
+
+
+@pytest.mark.parametrize("beside", BESIDE)
+def test_no_day_or_number_is_sent_where_the_metastore_may_read_a_partition_in_another_way(beside: str) -> None:
+    full = TableName(("spark_catalog", "default", "dayed"))
+    view = ViewText("SELECT * FROM f", ("spark_catalog", "default"), ("id", "k", "s"))
+    tables: Catalog = {
+        **CATALOG,
+        FULL[FACT]: CATALOG[FACT],
+        DAYED: TableFacts((Column("id", "int"), Column("day", "date")), ("day",), full_name=full),
+        SMALL: TableFacts((Column("k", "int"), Column("day", "date"), Column("s", "string"), Column("g", "int"))),
+        TableName(("v",)): TableFacts(COLUMNS, provider="", kind=TableKind.VIEW, view=view),
+    }
+    sql = ON_DAY.replace(" WHERE", f"{BESIDE[beside]} WHERE")
+    days = KeySet.of(("date",), [("2024-01-01",)])
+    statement = parse(sql, chars_max=10_000)
+    assert not isinstance(statement, SkipReason)
+    found = plan(statement, tables, RewriteLimits())
+    answers = {query: days if query.columns[0].type_name == "date" else ints(1) for query in found.key_queries}
+    listed = {"itself": {DAYED}, "another table": {DAYED, FACT}, "one behind a view": {DAYED, FULL[FACT]}}[beside]
+    assert found.cast_tables == set(found.wants_partitions(answers)) == listed
+    for table in listed:
+        text = apply(found, answers, RewriteLimits(misread_tables=frozenset({table}))).text
+        assert "array_contains(array(DATE'2024-01-01'), `day`)" in text
+    assert "`day` IN (DATE'2024-01-01')" in apply(found, answers, RewriteLimits()).text
+
+
+def test_texts_are_sent_however_the_metastore_reads_numbers() -> None:
+    texts = KeySet.of(("string",), [("a",)])
+    text = rewritten(ON_S, texts, RewriteLimits(misread_tables=frozenset({FACT}))).text
+    assert "`s` IN ('a')" in text
+    statement = parse(ON_S, chars_max=10_000)
+    assert not isinstance(statement, SkipReason)
+    found = plan(statement, CATALOG, RewriteLimits())
+    assert found.wants_partitions(dict.fromkeys(found.key_queries, texts)) == ()
+
+
 @pytest.mark.parametrize("value", ["x\\", "it's 6\""])
 def test_a_text_that_a_filter_cannot_hold_is_not_sent(value: str) -> None:
     found = rewritten(ON_S, KeySet.of(("string",), [("a",), (value,)]))
@@ -251,6 +295,18 @@ def test_nothing_is_inferred_for_a_table_of_another_system(foreign: str) -> None
 def of_iceberg(sql: str) -> str:
     """The statement with the Iceberg table in the place of f."""
     return sql.replace(" f ", " i ").replace("f.", "i.")
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_no_day_is_sent_beside_what_may_be_a_table_partitioned_by_days(*, known: bool) -> None:
+    days = TableFacts((Column("day", "date"), Column("g", "int")))
+    unknown = TableName(("unknown",))
+    full = TableName(("spark_catalog", "default", "dayed"))
+    dayed = TableFacts((Column("id", "int"), Column("day", "date")), ("day",), full_name=full)
+    catalog: Catalog = {SMALL: days, DAYED: dayed, unknown: days if known else None}
+    sql = ON_DAY.replace(" WHERE", " JOIN unknown u ON u.day = d.day WHERE")
+    text = rewritten(sql, KeySet.of(("date",), [("2024-01-01",)]), catalog=catalog).text
+    assert ("`day` IN (DATE'2024-01-01')" in text) is known
 
 
 @pytest.mark.parametrize(("sql", "is_left"), [(ON_S, True), (ON_K, False)])
