@@ -61,6 +61,8 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     outcome: str = ""
     reason: str = ""
     table: str = ""
+    # The name of a limit that they met.
+    limit_met: str = ""
     fingerprint: str = ""
     client: str = ""
     label: str = ""
@@ -409,6 +411,7 @@ def _where(wanted: Filter) -> tuple[str, list[object]]:
         ("s.id < ?", None if wanted.until is None else id_of_time(wanted.until)),
         ("EXISTS (SELECT 1 FROM reasons AS r WHERE r.id = s.id AND r.reason = ?)", wanted.reason or None),
         ("EXISTS (SELECT 1 FROM tables AS t WHERE t.id = s.id AND t.name = ?)", wanted.table.lower() or None),
+        ("EXISTS (SELECT 1 FROM limits_met AS l WHERE l.id = s.id AND l.name = ?)", wanted.limit_met or None),
         _text_term(wanted.text),
     ):
         if value is not None:

@@ -24,7 +24,7 @@ from proxy.history.store import Store
 from proxy.off_switch import OffSwitch
 from proxy.operations.session_port import SessionOpening
 from proxy.operations.tracked_statements import TrackedStatements
-from proxy.session.explain.view import CountView
+from proxy.session.explain.view import CountView, LimitView
 from proxy.session.feedback.quarantine import Quarantine
 from proxy.session.shared_state import SharedState
 from proxy.upstream.dialer import Dialer
@@ -157,6 +157,9 @@ def some_statements(count: int) -> list[Record]:
             shadow = ShadowRecord("equal", "", 3.1, None, 38.0, 1.2, 0.1, ["sales"])
             one = left_alone(at=when, skip_reason="IN_SHADOW", shadow=shadow, fingerprint="f1", run_s=38.0)
             one.lists_files = True
+            one.limits = [
+                LimitView("wide", "sales", "warned", "This statement would read 2,924 partitions of sales.")
+            ]
         made.append(one)
     made.append(star(at + 10))
     return made
