@@ -21,6 +21,7 @@ from proxy.history.digests import Digest
 from proxy.history.groups import By, Group
 from proxy.history.history import History, ProcessState, SessionRow
 from proxy.history.queries import (
+    COMPARED_DAYS,
     DAY_S,
     PAGE_ROWS,
     Filter,
@@ -200,7 +201,7 @@ class StatementsView:
         """The time saved in the last 24 hours, and in the days that are kept."""
         # Two days have 24 hours. With a week of originals, as the front page has, its sum is that of the last day.
         days = min(_CHART_DAYS_MAX, max(2, ceil(self.history.days)))
-        wanted = Filter(seen_by=visitor.seen_by, since=time.time() - max(days, REASON_DAYS) * DAY_S)
+        wanted = Filter(seen_by=visitor.seen_by, since=time.time() - max(days, COMPARED_DAYS) * DAY_S)
         return await self._asked(lambda reader: reader.savings_over_time(wanted, days))
 
     async def reasons(self, visitor: Visitor, days: int = REASON_DAYS) -> list[ReasonView]:
@@ -264,8 +265,7 @@ def _csv(wanted: Filter, reader: HistoryReader) -> bytes:
 
 def _today(wanted: Filter, reader: HistoryReader) -> TodayView:
     sums = reader.sums(wanted)
-    week = msgspec.structs.replace(wanted, since=time.time() - REASON_DAYS * DAY_S)
-    saved = reader.savings(week, wanted.since or 0.0)
+    saved = reader.savings(wanted.since or 0.0, wanted.seen_by)
     rewritten = [RewrittenDashboard(*row, saved.get(row[0], Savings())) for row in reader.rewritten(wanted)]
     # The sort keeps the order of partitions left out where no time is known.
     dashboards = sorted(rewritten, key=lambda one: one.savings.rank, reverse=True)[:_FRONT_LINES]

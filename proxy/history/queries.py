@@ -34,6 +34,8 @@ _STEPS: Final = 10_000
 # Fingerprints of one list.
 DIGESTS_MAX: Final = 200
 DAY_S: Final = 86_400.0
+# Runs of today, and of the last 24 hours, are compared with originals of these days.
+COMPARED_DAYS: Final = 7
 # Sorts behind every id.
 _LAST_ID: Final = "~"
 # Characters of a text in a list.
@@ -241,7 +243,7 @@ class HistoryReader:
                 f"SELECT count(*) FROM statements AS s WHERE {where} AND {_IS_CANDIDATE}",  # noqa: S608
                 values,
             ).fetchone()
-        return Sums(wanted.since or 0.0, outcomes, candidates, *_sums(row))
+        return Sums(wanted.since or 0.0, outcomes, candidates, *map(int, row[1:]))
 
     def reasons(self, wanted: Filter, days: int) -> list[ReasonLine]:
         """The reasons of the last days, those that are met most often first."""
@@ -289,9 +291,9 @@ class HistoryReader:
         with self._connected() as connection:
             return groups(connection, by, where, values, _IS_CANDIDATE)
 
-    def savings(self, wanted: Filter, since: float) -> dict[str, Savings]:
-        """The savings since then by fingerprint, by originals among the statements asked for."""
-        where, values = _where(wanted)
+    def savings(self, since: float, seen_by: str | None = None) -> dict[str, Savings]:
+        """The savings since then by fingerprint, by originals of the last days (COMPARED_DAYS)."""
+        where, values = _where(Filter(seen_by=seen_by, since=time.time() - COMPARED_DAYS * DAY_S))
         with self._connected() as connection:
             return savings(connection, where, values, id_of_time(since))
 
@@ -379,10 +381,6 @@ def _compared(days: tuple[date, date] | None) -> tuple[TimeSpan, TimeSpan]:
 def midnight(day: date, days_after: int = 0) -> float:
     """The beginning of a day, by the time zone of this machine."""
     return time.mktime((day.year, day.month, day.day + days_after, 0, 0, 0, 0, 0, -1))
-
-
-def _sums(row: Sequence[float]) -> list[int]:
-    return [int(number) for number in row[1:]]
 
 
 def _place(before: str) -> tuple[float, str]:

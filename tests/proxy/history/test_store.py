@@ -85,7 +85,7 @@ def test_statements_are_found_by_a_limit_that_they_met(store: Store, tmp_path: P
     both, deep = record(limits=met, user="bob"), record(limits=met[2:])
     store.add([both, record(), deep])
 
-    def found(name: str, **others: str) -> list[str]:
+    def found(name: str, **others: Any) -> list[str]:
         lines = reader(tmp_path).statements(Filter(limit_met=name, **others)).statements
         return [line.id for line in lines]
 
