@@ -38,7 +38,7 @@ from proxy.history.record import Record
 from proxy.history.savings import Savings, total
 from proxy.history.shadow_report import ShadowReport
 from proxy.history.stakes import Stake
-from proxy.off_switch import OffSwitch
+from proxy.session.shared_state import SharedState
 from rewriter import SkipReason
 from rewriter.vocabulary.remedies import REMEDIES
 
@@ -117,16 +117,15 @@ class ReasonView(msgspec.Struct):
 class StatementsView:
     """The history and the present of statements. Methods raise HistoryError."""
 
-    def __init__(self, history: History, off_switch: OffSwitch, is_in_shadow: Callable[[], bool]) -> None:
+    def __init__(self, history: History, shared: SharedState) -> None:
         self.history = history
-        self._off_switch = off_switch
-        self._is_in_shadow = is_in_shadow
+        self._shared = shared
         self._pool = ThreadPoolExecutor(_READERS, thread_name_prefix="history-reader")
 
     @property
     def has_shadows(self) -> bool:
         """True if there is, or will be, something to report of shadow mode."""
-        return self.history.has_shadows or self._is_in_shadow()
+        return self.history.has_shadows or self._shared.config.rewrite.mode == "shadow"
 
     async def close(self) -> None:
         """End the threads."""
@@ -136,7 +135,7 @@ class StatementsView:
         """The values of notices.html: why nothing is rewritten, and why statements are missing."""
         losses = sum(count for _, count in self.history.losses_by_reason())
         told = {"trouble": self.history.error, "losses": losses, "notes": self.history.notes}
-        return {"is_off": self._off_switch.is_off, **told}
+        return {"is_off": self._shared.off_switch.is_off, **told}
 
     async def now(self, visitor: Visitor) -> NowView:
         """The statements and sessions of all processes that share the history."""
@@ -150,7 +149,7 @@ class StatementsView:
         newest = sorted(running, key=lambda record: record.id, reverse=True)
         opened = sorted(sessions, key=lambda one: one.id, reverse=True)
         notes = list(dict.fromkeys(note for state in states for note in state.notes))
-        return NowView(newest, opened, *counts, is_rewriting=not self._off_switch.is_off, notes=notes)
+        return NowView(newest, opened, *counts, is_rewriting=not self._shared.off_switch.is_off, notes=notes)
 
     async def quarantine(self, visitor: Visitor) -> QuarantineView:
         """The rules and fingerprints that are quarantined in any process."""

@@ -1,12 +1,13 @@
 """The admin port with a history of its own, on a real port: for clients and for a browser."""
 
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from proxy.admin.app import application
@@ -63,6 +64,18 @@ class ScriptedCanceller(StatementCanceller):
         return True
 
 
+def idle_application(
+    config: Config,
+    backends: BackendPool,
+    exposition: Callable[[], Awaitable[bytes]],
+    shared: SharedState | None = None,
+    **given: Any,
+) -> web.Application:
+    """The port of a proxy in which nothing runs, and that keeps no history."""
+    given |= {"history": history_in(None, enabled=False), "canceller": ScriptedCanceller()}
+    return application(config, shared or SharedState.of(config), backends, exposition, **given)
+
+
 @asynccontextmanager
 async def admin_port(  # noqa: PLR0913 - the port, and who comes
     monkeypatch: Any,
@@ -99,9 +112,8 @@ async def admin_port(  # noqa: PLR0913 - the port, and who comes
 
     directory = history.directory
     shared.off_switch = OffSwitch(str(directory / "off") if directory is not None else "")
-    app = application(
-        config, shared, backends, exposition, history=history, key=b"k" * 32, canceller=canceller, clock=clock
-    )
+    given: dict[str, Any] = {"history": history, "canceller": canceller or ScriptedCanceller()}
+    app = application(config, shared, backends, exposition, key=b"k" * 32, clock=clock, **given)
     async with TestClient(TestServer(app)) as client:
         yield client
 
