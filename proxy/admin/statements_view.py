@@ -102,16 +102,11 @@ class TodayView(msgspec.Struct):
     stakes: list[Stake]
 
 
-class ReasonView(msgspec.Struct):
-    """A reason with its sentence, with advice, and with counts by day, the oldest day first."""
+class ReasonView(ReasonLine, kw_only=True):
+    """A reason with its counts, with its sentence, and with advice."""
 
-    reason: str
     sentence: str
     remedy: str
-    statements: int
-    days: list[int]
-    tables: list[str]
-    last_id: str
 
 
 class StatementsView:
@@ -274,12 +269,5 @@ def _today(wanted: Filter, reader: HistoryReader) -> TodayView:
 
 
 def _reason(line: ReasonLine) -> ReasonView:
-    return ReasonView(
-        line.reason,
-        sentence_of(line.reason),
-        remedy_of(line.reason),
-        line.statements,
-        line.days,
-        line.tables,
-        line.last_id,
-    )
+    told = msgspec.structs.asdict(line)
+    return ReasonView(**told, sentence=sentence_of(line.reason), remedy=remedy_of(line.reason))

@@ -18,7 +18,7 @@ from proxy.history.savings import Originals, Savings, runs_question
 # Later runs that take this many times as long as earlier ones are called slower.
 _SLOWER: Final = 1.5
 # Characters of a text in a list.
-_EXCERPT_CHARS: Final = 300
+EXCERPT_CHARS: Final = 300
 
 # Summed by the index of sums, and only then are the texts read: rows take kilobytes.
 _LINES: Final = """
@@ -101,7 +101,7 @@ def digests(
     rows: int,
 ) -> list[Digest]:
     """The digests of statements that satisfy a condition; the earlier and the later of two times are compared."""
-    found = connection.execute(_LINES.format(where=where, chars=_EXCERPT_CHARS), (*values, rows)).fetchall()
+    found = connection.execute(_LINES.format(where=where, chars=EXCERPT_CHARS), (*values, rows)).fetchall()
     lines = {row[0]: _digest(row) for row in found}
     _add_runs(connection, where, values, lines, compared)
     named = connection.execute(

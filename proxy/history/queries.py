@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from proxy.history.digests import Digest, TimeSpan, digests
+from proxy.history.digests import EXCERPT_CHARS, Digest, TimeSpan, digests
 from proxy.history.groups import By, Group, groups
 from proxy.history.history import LOST_AFTER_S, ProcessState
 from proxy.history.record import TEXT_FINGERPRINT, Record, id_of_time
@@ -38,8 +38,6 @@ DAY_S: Final = 86_400.0
 COMPARED_DAYS: Final = 7
 # Sorts behind every id.
 _LAST_ID: Final = "~"
-# Characters of a text in a list.
-EXCERPT_CHARS: Final = 300
 
 
 _ID: Final = re.compile("[0-9a-f]{24}")
