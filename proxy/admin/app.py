@@ -40,16 +40,13 @@ from proxy.backends.pool import BackendPool
 from proxy.backends.readiness import Readiness
 from proxy.config.address import address
 from proxy.config.config import Config
-from proxy.config.serving import HistorySection
 from proxy.frontend.statement_canceller import StatementCanceller
 from proxy.history.history import History
 from proxy.net.own_host import own_host
-from proxy.operations.tracked_statements import TrackedStatements
 from proxy.session.explain.partition_plan import PartitionPlanView
 from proxy.session.explain.view import ExplainView
 from proxy.session.metrics import CONTENT_TYPE
 from proxy.session.shared_state import SharedState
-from proxy.upstream.dialer import Dialer
 from proxy.upstream.errors import BackendError
 
 log = logging.getLogger(__name__)
@@ -65,11 +62,11 @@ def application(  # noqa: PLR0913 - the parts that the routes show
     backends: BackendPool,
     exposition: Callable[[], Awaitable[bytes]],
     *,
-    history: History | None = None,
+    history: History,
+    canceller: StatementCanceller,
     key: bytes | None = None,
     slots: asyncio.Semaphore | None = None,
     readiness: Readiness | None = None,
-    canceller: StatementCanceller | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> web.Application:
     """Return the application; /metrics answers with `exposition`, and `slots` are those of `Query.needs_slot`.
@@ -86,18 +83,13 @@ def application(  # noqa: PLR0913 - the parts that the routes show
     async def check_at_backend(user: str, password: str) -> str:
         return await check_login(config, user, password, backends)
 
-    def is_in_shadow() -> bool:
-        return shared.config.rewrite.mode == "shadow"
-
-    known = history or History(HistorySection(enabled=False), None)
-    view = StatementsView(known, shared.off_switch, is_in_shadow)
+    view = StatementsView(history, shared)
     visitors = Visitors(
         config, key or os.urandom(32), check_at_backend, clock, partial(shared.metrics.login_refused, "admin")
     )
     is_alone = config.proxy.workers == 1
     doors = Doors(_own_names(config), config.admin.request_bytes_max)
-    nothing_runs = StatementCanceller(TrackedStatements(), lambda _: None, Dialer())
-    cancels = Cancels(view, visitors, canceller or nothing_runs)
+    cancels = Cancels(view, visitors, canceller)
     pages = Pages(view, visitors, backends, explained, cancels, is_alone=is_alone)
     app = web.Application(middlewares=[doors.outer, _guarded(pages), doors.inner])
     app[DOORS] = doors

@@ -11,7 +11,7 @@ from typing import Final
 from proxy.history.queries import DAY_S, Filter, HistoryError
 
 # As in GET /statements, but for times, which are of this machine's zone.
-_TEXTS: Final = ("text", "outcome", "reason", "user", "table", "client", "label", "fingerprint")
+_TEXTS: Final = ("text", "outcome", "reason", "user", "table", "limit_met", "client", "label", "fingerprint")
 _FIELDS: Final = (*_TEXTS, "last", "since", "until", "least_s", "order")
 _FIELD_CHARS_MAX: Final = 500
 # Times that end now.

@@ -59,6 +59,7 @@ class _Wanted(msgspec.Struct, forbid_unknown_fields=True):
         str, Meta(description="The code of a reason for which they, or a scan of theirs, stayed as they were.")
     ] = ""
     table: Annotated[str, Meta(description="A table that they name, as they name it.")] = ""
+    limit_met: Annotated[str, Meta(description="The name of a limit that they met.")] = ""
     fingerprint: Annotated[str, Meta(description="Statements that differ in constants alone.")] = ""
     client: Annotated[str, Meta(description="The host that sent them.")] = ""
     label: Annotated[str, Meta(description="The dashboard, model or program that they come from.")] = ""

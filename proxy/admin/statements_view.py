@@ -21,6 +21,7 @@ from proxy.history.digests import Digest
 from proxy.history.groups import By, Group
 from proxy.history.history import History, ProcessState, SessionRow
 from proxy.history.queries import (
+    COMPARED_DAYS,
     DAY_S,
     PAGE_ROWS,
     Filter,
@@ -37,7 +38,7 @@ from proxy.history.record import Record
 from proxy.history.savings import Savings, total
 from proxy.history.shadow_report import ShadowReport
 from proxy.history.stakes import Stake
-from proxy.off_switch import OffSwitch
+from proxy.session.shared_state import SharedState
 from rewriter import SkipReason
 from rewriter.vocabulary.remedies import REMEDIES
 
@@ -101,31 +102,25 @@ class TodayView(msgspec.Struct):
     stakes: list[Stake]
 
 
-class ReasonView(msgspec.Struct):
-    """A reason with its sentence, with advice, and with counts by day, the oldest day first."""
+class ReasonView(ReasonLine, kw_only=True):
+    """A reason with its counts, with its sentence, and with advice."""
 
-    reason: str
     sentence: str
     remedy: str
-    statements: int
-    days: list[int]
-    tables: list[str]
-    last_id: str
 
 
 class StatementsView:
     """The history and the present of statements. Methods raise HistoryError."""
 
-    def __init__(self, history: History, off_switch: OffSwitch, is_in_shadow: Callable[[], bool]) -> None:
+    def __init__(self, history: History, shared: SharedState) -> None:
         self.history = history
-        self._off_switch = off_switch
-        self._is_in_shadow = is_in_shadow
+        self._shared = shared
         self._pool = ThreadPoolExecutor(_READERS, thread_name_prefix="history-reader")
 
     @property
     def has_shadows(self) -> bool:
         """True if there is, or will be, something to report of shadow mode."""
-        return self.history.has_shadows or self._is_in_shadow()
+        return self.history.has_shadows or self._shared.config.rewrite.mode == "shadow"
 
     async def close(self) -> None:
         """End the threads."""
@@ -135,7 +130,7 @@ class StatementsView:
         """The values of notices.html: why nothing is rewritten, and why statements are missing."""
         losses = sum(count for _, count in self.history.losses_by_reason())
         told = {"trouble": self.history.error, "losses": losses, "notes": self.history.notes}
-        return {"is_off": self._off_switch.is_off, **told}
+        return {"is_off": self._shared.off_switch.is_off, **told}
 
     async def now(self, visitor: Visitor) -> NowView:
         """The statements and sessions of all processes that share the history."""
@@ -149,7 +144,7 @@ class StatementsView:
         newest = sorted(running, key=lambda record: record.id, reverse=True)
         opened = sorted(sessions, key=lambda one: one.id, reverse=True)
         notes = list(dict.fromkeys(note for state in states for note in state.notes))
-        return NowView(newest, opened, *counts, is_rewriting=not self._off_switch.is_off, notes=notes)
+        return NowView(newest, opened, *counts, is_rewriting=not self._shared.off_switch.is_off, notes=notes)
 
     async def quarantine(self, visitor: Visitor) -> QuarantineView:
         """The rules and fingerprints that are quarantined in any process."""
@@ -200,7 +195,7 @@ class StatementsView:
         """The time saved in the last 24 hours, and in the days that are kept."""
         # Two days have 24 hours. With a week of originals, as the front page has, its sum is that of the last day.
         days = min(_CHART_DAYS_MAX, max(2, ceil(self.history.days)))
-        wanted = Filter(seen_by=visitor.seen_by, since=time.time() - max(days, REASON_DAYS) * DAY_S)
+        wanted = Filter(seen_by=visitor.seen_by, since=time.time() - max(days, COMPARED_DAYS) * DAY_S)
         return await self._asked(lambda reader: reader.savings_over_time(wanted, days))
 
     async def reasons(self, visitor: Visitor, days: int = REASON_DAYS) -> list[ReasonView]:
@@ -264,8 +259,7 @@ def _csv(wanted: Filter, reader: HistoryReader) -> bytes:
 
 def _today(wanted: Filter, reader: HistoryReader) -> TodayView:
     sums = reader.sums(wanted)
-    week = msgspec.structs.replace(wanted, since=time.time() - REASON_DAYS * DAY_S)
-    saved = reader.savings(week, wanted.since or 0.0)
+    saved = reader.savings(wanted.since or 0.0, wanted.seen_by)
     rewritten = [RewrittenDashboard(*row, saved.get(row[0], Savings())) for row in reader.rewritten(wanted)]
     # The sort keeps the order of partitions left out where no time is known.
     dashboards = sorted(rewritten, key=lambda one: one.savings.rank, reverse=True)[:_FRONT_LINES]
@@ -275,12 +269,5 @@ def _today(wanted: Filter, reader: HistoryReader) -> TodayView:
 
 
 def _reason(line: ReasonLine) -> ReasonView:
-    return ReasonView(
-        line.reason,
-        sentence_of(line.reason),
-        remedy_of(line.reason),
-        line.statements,
-        line.days,
-        line.tables,
-        line.last_id,
-    )
+    told = msgspec.structs.asdict(line)
+    return ReasonView(**told, sentence=sentence_of(line.reason), remedy=remedy_of(line.reason))

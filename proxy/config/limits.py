@@ -13,7 +13,7 @@ from proxy.config.errors import ConfigError
 from proxy.config.types import Section, TablePatternOrAll, text_like
 
 # Zero is no limit.
-NoneOrCount = Annotated[int, Meta(ge=0)]
+CountOrUnlimited = Annotated[int, Meta(ge=0)]
 LimitName = Annotated[str, text_like(r"^[A-Za-z0-9_.-]{1,60}$", "1 to 60 letters, digits, `_`, `.` or `-`")]
 
 
@@ -29,9 +29,9 @@ class LimitSection(Section, frozen=True):
     tables: tuple[TablePatternOrAll, ...] = ("*",)
     # The most partitions, files and bytes of one scan. 0: any number. A limit without any bound exempts its users
     # from those behind it.
-    partitions_max: NoneOrCount = 0
-    files_max: NoneOrCount = 0
-    bytes_max: NoneOrCount = 0
+    partitions_max: CountOrUnlimited = 0
+    files_max: CountOrUnlimited = 0
+    bytes_max: CountOrUnlimited = 0
     # Whether a scan of a partitioned table must have a filter on a partition column, its own or an inserted one.
     partition_filter: bool = False
     # With "reject" the statement fails and is not sent; with "warn" it runs, and the log, the history and the

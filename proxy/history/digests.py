@@ -8,25 +8,17 @@ from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
-from proxy.history.savings import Savings, savings
+from proxy.history.savings import Originals, Savings, runs_question
 
 # Later runs that take this many times as long as earlier ones are called slower.
 _SLOWER: Final = 1.5
 # Characters of a text in a list.
-_EXCERPT_CHARS: Final = 300
-
-# The rest is done in Python: windows over 200,000 rows take SQLite three times as long. The plus keeps SQLite from
-# the index of outcomes, by which it would read each row of the table.
-_TIMES: Final = """
-SELECT fingerprint, id, outcome = 'rewritten', deciding_s + run_s AS took FROM statements AS s
-WHERE {where} AND fingerprint IS NOT NULL AND run_s IS NOT NULL AND +outcome IN ('rewritten', 'original')
-ORDER BY took
-"""
+EXCERPT_CHARS: Final = 300
 
 # Summed by the index of sums, and only then are the texts read: rows take kilobytes.
 _LINES: Final = """
@@ -109,14 +101,9 @@ def digests(
     rows: int,
 ) -> list[Digest]:
     """The digests of statements that satisfy a condition; the earlier and the later of two times are compared."""
-    found = connection.execute(_LINES.format(where=where, chars=_EXCERPT_CHARS), (*values, rows)).fetchall()
+    found = connection.execute(_LINES.format(where=where, chars=EXCERPT_CHARS), (*values, rows)).fetchall()
     lines = {row[0]: _digest(row) for row in found}
-    timed = connection.execute(_TIMES.format(where=where), values)
-    for (fingerprint, field), times in _sorted_times(timed, lines, compared).items():
-        setattr(lines[fingerprint], field, RunTimes.of(times))
-    for fingerprint, saved in savings(connection, where, values).items():
-        if fingerprint in lines:
-            lines[fingerprint].savings = saved
+    _add_runs(connection, where, values, lines, compared)
     named = connection.execute(
         "SELECT DISTINCT s.fingerprint, r.reason"  # noqa: S608 - a condition of ours
         " FROM reasons AS r JOIN statements AS s INDEXED BY statements_sums ON s.id = r.id"
@@ -129,23 +116,33 @@ def digests(
     return list(lines.values())
 
 
-def _sorted_times(
-    rows: Iterable[tuple[str, str, int, float]],
-    wanted: Container[str],
+def _add_runs(
+    connection: sqlite3.Connection,
+    where: str,
+    values: list[object],
+    lines: Mapping[str, Digest],
     compared: tuple[TimeSpan, TimeSpan],
-) -> dict[tuple[str, str], list[float]]:
-    """The times of runs, in the order of the rows, by fingerprint and field of `Digest`."""
-    found: dict[tuple[str, str], list[float]] = defaultdict(list)
+) -> None:
+    """Add the times and the savings of runs."""
+    # Sorted in Python: windows over 200,000 rows take SQLite three times as long.
+    times: dict[tuple[str, str], list[float]] = defaultdict(list)
+    originals = Originals.of(connection, where, values)
     earlier, later = compared
-    for fingerprint, identifier, is_rewritten, took in rows:
-        if fingerprint not in wanted:
+    for identifier, *run in connection.execute(runs_question(where, "s.id"), values):
+        fingerprint, outcome, _, deciding_s, run_s, _ = run
+        if fingerprint not in lines:
             continue
-        found[fingerprint, "times_rewritten" if is_rewritten else "times_original"].append(took)
+        originals.compare(run, lines[fingerprint].savings)
+        if outcome == "fallback":
+            continue
+        took = deciding_s + run_s
+        times[fingerprint, f"times_{outcome}"].append(took)
         if earlier.start <= identifier < earlier.end:
-            found[fingerprint, "times_earlier"].append(took)
+            times[fingerprint, "times_earlier"].append(took)
         elif later.start <= identifier < later.end:
-            found[fingerprint, "times_later"].append(took)
-    return found
+            times[fingerprint, "times_later"].append(took)
+    for (fingerprint, field), found in times.items():
+        setattr(lines[fingerprint], field, RunTimes.of(sorted(found)))
 
 
 def _digest(row: tuple[Any, ...]) -> Digest:

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from proxy.history.digests import Digest, TimeSpan, digests
+from proxy.history.digests import EXCERPT_CHARS, Digest, TimeSpan, digests
 from proxy.history.groups import By, Group, groups
 from proxy.history.history import LOST_AFTER_S, ProcessState
 from proxy.history.record import TEXT_FINGERPRINT, Record, id_of_time
@@ -34,10 +34,10 @@ _STEPS: Final = 10_000
 # Fingerprints of one list.
 DIGESTS_MAX: Final = 200
 DAY_S: Final = 86_400.0
+# Runs of today, and of the last 24 hours, are compared with originals of these days.
+COMPARED_DAYS: Final = 7
 # Sorts behind every id.
 _LAST_ID: Final = "~"
-# Characters of a text in a list.
-EXCERPT_CHARS: Final = 300
 
 
 _ID: Final = re.compile("[0-9a-f]{24}")
@@ -61,6 +61,8 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     outcome: str = ""
     reason: str = ""
     table: str = ""
+    # The name of a limit that they met.
+    limit_met: str = ""
     fingerprint: str = ""
     client: str = ""
     label: str = ""
@@ -239,7 +241,7 @@ class HistoryReader:
                 f"SELECT count(*) FROM statements AS s WHERE {where} AND {_IS_CANDIDATE}",  # noqa: S608
                 values,
             ).fetchone()
-        return Sums(wanted.since or 0.0, outcomes, candidates, *_sums(row))
+        return Sums(wanted.since or 0.0, outcomes, candidates, *map(int, row[1:]))
 
     def reasons(self, wanted: Filter, days: int) -> list[ReasonLine]:
         """The reasons of the last days, those that are met most often first."""
@@ -287,9 +289,9 @@ class HistoryReader:
         with self._connected() as connection:
             return groups(connection, by, where, values, _IS_CANDIDATE)
 
-    def savings(self, wanted: Filter, since: float) -> dict[str, Savings]:
-        """The savings since then by fingerprint, by originals among the statements asked for."""
-        where, values = _where(wanted)
+    def savings(self, since: float, seen_by: str | None = None) -> dict[str, Savings]:
+        """The savings since then by fingerprint, by originals of the last days (COMPARED_DAYS)."""
+        where, values = _where(Filter(seen_by=seen_by, since=time.time() - COMPARED_DAYS * DAY_S))
         with self._connected() as connection:
             return savings(connection, where, values, id_of_time(since))
 
@@ -379,10 +381,6 @@ def midnight(day: date, days_after: int = 0) -> float:
     return time.mktime((day.year, day.month, day.day + days_after, 0, 0, 0, 0, 0, -1))
 
 
-def _sums(row: Sequence[float]) -> list[int]:
-    return [int(number) for number in row[1:]]
-
-
 def _place(before: str) -> tuple[float, str]:
     """The time in all and the id of the statement that a page ended with; no text makes it fail."""
     total, _, identifier = before.rpartition("~")
@@ -409,6 +407,7 @@ def _where(wanted: Filter) -> tuple[str, list[object]]:
         ("s.id < ?", None if wanted.until is None else id_of_time(wanted.until)),
         ("EXISTS (SELECT 1 FROM reasons AS r WHERE r.id = s.id AND r.reason = ?)", wanted.reason or None),
         ("EXISTS (SELECT 1 FROM tables AS t WHERE t.id = s.id AND t.name = ?)", wanted.table.lower() or None),
+        ("EXISTS (SELECT 1 FROM limits_met AS l WHERE l.id = s.id AND l.name = ?)", wanted.limit_met or None),
         _text_term(wanted.text),
     ):
         if value is not None:

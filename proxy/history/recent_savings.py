@@ -9,14 +9,12 @@ from collections.abc import Iterable
 from typing import Final
 
 from proxy.history.history import History
-from proxy.history.queries import DAY_S, Filter, HistoryError, HistoryReader
+from proxy.history.queries import DAY_S, HistoryError, HistoryReader
 from proxy.history.savings import Savings, total
 
 # The savings are computed no more often, and take one hundredth of a core's time at most.
 EVERY_S: Final = 60.0
 _REST: Final = 100
-# Originals of a week are compared with, as on the page.
-_COMPARED_S: Final = 7 * DAY_S
 
 
 class RecentSavings:
@@ -39,10 +37,10 @@ class RecentSavings:
 
     def _compute(self) -> None:
         assert self._history.path is not None  # noqa: S101 - `by_kind` has looked
-        began, now = time.monotonic(), time.time()
+        began = time.monotonic()
         try:
-            reader = HistoryReader(self._history.path)
-            self._found = total(reader.savings(Filter(since=now - _COMPARED_S), now - DAY_S).values())
+            found = HistoryReader(self._history.path).savings(time.time() - DAY_S)
+            self._found = total(found.values())
         except HistoryError:
             # An old number would pass for a new one.
             self._found = None

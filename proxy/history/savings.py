@@ -17,6 +17,7 @@ import sqlite3
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -46,7 +47,7 @@ WHERE {where} AND {finished} IN ('rewritten', 'original', 'fallback') GROUP BY +
 _RUNS: Final = """
 SELECT {column}, fingerprint, outcome, lists_files, deciding_s, run_s, partitions_total - partitions_kept
 FROM statements AS s {join}
-WHERE {where} AND s.id >= ? AND {finished} IN ('rewritten', 'original', 'fallback')
+WHERE {where} AND {finished} IN ('rewritten', 'original', 'fallback')
 """
 # An id has the time at which its statement was sent, as this has: a day's sum is of the statements of its ids.
 _SLOT: Final = "CAST((started_at + deciding_s - {first!r}) / {slot_s} AS INTEGER)"
@@ -76,6 +77,47 @@ class Savings(msgspec.Struct):
         return self.is_known, self.measured_s if self.is_known else self.estimated_s
 
 
+@dataclass(frozen=True)
+class Originals:
+    """The originals that rewritten runs are compared with."""
+
+    # By fingerprint, and if they were cold.
+    medians: Mapping[tuple[str, bool], float]
+    # The time to list a partition.
+    partition_s: float
+
+    @classmethod
+    def of(cls, connection: sqlite3.Connection, where: str, values: Sequence[object]) -> Originals:
+        """Read those among statements that satisfy a condition."""
+        medians = _medians(connection.execute(_ORIGINALS.format(where=where, finished=_FINISHED), values))
+        if not any((fingerprint, not is_cold) in medians for fingerprint, is_cold in medians):
+            return cls(medians, PARTITION_LISTED_S)
+        partitions = dict(connection.execute(_PARTITIONS.format(where=where, finished=_FINISHED), values))
+        return cls(medians, _partition_listed_s(medians, partitions))
+
+    def compare(self, run: Sequence[Any], total: Savings) -> None:
+        """Add to the total what a run (`runs_question`, without its name) has saved or has spent in vain."""
+        fingerprint, outcome, is_cold, deciding_s, run_s, spared = run
+        if outcome != "rewritten":
+            spent_s = deciding_s + (run_s if outcome == "fallback" else 0.0)
+            total.spent_s += spent_s
+            total.measured_s -= spent_s
+            return
+        total.runs += 1
+        median = self.medians.get((fingerprint, bool(is_cold))) if is_cold is not None else None
+        if median is not None:
+            total.measured += 1
+            total.measured_s += median - deciding_s - run_s
+        elif spared is not None and (is_cold or spared == 0):
+            total.estimated += 1
+            total.estimated_s += spared * self.partition_s - deciding_s
+
+
+def runs_question(where: str, name: str, join: str = "") -> str:
+    """The question for runs that finished: each with a name, such as a column, and all that it is compared by."""
+    return _RUNS.format(where=where, finished=_FINISHED, column=name, join=join)
+
+
 def savings(
     connection: sqlite3.Connection,
     where: str,
@@ -87,16 +129,11 @@ def savings(
 
     They are grouped by a column of `statements AS s`, or of a table that is joined with it.
     """
-    medians = _medians(connection.execute(_ORIGINALS.format(where=where, finished=_FINISHED), values))
-    partition_s = PARTITION_LISTED_S
-    if any((fingerprint, not is_cold) in medians for fingerprint, is_cold in medians):
-        partitions = dict(connection.execute(_PARTITIONS.format(where=where, finished=_FINISHED), values))
-        partition_s = _partition_listed_s(medians, partitions)
+    originals = Originals.of(connection, where, values)
     sums: dict[Any, Savings] = defaultdict(Savings)
-    column, join = grouping
-    question = _RUNS.format(where=where, finished=_FINISHED, column=column, join=join)
-    for name, *row in connection.execute(question, (*values, since)):
-        _add(sums[name], row, medians, partition_s)
+    question = runs_question(f"{where} AND s.id >= ?", *grouping)
+    for name, *run in connection.execute(question, (*values, since)):
+        originals.compare(run, sums[name])
     return dict(sums)
 
 
@@ -121,26 +158,6 @@ def _partition_listed_s(medians: Mapping[tuple[str, bool], float], partitions: M
     ]
     listed = sum(count for _, count in compared)
     return max(sum(seconds for seconds, _ in compared), 0.0) / listed if listed else PARTITION_LISTED_S
-
-
-def _add(
-    total: Savings, run: Sequence[Any], medians: Mapping[tuple[str, bool], float], partition_s: float
-) -> None:
-    """Add what a run, a row of `_RUNS`, has saved or has spent in vain."""
-    fingerprint, outcome, is_cold, deciding_s, run_s, spared = run
-    if outcome != "rewritten":
-        spent_s = deciding_s + (run_s if outcome == "fallback" else 0.0)
-        total.spent_s += spent_s
-        total.measured_s -= spent_s
-        return
-    total.runs += 1
-    median = medians.get((fingerprint, bool(is_cold))) if is_cold is not None else None
-    if median is not None:
-        total.measured += 1
-        total.measured_s += median - deciding_s - run_s
-    elif spared is not None and (is_cold or spared == 0):
-        total.estimated += 1
-        total.estimated_s += spared * partition_s - deciding_s
 
 
 def savings_over_time(

@@ -28,7 +28,7 @@ from proxy.kept_files import alone_in, put_aside
 
 FILE_NAME: Final = "history.sqlite"
 # The layout of the file, kept in its header. A file of a newer one is left alone.
-SCHEMA_VERSION: Final = 5
+SCHEMA_VERSION: Final = 6
 # Waits for another process, whose transactions are short.
 BUSY_S: Final = 5.0
 # The oldest go in steps, and so do other changes of many rows, so that each transaction is short.
@@ -86,9 +86,13 @@ CREATE INDEX statements_sums ON statements (
   partitions_total, partitions_kept, bytes_total, bytes_kept
 );
 """
-_SCHEMAS: Final = (_SCHEMA, _SCHEMA_2, _SCHEMA_3, _SCHEMA_4, _SCHEMA_5)
-# The tables with a row or more for each statement.
-_TABLES: Final = ("statements", "reasons", "tables", "spark_ids")
+# Version 6 tells which limits a statement met. Most met none, and have no row.
+_SCHEMA_6: Final = """
+CREATE TABLE limits_met (id TEXT NOT NULL, name TEXT NOT NULL, PRIMARY KEY (id, name)) WITHOUT ROWID;
+"""
+_SCHEMAS: Final = (_SCHEMA, _SCHEMA_2, _SCHEMA_3, _SCHEMA_4, _SCHEMA_5, _SCHEMA_6)
+# The tables with rows for statements.
+_TABLES: Final = ("statements", "reasons", "tables", "spark_ids", "limits_met")
 # The questions to the file say iif(..).
 _SQLITE_MIN: Final = (3, 32, 0)
 
@@ -204,6 +208,8 @@ class Store:
             )
         for spark_id in record.spark_ids:
             execute("INSERT INTO spark_ids VALUES (?, ?)", (spark_id, record.id))
+        for limit in {one.limit for one in record.limits}:
+            execute("INSERT INTO limits_met VALUES (?, ?)", (record.id, limit))
         for table in tables_of(record):
             execute("INSERT INTO tables VALUES (?, ?)", (_text(table).lower(), record.id))
 

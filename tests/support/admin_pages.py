@@ -1,12 +1,13 @@
 """The admin port with a history of its own, on a real port: for clients and for a browser."""
 
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from proxy.admin.app import application
@@ -24,7 +25,7 @@ from proxy.history.store import Store
 from proxy.off_switch import OffSwitch
 from proxy.operations.session_port import SessionOpening
 from proxy.operations.tracked_statements import TrackedStatements
-from proxy.session.explain.view import CountView
+from proxy.session.explain.view import CountView, LimitView
 from proxy.session.feedback.quarantine import Quarantine
 from proxy.session.shared_state import SharedState
 from proxy.upstream.dialer import Dialer
@@ -63,6 +64,18 @@ class ScriptedCanceller(StatementCanceller):
         return True
 
 
+def idle_application(
+    config: Config,
+    backends: BackendPool,
+    exposition: Callable[[], Awaitable[bytes]],
+    shared: SharedState | None = None,
+    **given: Any,
+) -> web.Application:
+    """The port of a proxy in which nothing runs, and that keeps no history."""
+    given |= {"history": history_in(None, enabled=False), "canceller": ScriptedCanceller()}
+    return application(config, shared or SharedState.of(config), backends, exposition, **given)
+
+
 @asynccontextmanager
 async def admin_port(  # noqa: PLR0913 - the port, and who comes
     monkeypatch: Any,
@@ -99,9 +112,8 @@ async def admin_port(  # noqa: PLR0913 - the port, and who comes
 
     directory = history.directory
     shared.off_switch = OffSwitch(str(directory / "off") if directory is not None else "")
-    app = application(
-        config, shared, backends, exposition, history=history, key=b"k" * 32, canceller=canceller, clock=clock
-    )
+    given: dict[str, Any] = {"history": history, "canceller": canceller or ScriptedCanceller()}
+    app = application(config, shared, backends, exposition, key=b"k" * 32, clock=clock, **given)
     async with TestClient(TestServer(app)) as client:
         yield client
 
@@ -157,6 +169,9 @@ def some_statements(count: int) -> list[Record]:
             shadow = ShadowRecord("equal", "", 3.1, None, 38.0, 1.2, 0.1, ["sales"])
             one = left_alone(at=when, skip_reason="IN_SHADOW", shadow=shadow, fingerprint="f1", run_s=38.0)
             one.lists_files = True
+            one.limits = [
+                LimitView("wide", "sales", "warned", "This statement would read 2,924 partitions of sales.")
+            ]
         made.append(one)
     made.append(star(at + 10))
     return made

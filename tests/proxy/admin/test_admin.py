@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
+from support.admin_pages import idle_application
 
-from proxy.admin.app import application
 from proxy.admin.explain_endpoint import ExplainRequest
 from proxy.backends.circuit_breaker import FAILURES_MAX
 from proxy.backends.pool import BackendPool
@@ -19,7 +19,6 @@ from proxy.config.backend_list import PoolMember
 from proxy.config.config import Config
 from proxy.config.serving import AdminSection, ProxySection
 from proxy.session.metrics import Metrics
-from proxy.session.shared_state import SharedState
 from proxy.upstream.errors import BackendError
 
 A, B = PoolMember(Address("127.0.0.1", 10_000)), PoolMember(Address("::1", 10_000), weight=2)
@@ -53,9 +52,7 @@ async def admin(backends: BackendPool, stopping: Stop) -> AsyncIterator[Client]:
     async def exposition() -> bytes:
         return metrics.exposition()
 
-    app = application(
-        config, SharedState.of(config), backends, exposition, readiness=Readiness(backends, stopping)
-    )
+    app = idle_application(config, backends, exposition, readiness=Readiness(backends, stopping))
     async with TestClient(TestServer(app)) as client:
         yield client
 
@@ -158,7 +155,7 @@ async def test_metrics_tell_of_the_backends_that_there_are_now(admin: Client, ba
 async def test_one_of_several_workers_drains_no_backend(backends: BackendPool) -> None:
     config = Config(proxy=ProxySection(workers=2))
 
-    app = application(config, SharedState.of(config), backends, nothing)
+    app = idle_application(config, backends, nothing)
     async with TestClient(TestServer(app)) as client:
         answer = await client.post("/backends/127.0.0.1:10000/drain")
         assert answer.status == HTTPStatus.CONFLICT
@@ -178,7 +175,7 @@ async def test_an_explanation_takes_its_turn_among_the_key_queries_of_the_proces
     monkeypatch.setattr("proxy.admin.app.explain_as_user", ask)
     slots = asyncio.Semaphore(1)
     config = Config(admin=AdminSection(open=True))
-    app = application(config, SharedState.of(config), backends, nothing, slots=slots)
+    app = idle_application(config, backends, nothing, slots=slots)
     async with TestClient(TestServer(app)) as client:
         answer = await client.post("/explain", json={"sql": "SELECT 1"})
         assert answer.status == HTTPStatus.BAD_GATEWAY

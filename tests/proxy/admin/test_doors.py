@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient
-from support.admin_pages import admin_port, busy_history
+from support.admin_pages import admin_port, busy_history, idle_application
 from support.scripted_session import HOST, PATIENCE_S, Peer, eventually
 
 from proxy.admin import doors, own_names, return_paths
-from proxy.admin.app import application
 from proxy.admin.doors import DOORS
 from proxy.admin.listening import AdminPort
 from proxy.backends.pool import BackendPool
@@ -25,7 +24,6 @@ from proxy.config.backend_list import PoolMember
 from proxy.config.config import Config
 from proxy.config.serving import AdminSection
 from proxy.net import request_guard
-from proxy.session.shared_state import SharedState
 
 Client = TestClient[Any, Any]
 REQUEST_S = 0.3
@@ -76,7 +74,7 @@ async def listening(**section: Any) -> AsyncIterator[Stage]:
     async def exposition() -> bytes:
         return b""
 
-    app = application(config, SharedState.of(config), backends, exposition)
+    app = idle_application(config, backends, exposition)
     port = AdminPort(app)
     stage = Stage(port, app)
     await port.setup()

@@ -38,7 +38,7 @@ from proxy.history.queries import today
 from proxy.history.store import Store
 from proxy.operations.session_port import SessionOpening
 from proxy.session.decision import Decision
-from proxy.session.explain.view import CountView, ExplainView, NarrowingView, SplitsView, view
+from proxy.session.explain.view import CountView, ExplainView, LimitView, NarrowingView, SplitsView, view
 from proxy.session.timings import AskedQuery
 from proxy.upstream.errors import BackendError
 from rewriter import SkipReason, parse
@@ -348,6 +348,32 @@ async def test_the_history_is_filtered_and_followed(port: Port) -> None:
     assert (await page(port, "/history?reason=REDUCER_UNFILTERED")).count("/history/0") == 6
     assert "To do:" in await page(port, "/history?reason=REDUCER_UNFILTERED")
     assert "No statement is like that" in await page(port, "/history?text=nowhere")
+
+
+async def test_a_limit_leads_to_the_statements_that_met_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(tmp_path, bytes_max=10_000_000)
+    limit = LimitView("wide", "sales", "would_reject", "It would read all.")
+    met = [record(limits=[limit]) for _ in range(51)]
+    store.add([*met, *(record() for _ in range(51))])
+    store.close()
+    async with admin_port(monkeypatch, history_in(tmp_path)) as port:
+        await sign_in(port, "root")
+        assert '<a href="/history?limit_met=wide">wide</a>' in await page(port, f"/history/{met[0].id}")
+        shown = await page(port, "/history?limit_met=wide")
+        older, as_csv = (
+            re.search(rf'href="(/{way}[^"]+)"', shown) for way in (r"history\?[^\"]+before", "history.csv")
+        )
+        assert older is not None
+        assert as_csv is not None
+        assert '<input name="limit_met" value="wide"' in shown
+        last = await page(port, older[1].replace("&amp;", "&"))
+        assert (last.count("/history/0"), met[0].id in last) == (1, True)
+        assert (await (await port.get(as_csv[1])).text()).count("SELECT") == len(met)
+        asked = {"limit_met": "wide", "limit": "500"}
+        answer = await (await port.get("/statements", params=asked)).json()
+        assert [line["id"] for line in answer["statements"]] == [one.id for one in reversed(met)]
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
+from support.admin_pages import idle_application
 from support.http_stage import basic
 
-from proxy.admin.app import application
 from proxy.admin.passwords import hash_of
 from proxy.backends.pool import BackendPool
 from proxy.config.address import Address
@@ -35,7 +35,7 @@ async def port(config: Config) -> AsyncIterator[tuple[TestClient[Any, Any], Shar
     shared = SharedState.of(config)
     shared.quarantine.blame(frozenset({Rule.EXISTS}), KEY, Cause.DIFFERENT)
     backends = BackendPool([PoolMember(Address("127.0.0.1", 10_000))], time.monotonic)
-    async with TestClient(TestServer(application(config, shared, backends, exposition))) as client:
+    async with TestClient(TestServer(idle_application(config, backends, exposition, shared=shared))) as client:
         yield client, shared
 
 

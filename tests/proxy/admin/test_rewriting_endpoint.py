@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from aiohttp.test_utils import TestClient, TestServer
+from support.admin_pages import idle_application
 from support.http_stage import basic
 
-from proxy.admin.app import application
 from proxy.admin.passwords import hash_of
 from proxy.backends.pool import BackendPool
 from proxy.config.address import Address
@@ -29,7 +29,7 @@ async def port(config: Config, off_file: Path | None) -> AsyncIterator[tuple[Tes
     shared = SharedState.of(config)
     shared.off_switch = OffSwitch(str(off_file or ""))
     backends = BackendPool([PoolMember(Address("127.0.0.1", 10_000))], time.monotonic)
-    app = application(config, shared, backends, exposition)
+    app = idle_application(config, backends, exposition, shared=shared)
     async with TestClient(TestServer(app)) as client:
         yield client, shared
 

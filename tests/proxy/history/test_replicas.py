@@ -106,7 +106,7 @@ def test_savings_are_by_originals_of_any_replica(pair: tuple[History, History]) 
     send(one, record(run_s=1.0, deciding_s=0.0, lists_files=False))
     for history in pair:
         until(lambda history=history: len(seen(history)) == 3)  # type: ignore[misc]
-        assert total(reader(history).savings(Filter(), 0.0).values()).measured_s == 4.0
+        assert total(reader(history).savings(0.0).values()).measured_s == 4.0
 
 
 def test_a_verdict_comes_after_its_statement(pair: tuple[History, History]) -> None:

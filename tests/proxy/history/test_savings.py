@@ -37,7 +37,7 @@ def originals(times: Sequence[float], lists_files: bool | None, **changes: Any) 
 
 
 def saved(path: Path, seen_by: str | None = None, since: float = AT - 1) -> Savings:
-    found = HistoryReader(path / FILE_NAME).savings(Filter(seen_by=seen_by), since)
+    found = HistoryReader(path / FILE_NAME).savings(since, seen_by)
     return total(found.values())
 
 

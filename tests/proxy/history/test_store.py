@@ -20,6 +20,7 @@ from proxy.history.groups import GROUPED_BY, By, Group, groups
 from proxy.history.queries import Filter, HistoryError, HistoryReader, midnight, today
 from proxy.history.record import Record, ShadowRecord
 from proxy.history.store import FILE_NAME, SCHEMA_VERSION, Store, StoreError
+from proxy.session.explain.view import LimitView
 
 ROOM = 4_000_000
 # MATERIALIZED and RETURNING came with 3.35, UPDATE .. FROM before it, STRICT after it.
@@ -66,9 +67,10 @@ def test_a_statement_is_found_by_its_id_and_by_those_of_spark(store: Store, tmp_
 def test_a_file_of_the_first_version_goes_on(tmp_path: Path) -> None:
     Store(tmp_path, bytes_max=ROOM).close()
     with sqlite3.connect(tmp_path / FILE_NAME) as connection:
-        gone = "DROP INDEX statements_sums; DROP TABLE spark_ids; ALTER TABLE statements DROP COLUMN lists_files;"
-        gone += "ALTER TABLE statements DROP COLUMN client; ALTER TABLE statements DROP COLUMN label"
-        connection.executescript(f"{gone}; PRAGMA user_version = 1")
+        gone = "DROP INDEX statements_sums; DROP TABLE spark_ids; DROP TABLE limits_met;"
+        columns = ("lists_files", "client", "label")
+        gone += "".join(f"ALTER TABLE statements DROP COLUMN {name};" for name in columns)
+        connection.executescript(f"{gone} PRAGMA user_version = 1")
     connection.close()
     one = record(spark_ids=["5f0c0a52-1111-4222-8333-0123456789ab"])
     for kept in (one, record()):
@@ -76,6 +78,22 @@ def test_a_file_of_the_first_version_goes_on(tmp_path: Path) -> None:
         store.add([kept])
         store.close()
     assert [line.id for line in reader(tmp_path).statements(Filter(text=one.spark_ids[0])).statements] == [one.id]
+
+
+def test_statements_are_found_by_a_limit_that_they_met(store: Store, tmp_path: Path) -> None:
+    met = [LimitView(name, table, "warned", "") for name, table in (("wide", "a"), ("wide", "b"), ("deep", "b"))]
+    both, deep = record(limits=met, user="bob"), record(limits=met[2:])
+    store.add([both, record(), deep])
+
+    def found(name: str, **others: Any) -> list[str]:
+        lines = reader(tmp_path).statements(Filter(limit_met=name, **others)).statements
+        return [line.id for line in lines]
+
+    assert (found("deep"), found("wide"), found("Wide")) == ([deep.id, both.id], [both.id], [])
+    assert (found("deep", seen_by="bob"), found("wide", user="ann")) == ([both.id], [])
+    store.delete_before(time.time() + 60)
+    with closing(sqlite3.connect(tmp_path / FILE_NAME)) as connection:
+        assert connection.execute("SELECT count(*) FROM limits_met").fetchone() == (0,)
 
 
 def test_nobody_else_may_read_the_file(tmp_path: Path) -> None:
@@ -231,7 +249,7 @@ def test_a_file_of_a_newer_version_is_left_as_it_is(tmp_path: Path) -> None:
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
     connection.close()
     with pytest.raises(
-        StoreError, match=r"written by a newer Starpruner \(schema 6, this one knows 5\).*history\.path"
+        StoreError, match=r"written by a newer Starpruner \(schema 7, this one knows 6\).*history\.path"
     ):
         Store(tmp_path, bytes_max=ROOM)
 

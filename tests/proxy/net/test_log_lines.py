@@ -8,13 +8,12 @@ from collections.abc import Iterator
 
 import pytest
 from aiohttp.test_utils import TestServer
+from support.admin_pages import idle_application
 from support.http_stage import stage
 
-from proxy.admin.app import application
 from proxy.backends.pool import BackendPool
 from proxy.config.config import Config
 from proxy.net.log_lines import log_wordless, loop_failed
-from proxy.session.shared_state import SharedState
 
 SECRET = "hunter2"  # noqa: S105 - a test's
 
@@ -62,7 +61,7 @@ async def test_a_request_that_the_admin_port_cannot_read_is_logged_without_its_w
     async def exposition() -> bytes:
         return b""
 
-    app = application(config, SharedState.of(config), BackendPool([], lambda: 0.0), exposition)
+    app = idle_application(config, BackendPool([], lambda: 0.0), exposition)
     async with TestServer(app) as server:
         for request in MALFORMED:
             await _send(server.port or 0, request)

@@ -9,8 +9,8 @@ from http import HTTPStatus
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from prometheus_client.parser import text_string_to_metric_families
+from support.admin_pages import idle_application
 
-from proxy.admin.app import application
 from proxy.backends.pool import BackendPool
 from proxy.config.config import Config
 from proxy.operations.dispatch import OutcomeKind
@@ -19,7 +19,6 @@ from proxy.session.feedback.cost_gate import StatementKey
 from proxy.session.feedback.metastore_limits import MetastoreLimits
 from proxy.session.feedback.quarantine import Quarantine
 from proxy.session.metrics import CONTENT_TYPE, Metrics
-from proxy.session.shared_state import SharedState
 from rewriter import (
     Column,
     KeySet,
@@ -207,7 +206,7 @@ async def test_the_admin_port_answers_what_prometheus_reads(metrics: Metrics) ->
         return metrics.exposition()
 
     metrics.decided(rewrite(NARROWED), None, 0.2)
-    app = application(Config(), SharedState.of(Config()), BackendPool([], time.monotonic), exposition)
+    app = idle_application(Config(), BackendPool([], time.monotonic), exposition)
     async with TestClient(TestServer(app)) as client, client.get("/metrics") as reply:
         assert reply.status == HTTPStatus.OK
         assert reply.headers["Content-Type"] == CONTENT_TYPE
