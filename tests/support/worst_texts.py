@@ -4,10 +4,13 @@ import gc
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
 from itertools import product
-from re import _constants as codes
-from re import _parser as parser
 from typing import Any
+
+# Private, and without types.
+codes: Any = import_module("re._constants")
+parser: Any = import_module("re._parser")
 
 NESTED = ("(|)", "f(a, |)", "/*|*/", "array<|>")
 # Of any text of ours: what begins or ends something, or separates it.
