@@ -32,12 +32,12 @@ class LimitSection(Section, frozen=True):
     partitions_max: CountOrUnlimited = 0
     files_max: CountOrUnlimited = 0
     bytes_max: CountOrUnlimited = 0
-    # Whether a scan of a partitioned table must have a filter on a partition column, its own or an inserted one.
+    # With true a scan of a partitioned table must have a filter on a partition column, its own or an inserted one.
     partition_filter: bool = False
     # With "reject" the statement fails and is not sent; with "warn" it runs, and the log, the history and the
     # metrics tell of it.
     action: Literal["reject", "warn"] = "reject"
-    # Whether a statement may run of which it is not known what it would read. With "warn" it always may.
+    # With "reject" a statement fails of which it is not known what it would read. With action = "warn" none does.
     unknown: Literal["allow", "reject"] = "allow"
 
 

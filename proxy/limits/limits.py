@@ -46,6 +46,8 @@ class ScanRead:
     is_filtered: bool | None = None
     # True if no more is read, and maybe less.
     is_at_most: bool = False
+    # True if it may read none: Delta and Iceberg can count rows by what they know of their files.
+    may_read_none: bool = False
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,11 @@ class Limit:
         return any(_is_named(pattern, parts, is_known=scan.columns is not None) for pattern in self.tables)
 
     def judge(self, scan: ScanRead) -> Finding | None:
-        """Judge a scan of a table that it names; None where it is within the limit."""
+        """Judge a scan of a table that it names, by what is certain first; None where it is within the limit."""
+        found = list(self._judged(scan))
+        return next((one for one in found if one.is_certain), found[0] if found else None)
+
+    def _judged(self, scan: ScanRead) -> Iterator[Finding]:
         section, table = self.section, shown(scan.table)
         found = partial(self._found, scan)
         kept, of_all = scan.partitions, f" of {scan.partitions_total:,}" if scan.partitions_total else ""
@@ -118,13 +124,12 @@ class Limit:
             sizes.insert(0, (section.partitions_max, kept, what, f"{section.partitions_max:,}"))
             if section.partition_filter and scan.is_filtered is not True:
                 needed = f"This statement has no filter on a partition column of {table}. The limit for"
-                is_certain = scan.is_filtered is False and not scan.is_at_most
-                return found(f"{needed} {section.name} asks for one.", is_certain=is_certain)
+                is_certain = scan.is_filtered is False and not scan.may_read_none
+                yield found(f"{needed} {section.name} asks for one.", is_certain=is_certain)
         for most, number, what, limit in sizes:
             if most and (number is None or number > most):
                 sentence = f"This statement would read {what}. The limit for {section.name} is {limit}."
-                return found(sentence, is_certain=number is not None and not scan.is_at_most)
-        return None
+                yield found(sentence, is_certain=number is not None and not scan.is_at_most)
 
     def unknown(self, table: str, why: str) -> Finding:
         """The finding for a statement of which it is not known what it would read."""
@@ -169,10 +174,16 @@ def limits_for(limits: Sequence[Limit], user: str | None) -> tuple[Limit, ...]:
     return tuple(found) if any(limit.bounds for limit in found) else ()
 
 
+def limit_of(limits: Sequence[Limit], scan: ScanRead) -> Limit | None:
+    """The first limit that names a scan's table; None if none does, or if that one has no bound."""
+    limit = next((limit for limit in limits if limit.names(scan)), None)
+    return limit if limit is not None and limit.bounds else None
+
+
 def judge(limits: Sequence[Limit], scans: Iterable[ScanRead]) -> Iterator[Finding]:
     """Judge scans by a user's limits: each by the first one that names its table."""
     for scan in scans:
-        limit = next((limit for limit in limits if limit.names(scan)), None)
+        limit = limit_of(limits, scan)
         found = limit.judge(scan) if limit is not None else None
         if found is not None:
             yield found

@@ -13,7 +13,7 @@ from functools import cached_property, partial
 from hashlib import blake2b
 from typing import Final
 
-from proxy.limits.limits import Finding, Limit, Result, ScanRead, judge, shown, unknown
+from proxy.limits.limits import Finding, Limit, Result, ScanRead, judge, limit_of, shown, unknown
 from proxy.session.catalog.plan_scans import (
     PlanScan,
     PlanScans,
@@ -22,18 +22,22 @@ from proxy.session.catalog.plan_scans import (
     read_scans,
     was_refused,
 )
+from proxy.session.layout.iceberg_files import read_summary, summary_query
 from proxy.session.session_catalog import SessionCatalog
 from proxy.statements.statement_class import StatementClass
 from rewriter import VIEW_NESTING_MAX, Rewrite, ScanOutcome, Statement, TableFacts, TableName
+from rewriter.domains.consumers import ICEBERG_LIST_MAX
 from rewriter.domains.cover import Cover
 from rewriter.domains.domain import Domain
 from rewriter.domains.literals import UnreadableKeyError, literal
-from rewriter.files.partition_files import PartitionFiles
+from rewriter.files.file_index import FileIndex
+from rewriter.files.partition_files import FileSum, PartitionFiles
 from rewriter.partitions.filter_tree import And
 from rewriter.partitions.index import PartitionIndex
 from rewriter.partitions.pruning import as_filter, kept_count
 from rewriter.partitions.value_encoding import NotIndexableError
 from rewriter.planning.partitions_read import StatementReads, TableRead, partitions_read
+from rewriter.predicates.iceberg_predicate import files_left
 from rewriter.sql.classify import QUERY_FIRST_WORDS
 from rewriter.sql.statement import parse_to_read
 
@@ -75,15 +79,16 @@ class LimitJudge:
         self._is_refused = False
         # Tables of which no plan tells more.
         self._untold: set[str] = set()
+        # By the full names.
         self._indexes: dict[TableName, PartitionIndex] = {}
-        # The same by the names that findings have.
-        self._shown: dict[str, PartitionIndex] = {}
+        # Of Iceberg tables, by what the text leaves of them.
+        self._files_listed: dict[tuple[TableName, Cover], FileIndex] = {}
 
     async def is_within(self) -> bool:
         """True if the original certainly is, whatever is inserted."""
         with self._timed():
             await self._read()
-            return self._original == ()
+            return self._judged(self._original) == ()
 
     @property
     def original(self) -> tuple[Finding, ...]:
@@ -95,9 +100,10 @@ class LimitJudge:
         """The limits that the statement meets as it is sent: with what is inserted, or as the original."""
         with self._timed():
             await self._read()
-            found = self._original if rewrite is None else self._judged_by_filters(rewrite)
+            scans = self._original if rewrite is None else self._by_text(rewrite)
+            found = self._judged(scans)
             if found is None or not all(one.is_certain or one.table in self._untold for one in found):
-                found = await self._judged_by_plan(self._text if rewrite is None else rewrite.text)
+                found = await self._judged_by_plan(self._text if rewrite is None else rewrite.text, scans or [])
             return tuple(self._helping(one) for one in found)
 
     @contextmanager
@@ -125,6 +131,8 @@ class LimitJudge:
         # Late ones are missing still.
         self._reads = StatementReads(is_whole=False) if reads.missing else reads
         await self._list({one.name: one.facts for one in self._reads.tables})
+        for read in self._reads.tables:
+            await self._list_files(read)
 
     async def _statement(self) -> Statement | None:
         settings, analysis = self._catalog.shared.config.rewrite, self._catalog.shared.analysis
@@ -140,49 +148,73 @@ class LimitJudge:
     async def _list(self, tables: dict[TableName, TableFacts | None]) -> None:
         """List the partitions of tables that a limit names."""
         named = {
-            name
+            name: scan.table
             for name, facts in tables.items()
-            if facts is not None and facts.partition_columns and self._is_limited(_scan(name, facts))
+            if facts is not None and facts.partition_columns
+            if limit_of(self._limits, scan := _scan(name, facts)) and scan.table not in self._indexes
         }
-        listed = await self._catalog.partitions(named - self._indexes.keys())
-        for name, one in listed.items():
-            self._indexes[name] = self._shown[shown(_scan(name, tables[name]).table)] = one.index
+        listed = await self._catalog.partitions(named)
+        self._indexes |= {named[name]: one.index for name, one in listed.items()}
 
-    def _is_limited(self, scan: ScanRead) -> bool:
-        limit = next((limit for limit in self._limits if limit.names(scan)), None)
-        return limit is not None and limit.bounds
+    async def _list_files(self, read: TableRead) -> None:
+        """List the files of an Iceberg table by the bounds of the partition columns that the text filters."""
+        facts, catalog = read.facts, self._catalog
+        limit = limit_of(self._limits, _scan(read.name, facts))
+        if facts is None or facts.iceberg is None or limit is None or read.within.is_all:
+            return
+        if limit.section.bytes_max or limit.section.files_max:
+            names = {column for box in read.within.boxes for column, _ in box.domains}
+            listed = await catalog.shared.iceberg_files.files(catalog.policy.ask, facts, names, catalog.metadata)
+            if listed is not None:
+                self._files_listed[read.name, read.within] = listed
 
     @cached_property
-    def _original(self) -> tuple[Finding, ...] | None:
-        return self._judged_by_filters(None)
+    def _original(self) -> list[ScanRead] | None:
+        return self._by_text(None)
 
-    def _judged_by_filters(self, rewrite: Rewrite | None) -> tuple[Finding, ...] | None:
-        """The findings; None where the text does not tell which tables are read."""
+    def _judged(self, scans: list[ScanRead] | None) -> tuple[Finding, ...] | None:
+        return None if scans is None else tuple(judge(self._limits, scans))
+
+    def _by_text(self, rewrite: Rewrite | None) -> list[ScanRead] | None:
+        """The scans by the text's own filters and what is inserted; None if it does not tell the tables."""
         if self._reads is None or not self._reads.is_whole:
             return None
         outcomes = {one.scan.reference: one for one in rewrite.scans} if rewrite is not None else {}
-        scans = [
+        return [
             self._by_filters(one, outcomes.get(one.reference) if one.reference is not None else None)
             for one in self._reads.tables
         ]
-        return tuple(judge(self._limits, scans))
 
     def _by_filters(self, read: TableRead, outcome: ScanOutcome | None) -> ScanRead:
-        scan, index = _scan(read.name, read.facts), self._indexes.get(read.name)
-        if read.facts is None or not self._is_limited(scan):
+        scan, facts = _scan(read.name, read.facts), read.facts
+        limit, index = limit_of(self._limits, scan), self._indexes.get(scan.table)
+        if facts is None or limit is None:
             return scan
-        if not read.facts.partition_columns:
-            # Of Delta and Iceberg it is not known which files a filter leaves.
-            is_at_most = bool(scan.columns) or read.facts.skips_files_itself
-            if is_at_most:
-                self._untold.add(shown(scan.table))
-            return replace(scan, size_bytes=self._size_bytes(read.name, read.facts), is_at_most=is_at_most)
+        if not (facts.pruned_by or facts.skips_files_itself):
+            return replace(scan, size_bytes=self._size_bytes(read.name, facts))
         covers = [read.within, *(outcome.covers if outcome is not None else ())]
-        filtered = any(map(_is_filter, covers))
+        filtered = read.is_within_times or any(_is_filter(cover, facts) for cover in covers)
         scan = replace(
             scan, is_filtered=filtered or (False if read.is_exact else None), is_at_most=not read.is_exact
         )
-        return scan if index is None else self._counted(scan, read.facts, index, covers)
+        if facts.skips_files_itself:
+            if not _may_be_told(limit, facts):
+                self._untold.add(shown(scan.table))
+            # More may be left out, by any column.
+            return replace(self._of_format(scan, read, outcome), is_at_most=True, may_read_none=True)
+        return scan if index is None else self._counted(scan, facts, index, covers)
+
+    def _of_format(self, scan: ScanRead, read: TableRead, outcome: ScanOutcome | None) -> ScanRead:
+        """The scan of a Delta or Iceberg table with the most that is left of it, as far as that is known."""
+        iceberg = read.facts.iceberg if read.facts is not None else None
+        if read.facts is None or iceberg is None:
+            return replace(scan, size_bytes=read.facts.size_bytes if read.facts is not None else None)
+        if read.name.version:
+            return scan  # the list is that of now
+        listed = self._files_listed.get((read.name, read.within))
+        left = outcome.files if outcome is not None else None
+        left = left if left is not None else files_left(read.within, iceberg.partitioning, listed)
+        return scan if left is None else replace(scan, files=left.kept, size_bytes=left.kept_bytes)
 
     def _counted(
         self, scan: ScanRead, facts: TableFacts, index: PartitionIndex, covers: Sequence[Cover]
@@ -218,7 +250,7 @@ class LimitJudge:
 
     # --- by the plan of Spark
 
-    async def _judged_by_plan(self, text: str) -> tuple[Finding, ...]:
+    async def _judged_by_plan(self, text: str, by_text: Sequence[ScanRead]) -> tuple[Finding, ...]:
         word = self._class.first_word
         is_clear = self._class.begins_clearly or self._reads is not None
         if word in {"execute", "explain"} or not is_clear:
@@ -235,7 +267,12 @@ class LimitJudge:
         await self._catalog.look_up(names)
         facts = {name: self._catalog.facts(name) for name in names}
         await self._list(facts)
-        scans = [self._by_plan(scan, facts[scan.table]) for scan in plan.scans]
+        scans = [
+            self._by_plan(scan, facts[scan.table])
+            if scan.snapshot_id is None
+            else await self._at_snapshot(scan, facts[scan.table], by_text)
+            for scan in plan.scans
+        ]
         found = tuple(dict.fromkeys(judge(self._limits, scans)))
         return found if found or plan.is_whole else (unknown(self._limits, _NOT_TOLD),)
 
@@ -252,21 +289,54 @@ class LimitJudge:
         return found, 0.0 if found is None else self._catalog.settings.facts_ttl_s
 
     def _by_plan(self, planned: PlanScan, facts: TableFacts | None) -> ScanRead:
-        scan, index = _scan(planned.table, facts), self._indexes.get(planned.table)
+        scan = _scan(planned.table, facts)
+        index = self._indexes.get(scan.table)
         if facts is None or not (planned.is_known or facts.partition_columns):
             return scan
+        # Delta may turn a filter on another column into one on a partition column, which no plan shows.
+        tells_filters = planned.is_filtered or (planned.is_known and not facts.may_generate_partitions)
+        is_filtered, size_bytes = planned.is_filtered if tells_filters else None, planned.size_bytes
         if not facts.partition_columns:
-            return replace(scan, size_bytes=planned.size_bytes or self._size_bytes(planned.table, facts))
+            if size_bytes is None and not facts.skips_files_itself:
+                size_bytes = self._size_bytes(planned.table, facts)
+            return replace(scan, size_bytes=size_bytes, is_filtered=is_filtered)
         total = index.count if index is not None else None
         # A plan that does not tell how many are left of such a table has left out none.
         kept = total if planned.partitions is None else planned.partitions
-        size_bytes = planned.size_bytes
         if size_bytes is None and kept is not None and total:
             size_bytes = self._share(planned.table, facts, kept, total)
-        is_filtered = planned.is_filtered
-        return replace(
-            scan, partitions=kept, partitions_total=total, size_bytes=size_bytes, is_filtered=is_filtered
+        is_at_most = not planned.is_known
+        scan = replace(scan, partitions=kept, partitions_total=total, is_at_most=is_at_most)
+        return replace(scan, size_bytes=size_bytes, is_filtered=is_filtered)
+
+    async def _at_snapshot(
+        self, planned: PlanScan, facts: TableFacts | None, by_text: Sequence[ScanRead]
+    ) -> ScanRead:
+        """A scan of an Iceberg table, which reads all files of its snapshot unless a filter leaves out some."""
+        scan, snapshot_id = _scan(planned.table, facts), planned.snapshot_id
+        limit = limit_of(self._limits, scan)
+        if facts is None or facts.iceberg is None or limit is None or snapshot_id is None:
+            return scan
+        told: set[bool | None] = {planned.is_filtered} - {None}
+        # Filters that are pushed down may be on any column. The text tells where all its scans are alike.
+        told = told or {one.is_filtered for one in by_text if one.table == scan.table}
+        scan = replace(
+            scan,
+            is_filtered=told.pop() if len(told) == 1 else None,
+            is_at_most=planned.is_filtered is None,
         )
+        if not (limit.section.bytes_max or limit.section.files_max):
+            return scan
+        known, may_keep = self._catalog.metadata.snapshot_sums, self._catalog.policy.is_session_unchanged
+        ask = partial(self._sum_of, scan.table, snapshot_id)
+        found = await known.get_or_ask((scan.table, snapshot_id), ask, may_keep=may_keep)
+        return scan if found is None else replace(scan, files=found.files, size_bytes=found.size_bytes)
+
+    async def _sum_of(self, table: TableName, snapshot_id: int) -> tuple[FileSum | None, float]:
+        """The files of a snapshot, and the seconds for which the answer counts."""
+        config = self._catalog.shared.config
+        found = read_summary(await self._catalog.policy.ask(summary_query(table, snapshot_id, config.files)))
+        return found, config.catalog.facts_ttl_s
 
     # --- what helps
 
@@ -282,7 +352,7 @@ class LimitJudge:
 
     def _example(self, found: Finding) -> str:
         """A filter that the last partitions pass, as many as the limit allows."""
-        index = self._shown.get(found.table)
+        index = next((one for table, one in self._indexes.items() if shown(table) == found.table), None)
         if index is None or found.result is Result.UNKNOWN:
             return ""
         column, left, first = index.keys.columns[0], found.partitions_max or 1, None
@@ -300,18 +370,22 @@ class LimitJudge:
 def _scan(name: TableName, facts: TableFacts | None) -> ScanRead:
     if facts is None:
         return ScanRead(name, None)
-    columns = facts.partition_columns
-    if facts.delta is not None:
-        columns = facts.delta.partitioned_by
-    elif facts.iceberg is not None:
-        columns = facts.iceberg.partitioning
-    return ScanRead(facts.full_name or name, columns)
+    return ScanRead(facts.full_name or name, facts.pruned_by)
 
 
-def _is_filter(cover: Cover) -> bool:
-    """True if each box of a cover leaves out values of a column, and not null alone."""
-    return all(any(_leaves_out(domain) for _, domain in box.domains) for box in cover.boxes)
+def _may_be_told(limit: Limit, facts: TableFacts) -> bool:
+    """True if the plan of Spark may tell more of a Delta or Iceberg table that a limit asks for."""
+    section = limit.section
+    return bool(section.partition_filter or section.bytes_max or (section.files_max and facts.iceberg is not None))
 
 
-def _leaves_out(domain: Domain) -> bool:
-    return domain.cuts != Domain.all(domain.type_name).cuts
+def _is_filter(cover: Cover, facts: TableFacts) -> bool:
+    """True if each box of a cover leaves out values of a partition column, and not null alone."""
+    return all(any(_leaves_out(column, domain, facts) for column, domain in box.domains) for box in cover.boxes)
+
+
+def _leaves_out(column: str, domain: Domain, facts: TableFacts) -> bool:
+    if column.lower() in facts.hashed_columns and domain.width > ICEBERG_LIST_MAX:
+        return False
+    is_partition = column.lower() in {name.lower() for name in facts.pruned_by}
+    return is_partition and domain.cuts != Domain.all(domain.type_name).cuts

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
@@ -114,6 +115,20 @@ _COMPARING_AS_SPARK = frozenset(
 _BUCKETED_PROVIDERS = frozenset({"parquet", "orc", "csv", "json"})
 
 
+# A part of a partitioning: `a`, `months(p)`, `bucket(8, k)`.
+_TRANSFORM = re.compile(r"(?:(\w+)\((?:\d+, )?)?`?(.+?)`?\)?", re.ASCII)
+
+
+def transforms(partitioning: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """The transform and the column of each part of an Iceberg table's partitioning, `identity` for a plain column.
+
+    >>> transforms(["a", "months(p)", "bucket(8, k)"])
+    (('identity', 'a'), ('months', 'p'), ('bucket', 'k'))
+    """
+    found = (_TRANSFORM.fullmatch(part) for part in partitioning)
+    return tuple((one[1] or "identity", one[2]) for one in found if one is not None)
+
+
 @dataclass(frozen=True)
 class IcebergFacts:
     """An Iceberg table as a session described it."""
@@ -205,6 +220,22 @@ class TableFacts:
         if self.behind is not None:
             return self.behind.prunes_by(column)
         return column.name.lower() in {name.lower() for name in self.partition_columns}
+
+    @cached_property
+    def pruned_by(self) -> tuple[str, ...]:
+        """The columns by filters on which partitions are left out, also by a format that keeps them to itself."""
+        if self.delta is not None:
+            return self.delta.partitioned_by
+        if self.iceberg is not None:
+            return tuple(dict.fromkeys(column for _, column in transforms(self.iceberg.partitioning)))
+        return self.partition_columns
+
+    @cached_property
+    def hashed_columns(self) -> frozenset[str]:
+        """Those of them, in lower case, by whose single values alone Iceberg leaves out partitions."""
+        by_transform = transforms(self.iceberg.partitioning) if self.iceberg is not None else ()
+        others = {column.lower() for transform, column in by_transform if transform != "bucket"}
+        return frozenset(column.lower() for _, column in by_transform) - others
 
     @cached_property
     def file_columns(self) -> frozenset[str]:

@@ -8,13 +8,14 @@ as one in a derived table or with `ds > current_date()`, Spark may leave out mor
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from sqlglot import exp
 
 from rewriter.catalog.table_facts import Catalog, TableFacts, TableKind
 from rewriter.domains.cover import Cover
+from rewriter.domains.instants import INSTANT, LOCAL_TIME
 from rewriter.planning.views import follow_views
 from rewriter.scopes.blocks import Scope
 from rewriter.scopes.join_tree import Join, Leaf, TableReference, must_be_passed, table_name
@@ -30,6 +31,8 @@ from rewriter.vocabulary.identifiers import TableName
 
 # Conditions on the partitions of one table that are read: each may cut what is left of them into more parts.
 _TERMS_MAX = 100
+# Comparisons of a time with a constant, which Spark casts to a time.
+_COMPARISONS = (exp.EQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In)
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,8 @@ class TableRead:
     is_exact: bool
     # The place in the statement; None behind a view, and where the FROM is not understood.
     reference: TableReference | None = None
+    # True if a partition column is compared with a constant time, which is not in `within`.
+    is_within_times: bool = False
 
 
 @dataclass(frozen=True)
@@ -105,22 +110,39 @@ class _Reader:
                 yield TableRead(table, found, Cover.all(), is_exact=False)
 
     def _table(self, scope: Scope, leaf: Leaf, reference: TableReference, facts: TableFacts) -> TableRead:
-        if not facts.partition_columns:
+        described = facts
+        if not facts.pruned_by:
             return TableRead(reference.name, facts, Cover.all(), is_exact=True, reference=reference)
+        facts = replace(facts, partition_columns=facts.pruned_by)
         within, is_exact = Cover.all(), reference.refusal is None and scope.knows_columns
+        # A partition may be made of a field of a column, and of a column that the statement does not name.
+        is_exact = is_exact and all(map(facts.column, facts.pruned_by)) and not facts.may_generate_partitions
+        is_within_times = False
         left = _TERMS_MAX
         for term, at, cover in covers_by_term(self._scopes.statement, scope, leaf, facts):
             if left and not cover.is_all and must_be_passed(at, leaf):
                 within, left = within.intersection(cover), left - 1
             elif self._may_leave_out(scope, leaf, facts, term, at):
                 is_exact = False
+                is_within_times |= must_be_passed(at, leaf) and self._compares_time(scope, leaf, facts, term, at)
         if id(scope.block.select) not in self._outermost:
             within = within.intersection(self._around.get(leaf, Cover.all()))
             is_exact = False
         elif is_exact and len(scope.block.tree.leaves) > 1:
             is_exact = not _are_inferred(self._filter_finder.filters_of(scope), leaf, facts)
         is_exact = is_exact and not _names_any(scope.block.select.args.get("having"), facts)
-        return TableRead(reference.name, facts, within, is_exact=is_exact, reference=reference)
+        return TableRead(reference.name, described, within, is_exact, reference, is_within_times)
+
+    def _compares_time(self, scope: Scope, leaf: Leaf, facts: TableFacts, term: exp.Expr, at: Join) -> bool:
+        """True if a term compares a partition column with a constant time."""
+        columns, _ = self._scopes.own_parts(term)
+        if not isinstance(term, _COMPARISONS) or len(columns) != 1:
+            return False
+        operand = scope.resolve(columns[0], at)
+        column = facts.column(operand.name) if operand is not None and operand.leaf is leaf else None
+        if column is None or column.type_name not in (INSTANT, LOCAL_TIME):
+            return False
+        return facts.is_partition_column(column) and columns[0] in (term.this, term.expression)
 
     def _may_leave_out(self, scope: Scope, leaf: Leaf, facts: TableFacts, term: exp.Expr, at: Join) -> bool:
         """True if Spark may leave out partitions by a term while it plans: not by a join, or by a subquery.

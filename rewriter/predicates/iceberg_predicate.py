@@ -7,11 +7,11 @@ the files. An index only decides where to widen, and if the condition is worth i
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
+from rewriter.catalog.table_facts import transforms
 from rewriter.domains.consumers import (
     ICEBERG,
     ICEBERG_LIST_MAX,
@@ -28,8 +28,6 @@ from rewriter.files.bounds import FileCosts
 from rewriter.files.file_index import FileIndex, FileSelection, spares_enough
 from rewriter.files.row_groups import RowGroupCount
 from rewriter.predicates.predicate import Predicate, Restriction, columns_of, first_written, without_ranges
-
-_BUCKET = re.compile(r"bucket\(\d+, (.+)\)", re.ASCII)
 
 
 def iceberg_predicate(
@@ -123,5 +121,4 @@ def skips_too_little(found: FileSelection | None, row_groups: RowGroupCount | No
 
 def _bucketed(partitioning: Sequence[str]) -> frozenset[str]:
     """The columns, in lower case, whose hash decides which partition a row is in."""
-    found = (_BUCKET.fullmatch(transform) for transform in partitioning)
-    return frozenset(bucket[1].strip("`").lower() for bucket in found if bucket is not None)
+    return frozenset(column.lower() for transform, column in transforms(partitioning) if transform == "bucket")

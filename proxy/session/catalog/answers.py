@@ -46,6 +46,8 @@ it is used where somebody asks again before a row leaves. A window statement is 
 * Sizes of tables without statistics that something was to narrow (`metadata_cache`). Current: an hour, past writes
   and SET: they decide whether keys are asked for, never what is inserted. One by which a table is too small to be
   narrowed is forgotten at once.
+* Plans of statements under a limit, and sums of the files of Iceberg's snapshots (`proxy.session.limit_judge`).
+  Current: as descriptions. They decide whether a statement is refused.
 * Failures and sizes that are missing (`caches`, `late_answers`). Current: 60 s to 600 s, in which a question is
   not asked.
 * A backend's answers about itself: that each client has a session to itself (`own_sessions`; current: 600 s, void

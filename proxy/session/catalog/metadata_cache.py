@@ -28,6 +28,7 @@ from proxy.session.catalog.split_packing import KnownPackings
 from proxy.session.consistency.write_fence import LocalWriteLog, WriteLog
 from proxy.statements.written_tables import WrittenTables
 from rewriter import TableName
+from rewriter.files.partition_files import FileSum
 
 # A warehouse has some dozens of users at a time, each with a few tools and databases.
 STATES_MAX: Final = 200
@@ -62,6 +63,8 @@ class SessionMetadata:
     missing_functions: Answers[None, frozenset[str]]
     # The scans of statements as Spark plans them, by the digests of their texts.
     plans: Answers[bytes, PlanScans | None]
+    # The files and bytes of snapshots of Iceberg tables, where these are known.
+    snapshot_sums: Answers[tuple[TableName, int], FileSum | None]
     # The packing of files into splits.
     packings: KnownPackings
     # The turn to ask for what decides about splits alone.
@@ -190,6 +193,7 @@ class MetadataCache:
             server_settings=Answers(clock),
             missing_functions=Answers(clock),
             plans=Answers(clock),
+            snapshot_sums=Answers(clock),
             packings=KnownPackings(clock),
             learning=Learning(clock),
             ungrouped=NegativeCache(clock, settings.facts_ttl_s),

@@ -4,6 +4,10 @@
 while it was planned. `CatalogFileIndex` has left out none. A table in Hive's format has `Pruned
 Partitions: [(ds=2026-01-01), (ds=2026-01-02)]`, cut after 25 of them. Source: FileSourceScanExec and
 HiveTableRelation in Spark. Scans of other formats have no such number.
+
+Delta's `PreparedDeltaFileIndex` has left out all files that it can, so its relation has the size of the rest.
+Iceberg's sizes are guessed from numbers of rows. Its scans name the snapshot, and filters that leave out files:
+`IcebergScan(table=ice.d.sales, schemaId=0, snapshotId=7, branch=null, filters=, ..)`.
 """
 
 from __future__ import annotations
@@ -20,9 +24,10 @@ from rewriter import TableName
 from rewriter.sql.classify import COMMENT_OR_SPACE
 
 _BYTES_MAX: Final = 4 * 1024 * 1024
-# Physical plans of statements that hold another one, which the plan shows as it was analyzed at most.
+# Physical plans of statements that hold another one, which the plan shows as it was analyzed at most, and scans of
+# files by their path, which name no table.
 _OPAQUE: Final = re.compile(
-    r"^[ :+*()0-9-]*+(?:Execute (?!InsertInto)|CacheTable|Call\b|CommandResult\b)", re.MULTILINE
+    r"^[ :+*()0-9-]*+(?:Execute (?!InsertInto)|CacheTable|Call\b|CommandResult\b|FileScan \w++ \[)", re.MULTILINE
 )
 _SCAN: Final = re.compile(
     r"[ :+*()0-9-]*+(?:FileScan|BatchScan|Scan) (?:(?:parquet|orc|csv|json|avro|text|hive) )?+([^\s\[]++)"
@@ -33,7 +38,13 @@ _CACHE: Final = re.compile(
     r"(?:OPTIONS\s*+\([^)]*+\)\s*+)?+(?:AS\b)?+(?P<query>.*+)",
     re.IGNORECASE | re.DOTALL,
 )
-_LOCATION: Final = re.compile(r"Location: (InMemoryFileIndex|CatalogFileIndex)\((\d{1,9}) paths\)")
+_LOCATION: Final = re.compile(
+    r"Location: (InMemoryFileIndex|CatalogFileIndex|PreparedDeltaFileIndex)\((\d{1,9}) paths\)"
+)
+_FILTERS: Final = "PartitionFilters: ["
+_ICEBERG: Final = re.compile(
+    r"IcebergScan\(table=[^\s,()]++, schemaId=\d++, snapshotId=(\d{1,19}), branch=[^\s,()]++, filters=(, )?+"
+)
 _NO_FILTER: Final = re.compile(r"(?:isnotnull\([^()]*+\)|dynamicpruning.*+)?+$")
 _HIVE: Final = re.compile(
     r"HiveTableRelation \[[^\[]*+\[[^\]]*+\], Partition Cols: \[[^\]]*+\](, Pruned Partitions: \[\()?+"
@@ -48,9 +59,12 @@ class PlanScan:
     table: TableName
     partitions: int | None
     is_known: bool = True
-    is_filtered: bool = False
+    # None where Iceberg may leave out files, by whichever columns.
+    is_filtered: bool | None = False
     # Of all partitions that are left; None where Spark does not know them.
     size_bytes: int | None = None
+    # Of Iceberg.
+    snapshot_id: int | None = None
 
 
 @dataclass(frozen=True)
@@ -113,11 +127,15 @@ def _scan(line: str) -> PlanScan | None:
     table = _name(found[1])
     locations = _LOCATION.findall(line)
     if locations:
-        filters = line.partition("PartitionFilters: [")[2].partition("], PushedFilters")[0]
-        is_filtered = not all(_NO_FILTER.match(term) for term in filters.split(", "))
-        has_all = any(kind == "CatalogFileIndex" for kind, _ in locations)
+        # A literal in a filter on another column may spell some.
+        filters = [part.partition("], PushedFilters")[0].split(", ") for part in line.split(_FILTERS)[1:]]
+        is_filtered = bool(filters) and not any(all(map(_NO_FILTER.match, terms)) for terms in filters)
+        has_all = any(kind != "InMemoryFileIndex" for kind, _ in locations)
         partitions = None if has_all else max(int(count) for _, count in locations)
         return PlanScan(table, partitions, is_filtered=is_filtered)
+    iceberg = _ICEBERG.search(line)
+    if iceberg is not None:
+        return PlanScan(table, None, is_filtered=False if iceberg[2] else None, snapshot_id=int(iceberg[1]))
     at = line.find("HiveTableRelation [")
     relation = _HIVE.match(line, at) if at >= 0 else None
     if relation is None:

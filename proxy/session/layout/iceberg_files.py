@@ -21,6 +21,7 @@ from rewriter import Plan, TableFacts, TableName
 from rewriter.domains.instants import INSTANT, LOCAL_TIME
 from rewriter.domains.literals import is_data_key_type, key_expression, literal
 from rewriter.files.file_index import FileIndex
+from rewriter.files.partition_files import FileSum
 from rewriter.vocabulary.identifiers import Column, quoted
 
 # Two numbers.
@@ -180,11 +181,21 @@ def summary_query(table: TableName, snapshot_id: int, settings: FilesSection) ->
     return Query(sql, 1, _SUMMARY_BYTES_MAX, settings.query_deadline_s, needs_slot=True)
 
 
-def _has_small_files(answer: QueryResult, files_min: int, files_max: int) -> bool:
+def read_summary(answer: QueryResult) -> FileSum | None:
+    """The numbers in the answer to `summary_query`; None where writers did not keep them."""
     match answer.rows[0] if isinstance(answer, Rows) and answer.rows else ():
         case (int(files), int(size_bytes)):
-            return files <= files_max and TableFigures(files, size_bytes, 0).has_small_files(files_min)
-    return False
+            return FileSum(files, size_bytes)
+    return None
+
+
+def _has_small_files(answer: QueryResult, files_min: int, files_max: int) -> bool:
+    found = read_summary(answer)
+    return (
+        found is not None
+        and found.files <= files_max
+        and TableFigures(found.files, found.size_bytes, 0).has_small_files(files_min)
+    )
 
 
 def sizes_query(table: TableName, settings: FilesSection) -> Query:

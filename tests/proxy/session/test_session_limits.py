@@ -3,12 +3,16 @@
 from typing import Any
 
 import pytest
+from support.iceberg_answers import described
 from support.played_sessions import KEY_QUERY, LISTED, SQL, D, F, Script, failed, played, rows
 from support.text_session import Stage, TextSession
 
 from proxy.config.limits import LimitingSection, LimitSection
+from proxy.config.rewriting import FilesSection
 from proxy.operations.dispatch import Dispatch
 from proxy.operations.query import FailureKind
+from proxy.session.layout.iceberg_files import summary_query
+from rewriter import TableName
 
 PLAIN = "SELECT id FROM f"
 DESCRIBE_F = ("DESCRIBE TABLE EXTENDED `f`", F)
@@ -112,6 +116,49 @@ def test_text_that_is_executed_by_its_explanation_is_not_explained() -> None:
 def test_a_warning_lets_the_statement_run(keys: dict[str, str], *, dry_run: bool) -> None:
     dispatch = played(session(limit(**keys), dry_run=dry_run).rewrite(PLAIN), [DESCRIBE_F, LISTED])
     assert (dispatch.refusal, dispatch.text) == (None, PLAIN)
+
+
+@pytest.mark.parametrize(
+    ("keys", "filters", "said"),
+    [
+        ({"bytes_max": 99}, "", "would read 100 bytes of db.f"),
+        ({"bytes_max": 100}, "", None),
+        ({"files_max": 6}, "", "would read 7 files"),
+        # Fewer are left, of which the plan does not tell how many.
+        ({"bytes_max": 99}, "id > 1", "It is not known"),
+        ({"partition_filter": True}, "", "no filter on a partition column"),
+        ({"partition_filter": True}, "id > 1", "no filter on a partition column"),
+    ],
+)
+def test_an_iceberg_table_has_the_size_of_its_snapshot(
+    keys: dict[str, Any], filters: str, said: str | None
+) -> None:
+    sql = f"{PLAIN} WHERE id > 1" if filters else PLAIN
+    columns, partitioning = (("id", "int"), ("at", "timestamp")), (("# Partitioning", ""), ("Part 0", "days(at)"))
+    line = (
+        "BatchScan f[id#1] IcebergScan(table=ice.db.f, schemaId=0, snapshotId=5, branch=null,"
+        f" filters={filters}, groupedBy=)"
+    )
+    script: Script = [
+        ("DESCRIBE TABLE EXTENDED `f`", described("ice.db.f", *columns, partitioning=partitioning)),
+        (f"EXPLAIN COST {sql}", rows((f"== Physical Plan ==\n{line}",))),
+    ]
+    if "partition_filter" not in keys:
+        script += [(summary_query(TableName(("ice", "db", "f")), 5, FilesSection()).sql, rows((7, 100)))]
+    one = session(limit(partitions_max=0, unknown="reject", **keys))
+    found = refusal_of(played(one.rewrite(sql), script))
+    assert found is None if said is None else said in str(found)
+    # All is known by now.
+    assert refusal_of(played(one.rewrite(sql), [])) == found
+
+
+def test_a_file_that_is_read_by_its_path_is_not_known() -> None:
+    sql = "SELECT id FROM parquet.`/x`"
+    script: Script = [
+        ("DESCRIBE TABLE EXTENDED `parquet`.`/x`", failed(FailureKind.REJECTED)),
+        (f"EXPLAIN COST {sql}", rows((PLAN.format(4).replace("f[", "["),))),
+    ]
+    assert refusal_of(played(session(limit(unknown="reject")).rewrite(sql), script))
 
 
 def test_explain_tells_the_limits() -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from rewriter import Column, TableFacts, TableKind, TableName, ViewText
+from rewriter.catalog.table_facts import DeltaFacts, IcebergFacts
 from rewriter.planning.partitions_read import StatementReads, partitions_read
 from rewriter.sql.statement import parse_to_read
 
@@ -10,8 +11,11 @@ COLUMNS = (Column("v", "int"), Column("ds", "string"))
 F = TableFacts(COLUMNS, ("ds",), full_name=TableName(("c", "d", "f")))
 D = TableFacts((Column("ds", "string"), Column("g", "int")))
 V = TableFacts(COLUMNS, kind=TableKind.VIEW, view=ViewText("SELECT * FROM d.f", ("c", "d"), ("v", "ds")))
+TIMED = (*COLUMNS, Column("at", "timestamp"))
+DELTA = TableFacts(COLUMNS, delta=DeltaFacts(("ds",)))
+ICEBERG = TableFacts(TIMED, iceberg=IcebergFacts(1, ("ds", "days(at)", "bucket(8, v)")))
 CATALOG: dict[TableName, TableFacts | None] = {
-    TableName((name,)): facts for name, facts in {"f": F, "d": D, "w": V}.items()
+    TableName((name,)): facts for name, facts in {"f": F, "d": D, "w": V, "x": DELTA, "i": ICEBERG}.items()
 }
 
 
@@ -63,6 +67,32 @@ def test_filters_with_literals_tell_the_partitions(sql: str, values: str | None,
         (box,) = read.within.boxes
         ((column, domain),) = box.domains
         assert (column, [one.low and one.low.value for one in domain.intervals]) == ("ds", [values])
+
+
+@pytest.mark.parametrize(
+    ("sql", "columns", "is_exact"),
+    [
+        ("SELECT * FROM x", [], True),
+        ("SELECT * FROM x WHERE ds = 'a' AND v = 1", ["ds"], True),
+        ("SELECT * FROM x WHERE v = 1", [], True),
+        ("SELECT * FROM i WHERE v = 1 AND ds > 'a'", ["ds", "v"], True),
+        ("SELECT * FROM i WHERE at > TIMESTAMP '2026-10-01 00:00:00'", ["a time"], False),
+        ("SELECT * FROM i WHERE at BETWEEN '2026-10-01' AND current_date()", ["a time"], False),
+        ("SELECT * FROM i WHERE year(at) = 2026 OR at > '2027'", [], False),
+        ("SELECT * FROM i LEFT JOIN d ON i.at > '2027'", [], False),
+        ("SELECT * FROM i WHERE at <> '2026-10-01'", [], False),
+        ("SELECT * FROM i WHERE at = at", [], False),
+        ("SELECT * FROM i WHERE at IS NOT NULL", [], False),
+    ],
+)
+def test_of_other_formats_columns_tell_that_they_keep_partitions_by(
+    sql: str, columns: list[str], *, is_exact: bool
+) -> None:
+    found = reads(sql)
+    assert found is not None
+    (read,) = [one for one in found.tables if one.facts in (DELTA, ICEBERG)]
+    names = [name for box in read.within.boxes for name, _ in box.domains]
+    assert ([*names, *(["a time"] if read.is_within_times else [])], read.is_exact) == (columns, is_exact)
 
 
 @pytest.mark.parametrize(

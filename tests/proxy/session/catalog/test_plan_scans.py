@@ -13,6 +13,10 @@ HIVE_SCAN = (
     "Scan hive spark_catalog.d.sales [a#1, ds#2], HiveTableRelation [`spark_catalog`.`d`.`sales`, org.x.Lazy, Data"
     " Cols: [a#1], Partition Cols: [ds#2]{pruned}], [isnotnull(ds#2), (ds#2 = 1)]"
 )
+ICEBERG_SCAN = (
+    "BatchScan ice.d.sales[a#1] IcebergScan(table=ice.d.sales, schemaId=0, snapshotId=7, branch=null,"
+    " filters={filters}, runtimeFilters=, groupedBy=)"
+)
 PRUNED = ", Pruned Partitions: [(ds=1), (ds=2){more}]"
 
 
@@ -28,7 +32,18 @@ def scan(
         (scan(), [(3, True, True)], True),
         (scan("CatalogFileIndex(1 paths)", ""), [(None, True, False)], True),
         (scan(filters="isnotnull(ds#2), dynamicpruningexpression(ds#2 IN x)"), [(3, True, False)], True),
-        (scan("PreparedDeltaFileIndex(1 paths)"), [(None, False, False)], True),
+        (scan("PreparedDeltaFileIndex(1 paths)"), [(None, True, True)], True),
+        (scan("PreparedDeltaFileIndex(1 paths)", "isnotnull(ds#2)"), [(None, True, False)], True),
+        # Another index of Delta's has not left out anything yet.
+        (scan("TahoeLogFileIndex(1 paths)"), [(None, False, False)], True),
+        (
+            scan(filters="").replace("DataFilters: []", "DataFilters: [PartitionFilters: [x]]"),
+            [(3, True, False)],
+            True,
+        ),
+        (scan().replace("spark_catalog.d.sales", ""), [], False),
+        (ICEBERG_SCAN.format(filters=""), [(None, True, False)], True),
+        (ICEBERG_SCAN.format(filters="ds = 'filters=, '"), [(None, True, None)], True),
         (HIVE_SCAN.format(pruned=""), [(None, True, False)], True),
         (HIVE_SCAN.format(pruned=PRUNED.format(more="")), [(2, True, True)], True),
         (HIVE_SCAN.format(pruned=PRUNED.format(more=", ... 7 more fields")), [(9, True, True)], True),
@@ -48,7 +63,9 @@ def scan(
         ("CacheTableAsSelect c, Project [a#1]", [], False),
     ],
 )
-def test_the_scans_of_a_plan(lines: str, scans: list[tuple[int | None, bool, bool]], *, is_whole: bool) -> None:
+def test_the_scans_of_a_plan(
+    lines: str, scans: list[tuple[int | None, bool, bool | None]], *, is_whole: bool
+) -> None:
     found = read_scans(Rows((), ((f"== Physical Plan ==\n{lines}\n",),), 0.0))
     assert found is not None
     assert [(one.partitions, one.is_known, one.is_filtered) for one in found.scans] == scans
