@@ -296,7 +296,10 @@ class _Ages:
 
 def _is_as(now: TableFacts | None, then: TableFacts | None) -> bool:
     """True if a table, or a view's text, is as it was but for its rows, and for what the file index has of it."""
-    return now is not None and then is not None and _without_rows(now) == _without_rows(then)
+    if now is None or then is None:
+        return False
+    # Facts that nobody has asked for again are one object, and copies of it are not worth making.
+    return now is then or _without_rows(now) == _without_rows(then)
 
 
 def _without_rows(facts: TableFacts) -> TableFacts:
