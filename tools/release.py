@@ -28,6 +28,12 @@ SAMPLE: Final = ROOT / "deploy" / "starpruner.sample.toml"
 DOCKER: Final = ROOT / "deploy" / "docker"
 # As hatchling dates what it packs.
 _DATE_S: Final = 1_580_601_600
+_INSTALL: Final = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+_PARSES: Final = """
+from rewriter import Statement, parse
+sql = "SELECT f.v:a FROM f JOIN d ON f.ds = d.ds"
+assert isinstance(parse(sql, chars_max=99), Statement), "it does not parse"
+"""
 _HELM: Final = shutil.which("helm", path=f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin")
 
 
@@ -62,14 +68,21 @@ class Release:
             raise click.ClickException("the wheel of the source archive is not that of the checkout")
 
     def check_wheel(self) -> None:
-        """Install the wheel where nothing else is, and let it say its version and check a configuration."""
+        """Install the wheel where nothing else is, and let it say its version and check a configuration.
+
+        Then it has to parse with the compiled sqlglot, too, whose classes are not those of Python.
+        """
         self.say("install the wheel in an empty environment, and run it")
-        command = str(Path(self._environment("wheel", str(self._only("*.whl")))).with_name("starpruner"))
+        wheel = str(self._only("*.whl"))
+        python = self._environment("wheel", wheel)
+        command = str(Path(python).with_name("starpruner"))
         empty = self._work / "empty"
         empty.mkdir()
         if self.version not in (told := _run(command, "--version", within=empty)):
             raise click.ClickException(f"the wheel says {told.strip()!r}, and pyproject.toml {self.version}")
         _run(command, "serve", "--check", "--config", str(SAMPLE), within=empty)
+        _run(python, *_INSTALL, f"{wheel}[fast]")
+        _run(python, "-c", _PARSES, within=empty)
 
     def pack_chart(self) -> None:
         """The chart, of this version."""
@@ -110,7 +123,7 @@ class Release:
         """An empty environment with these packages. Returns the path of its Python."""
         _run(sys.executable, "-m", "venv", str(self._work / name))
         python = str(self._work / name / "bin" / "python")
-        _run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *wanted)
+        _run(python, *_INSTALL, *wanted)
         return python
 
     def _only(self, pattern: str) -> Path:

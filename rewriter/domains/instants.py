@@ -5,6 +5,8 @@ not at all, so it is written and read in UTC. A TIMESTAMP_NTZ is a local time wi
 
 Only the years 1901 to 9999 have literals. Files from before 1900 may be of another calendar, or of local mean
 times, which settings of the session decide, and versions of Spark differ in how they write years of five digits.
+Nor have times within a second of 1970: a reader of ORC takes 23:59:59.9 for 00:00:00.9, which the bounds of the
+file and Iceberg's partitions do not, and nothing tells if an Iceberg table still has files in ORC.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ MICROS_MAX: Final = (1 << 63) - 1
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_SECOND: Final = 1_000_000
 CERTAIN_MIN: Final = (datetime(1901, 1, 1, tzinfo=UTC) - _EPOCH) // _MICROSECOND
 CERTAIN_MAX: Final = (datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC) - _EPOCH) // _MICROSECOND
 
@@ -30,8 +33,12 @@ _LOCAL_TIME = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2}) ([0-9]{2}):([0-9]{2}
 
 
 def is_certain(micros: int) -> bool:
-    """True if the time has a literal, and is the same time in files of every calendar."""
-    return CERTAIN_MIN <= micros <= CERTAIN_MAX
+    """True if the time has a literal, and is the same time in files of every calendar and format.
+
+    >>> is_certain(0), is_certain(900_000), is_certain(1_000_000)
+    (True, False, True)
+    """
+    return CERTAIN_MIN <= micros <= CERTAIN_MAX and (micros == 0 or abs(micros) >= _SECOND)
 
 
 def micros_text(micros: int) -> str:

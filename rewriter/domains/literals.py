@@ -200,7 +200,9 @@ def _time(type_name: str, value: Key) -> str:
     if isinstance(value, bool) or not isinstance(value, int):
         raise _unreadable(type_name, value)
     if not is_certain(value):
-        raise UnreadableKeyError("a time outside of the years 1901 to 9999 has no certain literal")
+        raise UnreadableKeyError(
+            "a time outside of the years 1901 to 9999, or within a second of 1970, has no certain literal"
+        )
     # With a zone in the text, TIMESTAMP is an instant whatever spark.sql.timestampType says.
     return (
         f"TIMESTAMP'{micros_text(value)}+00:00'"

@@ -21,11 +21,9 @@ from sqlglot.errors import ParseError
 from sqlglot.parsers.spark import SparkParser
 
 _SPARK: Final = Spark()
-
-
-class _Parser(SparkParser):
-    # `x:a.b` reads fields of a variant.
-    COLON_IS_VARIANT_EXTRACT = True
+# `x:a.b` reads fields of a variant. Set for the whole process: with `sqlglot[c]` the class is compiled, and has
+# neither subclasses in Python nor settings of an instance.
+SparkParser.COLON_IS_VARIANT_EXTRACT = True
 
 
 # Tokens that may be read again, which takes a second or two. Of the 99 texts of TPC-DS together it is 3,000.
@@ -61,14 +59,14 @@ def tokenize(text: str) -> list[Token]:
 def parsed(tokens: list[Token], text: str) -> list[exp.Expr | None]:
     """The trees of the statements in a text. Raises SqlglotError, and what sqlglot's functions raise beside it."""
     _check(tokens)
-    return _Parser(dialect=_SPARK).parse(tokens, text)
+    return SparkParser(dialect=_SPARK).parse(tokens, text)
 
 
 def parsed_into(kind: type[exp.Expr], text: str) -> exp.Expr | None:
     """The tree of a text that is a part of a statement. Raises as `parsed` does."""
     tokens = tokenize(text)
     _check(tokens)
-    return _Parser(dialect=_SPARK).parse_into(kind, tokens, text)[0]
+    return SparkParser(dialect=_SPARK).parse_into(kind, tokens, text)[0]
 
 
 def _check(tokens: Sequence[Token]) -> None:
