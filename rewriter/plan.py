@@ -17,7 +17,7 @@ from rewriter.planning.scans import beside_foreign, by_fixed_keys, refused, scan
 from rewriter.planning.snapshot_pins import pins
 from rewriter.planning.switched_off import beside, with_written, without_switched_off
 from rewriter.planning.views import FollowedViews, follow_views
-from rewriter.predicates.metastore_filter import is_cast
+from rewriter.predicates.metastore_filter import may_reach_cast
 from rewriter.scopes.scopes import Scopes
 from rewriter.scopes.steps import Steps, StepsSpentError
 from rewriter.semijoins.limits import RewriteLimits
@@ -129,28 +129,26 @@ class Plan:
         return tuple(name for name in wanted if name not in self.partitions)
 
     def wants_partitions(self, answers: Mapping[KeyQuery, KeyAnswer]) -> tuple[TableName, ...]:
-        """The tables whose partition lists would help to widen the many keys of their scans, or are needed.
-
-        Of a table whose values the metastore casts, the list tells whether it may be sent a filter.
-        """
-        wanted = dict.fromkeys(
+        """The tables whose partition lists would help to widen the many keys of their scans."""
+        wanted = (
             scan.reference.name
             for scan in self.scans
             if scan.partition_columns
             for reducer in effective_reducers(scan, answers)
             if key_count(answers.get(reducer.key_query)) > FEW_KEYS
         )
-        if any(map(is_cast, self._compared_types(answers))):
-            wanted.update(dict.fromkeys(sorted(self.cast_tables, key=str)))
-        return tuple(wanted)
+        return tuple(dict.fromkeys(wanted))
 
-    def _compared_types(self, answers: Mapping[KeyQuery, KeyAnswer]) -> Iterator[str]:
-        """The types of the columns that may be compared with keys, or by filters of the statement's own."""
-        for scan in self.scans:
-            yield from scan.own_cover.type_names
-            for reducer in effective_reducers(scan, answers):
-                if key_count(answers.get(reducer.key_query)):
-                    yield from (column.type_name for column in reducer.key_query.columns)
+    def wants_values(self, answers: Mapping[KeyQuery, KeyAnswer]) -> frozenset[TableName]:
+        """The tables whose partition lists tell if a metastore reads their values as Spark does."""
+        compared = (
+            column.type_name
+            for scan in self.scans
+            for reducer in effective_reducers(scan, answers)
+            if not isinstance(answers.get(reducer.key_query), SkipReason | None)
+            for column in reducer.key_query.columns
+        )
+        return self.cast_tables if any(map(may_reach_cast, compared)) else frozenset()
 
     def wants_files(
         self, answers: Mapping[KeyQuery, KeyAnswer], *, for_splits: bool = False

@@ -26,7 +26,7 @@ from rewriter.predicates.inserted_total import (
     within_totals,
 )
 from rewriter.predicates.merge_clause import check_of_row, message
-from rewriter.predicates.metastore_filter import can_name, is_cast
+from rewriter.predicates.metastore_filter import can_name, may_reach_cast
 from rewriter.predicates.named_columns import of_table
 from rewriter.predicates.partition_predicate import Budget
 from rewriter.predicates.predicate import Restriction, metastore_can_compare_all
@@ -396,7 +396,7 @@ def _budget(plan: Plan, scan: PlannedScan, restrictions: Sequence[Restriction], 
     chars_max = limits.predicate_chars_max
     if scan.merge_check is not None:
         chars_max = min(chars_max, _MERGE_CHARS_MAX)
-    is_read_alike = _is_read_alike(plan, scan, restrictions, limits)
+    is_read_alike = _is_read_alike(plan, restrictions, limits)
     if not (is_read_alike and _may_infer(plan, scan, restrictions) and _may_send(plan, restrictions)):
         return Budget.without_metastore(chars_max)
     metastore = limits.metastore
@@ -436,18 +436,20 @@ def _may_send(plan: Plan, restrictions: Sequence[Restriction]) -> bool:
     return all(map(can_name, plan.partition_columns)) and metastore_can_compare_all(restrictions)
 
 
-def _is_read_alike(
-    plan: Plan, scan: PlannedScan, restrictions: Sequence[Restriction], limits: RewriteLimits
-) -> bool:
+def _is_read_alike(plan: Plan, restrictions: Sequence[Restriction], limits: RewriteLimits) -> bool:
     """True if a metastore reads the values of all partitions as Spark does, where it casts them.
 
     Spark infers `g.day = ..` too from `f.day = g.day AND f.day = ..`. A table that is not known may have days.
     """
-    compared = {column.type_name for restriction in restrictions for column in restriction.columns}
-    compared |= scan.own_cover.type_names
+    compared = {
+        column.type_name
+        for restriction in restrictions
+        if key_count(restriction.keys)
+        for column in restriction.columns
+    }
     if plan.reads_unknown and "date" in compared:
         return False
-    return not (any(map(is_cast, compared)) and plan.cast_tables & limits.misread_tables)
+    return not (any(map(may_reach_cast, compared)) and plan.cast_tables & limits.misread_tables)
 
 
 def _inserted(statement: Statement, outcome: ScanOutcome) -> Iterator[Insertion]:

@@ -111,9 +111,10 @@ async def _narrowed(ctx: DecisionContext, draft: Draft, plan: Plan, basis: Basis
     """Insert predicates and hints for the keys, if nothing has changed since the fence was opened."""
     draft, plan, answers = await ask_keys(ctx, draft, plan, basis)
     with ctx.timings.lookup(ctx.shared.clock):
-        listed = await ctx.catalog.partitions(plan.wants_partitions(answers))
+        many = plan.wants_partitions(answers)
+        listed = await ctx.catalog.partitions({*many, *plan.wants_values(answers)})
     known = await files_of(ctx, plan, answers, basis.limits)
-    costs = ctx.catalog.costs(listed)
+    costs = ctx.catalog.costs({name: listed[name] for name in many if name in listed})
     read_alike = {name for name, one in listed.items() if not one.index.unreadable}
     limits = replace(
         basis.limits,

@@ -94,7 +94,7 @@ class LimitJudge:
     def original(self) -> tuple[Finding, ...]:
         """The limits that the original meets, once it has been read. No plan is asked for."""
         found = self._judged(self._original)
-        return tuple(map(self._helping, (unknown(self._limits, _NOT_TOLD),) if found is None else found))
+        return (unknown(self._limits, _NOT_TOLD),) if found is None else found
 
     async def findings(self, rewrite: Rewrite | None) -> tuple[Finding, ...]:
         """The limits that the statement meets as it is sent: with what is inserted, or as the original."""

@@ -101,11 +101,6 @@ class Cover:
 
     boxes: tuple[Box, ...]
 
-    @property
-    def type_names(self) -> frozenset[str]:
-        """The types of the columns that it bounds."""
-        return frozenset(domain.type_name for box in self.boxes for _, domain in box.domains)
-
     @classmethod
     def none(cls) -> Cover:
         """The cover that holds no row."""

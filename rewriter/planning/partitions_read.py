@@ -145,15 +145,23 @@ class _Reader:
         return facts.is_partition_column(column) and columns[0] in (term.this, term.expression)
 
     def _may_leave_out(self, scope: Scope, leaf: Leaf, facts: TableFacts, term: exp.Expr, at: Join) -> bool:
-        """True if Spark may leave out partitions by a term while it plans: not by a join, or by a subquery.
+        """True if Spark may leave out partitions by a term while it plans: not by a join, or by IN (SELECT ..).
 
-        `1 = 0`, by which tools ask for columns alone, leaves out all of them.
+        `1 = 0`, by which tools ask for columns alone, leaves out all of them. A scalar subquery, a derived table
+        or a CTE may be of one row of constants, which Spark puts in its place.
         """
         columns, queries = self._scopes.own_parts(term)
-        if queries or (columns and not _names_any(term, facts)):
+        if columns and not _names_any(term, facts):
             return False
+        if queries:
+            return any(map(_is_scalar, queries))
         found = [scope.resolve(column, at) for column in columns]
-        return isinstance(term, exp.Or) or all(one is None or one.leaf is leaf for one in found)
+        return isinstance(term, exp.Or) or all(
+            one is None or one.leaf is leaf or self._may_be_constant(one.leaf) for one in found
+        )
+
+    def _may_be_constant(self, leaf: Leaf) -> bool:
+        return leaf.reference is None or self._scopes.is_cte_name(leaf)
 
     @cached_property
     def _around(self) -> dict[Leaf, Cover]:
@@ -176,6 +184,10 @@ def _outermost(tree: exp.Expr) -> Iterator[exp.Select]:
             pending += [node.this, node.expression]
         elif isinstance(node, exp.Subquery):
             pending.append(node.this)
+
+
+def _is_scalar(query: exp.Select) -> bool:
+    return isinstance(query.parent, exp.Subquery) and not isinstance(query.parent.parent, exp.In)
 
 
 def _is_zero(limit: exp.Limit) -> bool:

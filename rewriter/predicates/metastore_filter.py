@@ -56,6 +56,15 @@ def is_cast(type_name: str) -> bool:
     return type_name in _CAST
 
 
+def may_reach_cast(type_name: str) -> bool:
+    """True if Spark may infer a comparison of such a column from one with values of the type.
+
+    From `a.n = b.p AND a.n IN (1.0)`, of a decimal and a number, it infers `CAST(b.p AS DECIMAL(..)) IN (1.0)`,
+    and takes the cast away (UnwrapCastInBinaryComparison), as it does between times and days.
+    """
+    return type_name != "string"
+
+
 def can_compare(type_name: str, key: Key) -> bool:
     r"""True if a filter can compare a column of the type with a key.
 

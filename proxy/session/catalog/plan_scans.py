@@ -120,7 +120,10 @@ def _name(text: str) -> TableName:
 
 
 def _scan(line: str) -> PlanScan | None:
-    """The scan that a line shows. Literals of the statement may stand in it: the most that they leave counts."""
+    """The scan that a line shows. Literals of the statement may stand in it: the most that they leave counts.
+
+    One with a line break can spell the end of a line: see "Ways past a limit" in docs/limits.md.
+    """
     found = _SCAN.match(line)
     if found is None or found[1] in {"In-memory", "ExistingRDD", "OneRowRelation"}:
         return None

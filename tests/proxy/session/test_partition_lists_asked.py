@@ -85,7 +85,7 @@ DAYS_F = rows(("id", "int", ""), ("ds", "date", ""), *NAMED, *DETAILS, *IDENTITY
 DAYS_D = rows(("ds", "date", ""), ("g", "int", ""), *DETAILS)
 DESCRIBE_DAYS = [("DESCRIBE TABLE EXTENDED `d`", DAYS_D), ("DESCRIBE TABLE EXTENDED `f`", DAYS_F)]
 LISTS: dict[str, tuple[QueryResult, bool]] = {
-    "days": (rows(("ds=2026-01-01",), ("ds=2026-01-02",)), True),
+    "days": (rows(("ds=2026-01-01",), ("ds=2026-01-02",), ("ds=2026-01-03",)), True),
     "a year": (rows(("ds=2026-01-01",), ("ds=2026",)), False),
     "none": (failed(FailureKind.DEADLINE), False),
 }
@@ -94,6 +94,11 @@ LISTS: dict[str, tuple[QueryResult, bool]] = {
 @pytest.mark.parametrize("listed", LISTS)
 def test_a_day_is_sent_to_the_metastore_if_the_list_has_days_alone(one: TextSession, listed: str) -> None:
     answer, is_sent = LISTS[listed]
-    keys = (KEY_QUERY.replace("d.`ds` AS key", "unix_date(d.`ds`) AS key"), rows((20_454, "date")))
+    keys = (
+        KEY_QUERY.replace("d.`ds` AS key", "unix_date(d.`ds`) AS key"),
+        rows((20_454, "date"), (20_456, "date")),
+    )
     text = sent(one.rewrite(JOINED), [*DESCRIBE_DAYS, keys, (LISTED[0], answer)])
-    assert ("array_contains" in text, "DATE'2026-01-01'" in text) == (not is_sent, True)
+    assert ("array_contains(array(DATE'2026-01-01', DATE'2026-01-03'), `ds`)" in text) is not is_sent
+    # The list is no reason to say a range in the place of a few keys.
+    assert ("`ds` IN (DATE'2026-01-01', DATE'2026-01-03')" in text) is is_sent

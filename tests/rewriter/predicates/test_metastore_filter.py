@@ -239,11 +239,33 @@ def test_no_day_or_number_is_sent_where_the_metastore_may_read_a_partition_in_an
     found = plan(statement, tables, RewriteLimits())
     answers = {query: days if query.columns[0].type_name == "date" else ints(1) for query in found.key_queries}
     listed = {"itself": {DAYED}, "another table": {DAYED, FACT}, "one behind a view": {DAYED, FULL[FACT]}}[beside]
-    assert found.cast_tables == set(found.wants_partitions(answers)) == listed
+    assert found.cast_tables == found.wants_values(answers) == listed
     for table in listed:
         text = apply(found, answers, RewriteLimits(misread_tables=frozenset({table}))).text
         assert "array_contains(array(DATE'2024-01-01'), `day`)" in text
     assert "`day` IN (DATE'2024-01-01')" in apply(found, answers, RewriteLimits()).text
+
+
+@pytest.mark.parametrize(("type_name", "value"), [("decimal(10,0)", "1"), ("bigint", 1)])
+def test_a_comparison_may_be_inferred_through_a_cast(type_name: str, value: Key) -> None:
+    wide = TableFacts((Column("id", "int"), Column("day", type_name)), ("day",))
+    small = TableFacts((Column("day", type_name), Column("g", "int")))
+    tables: Catalog = {DAYED: wide, SMALL: small, FACT: CATALOG[FACT]}
+    statement = parse(ON_DAY.replace(" WHERE", " JOIN f o ON o.k = f.day WHERE"), chars_max=10_000)
+    assert not isinstance(statement, SkipReason)
+    found = plan(statement, tables, RewriteLimits())
+    keys = KeySet.of((type_name,), [(value,)])
+    asked = {query for query in found.key_queries if query.columns[0].type_name == type_name}
+    assert FACT in found.wants_values(dict.fromkeys(asked, keys))
+    assert found.wants_values({}) == frozenset()
+    text = apply(found, dict.fromkeys(asked, keys), RewriteLimits(misread_tables=frozenset({FACT}))).text
+    assert "`day` IN" not in text
+
+
+def test_no_key_is_said_to_any_metastore() -> None:
+    limits = RewriteLimits(misread_tables=frozenset({FACT}))
+    iceberg = of_iceberg(ON_K).replace(" WHERE", " CROSS JOIN f WHERE")
+    assert "WHERE FALSE)" in rewritten(iceberg, ints(), limits).text
 
 
 def test_texts_are_sent_however_the_metastore_reads_numbers() -> None:
@@ -253,7 +275,7 @@ def test_texts_are_sent_however_the_metastore_reads_numbers() -> None:
     statement = parse(ON_S, chars_max=10_000)
     assert not isinstance(statement, SkipReason)
     found = plan(statement, CATALOG, RewriteLimits())
-    assert found.wants_partitions(dict.fromkeys(found.key_queries, texts)) == ()
+    assert found.wants_values(dict.fromkeys(found.key_queries, texts)) == frozenset()
 
 
 @pytest.mark.parametrize("value", ["x\\", "it's 6\""])
