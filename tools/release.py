@@ -70,7 +70,7 @@ class Release:
     def check_wheel(self) -> None:
         """Install the wheel where nothing else is, and let it say its version and check a configuration.
 
-        Then it has to parse with the compiled sqlglot, too, whose classes are not those of Python.
+        Then it has to parse a statement with the compiled sqlglot, whose classes Python code cannot extend.
         """
         self.say("install the wheel in an empty environment, and run it")
         wheel = str(self._only("*.whl"))

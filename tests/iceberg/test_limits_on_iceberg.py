@@ -1,13 +1,11 @@
 """Limits on what a statement may read of Iceberg tables."""
 
 from collections.abc import Iterator
-from contextlib import closing
 
 import pytest
 from pipeline_server import PipelineServer
 from support.limited_tables import RUNS, limited_proxy, misjudged
 
-from demo.hive import connect, run
 from demo.proxy_process import ProxyProcess
 
 TABLES = """
@@ -47,10 +45,7 @@ STAR = f"{ALL} v JOIN ice.limited.days d ON v.ds = d.ds WHERE d.g = 1"
 
 @pytest.fixture(scope="module")
 def bounded(iceberg_server: PipelineServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxyProcess]:
-    with closing(connect(iceberg_server.endpoint)) as session:
-        for sql in TABLES.split(";\n"):
-            run(session, sql)
-    with limited_proxy(iceberg_server, tmp_path_factory.mktemp("limited"), LIMITS) as proxy:
+    with limited_proxy(iceberg_server, tmp_path_factory.mktemp("limited"), TABLES, LIMITS) as proxy:
         yield proxy
 
 

@@ -16,8 +16,11 @@ RUNS = "it runs"
 
 
 @contextmanager
-def limited_proxy(server: PipelineServer, folder: Path, limits: str) -> Iterator[ProxyProcess]:
-    """`starpruner serve` with these limits."""
+def limited_proxy(server: PipelineServer, folder: Path, tables: str, limits: str) -> Iterator[ProxyProcess]:
+    """Makes tables, and runs `starpruner serve` with limits on them."""
+    with closing(connect(server.endpoint)) as session:
+        for sql in tables.split(";\n"):
+            run(session, sql)
     config = folder / "starpruner.toml"
     config.write_text(limits)
     options = ("--config", str(config), *patient(files=True))

@@ -16,6 +16,7 @@ from rewriter import (
     KeyRanges,
     Keys,
     KeySet,
+    Plan,
     Rewrite,
     RewriteLimits,
     SkipReason,
@@ -167,11 +168,15 @@ ON_S = ON_K.replace("f.k = d.k", "f.s = d.s")
 ON_ODD = ON_K.replace("FROM f JOIN d ON f.k = d.k", "FROM o JOIN d ON o._k = d.k")
 
 
-def rewritten(sql: str, keys: Keys, limits: RewriteLimits | None = None, catalog: Catalog = CATALOG) -> Rewrite:
-    limits = limits or RewriteLimits()
+def planned(sql: str, catalog: Catalog = CATALOG, limits: RewriteLimits | None = None) -> Plan:
     statement = parse(sql, chars_max=10_000)
     assert not isinstance(statement, SkipReason)
-    found = plan(statement, catalog, limits)
+    return plan(statement, catalog, limits or RewriteLimits())
+
+
+def rewritten(sql: str, keys: Keys, limits: RewriteLimits | None = None, catalog: Catalog = CATALOG) -> Rewrite:
+    limits = limits or RewriteLimits()
+    found = planned(sql, catalog, limits)
     return apply(found, dict.fromkeys(found.key_queries, keys), limits)
 
 
@@ -213,6 +218,11 @@ def test_no_column_is_sent_where_the_statement_reads_a_table_with_such_a_column(
 
 
 DAYED = TableName(("dayed",))
+BY_DAY = TableFacts(
+    (Column("id", "int"), Column("day", "date")),
+    ("day",),
+    full_name=TableName(("spark_catalog", "default", "dayed")),
+)
 ON_DAY = "SELECT count(*) FROM dayed f JOIN d ON f.day = d.day WHERE d.g = 1"
 BESIDE = {
     "itself": "",
@@ -223,20 +233,17 @@ BESIDE = {
 
 @pytest.mark.parametrize("beside", BESIDE)
 def test_no_day_or_number_is_sent_where_the_metastore_may_read_a_partition_in_another_way(beside: str) -> None:
-    full = TableName(("spark_catalog", "default", "dayed"))
     view = ViewText("SELECT * FROM f", ("spark_catalog", "default"), ("id", "k", "s"))
     tables: Catalog = {
         **CATALOG,
         FULL[FACT]: CATALOG[FACT],
-        DAYED: TableFacts((Column("id", "int"), Column("day", "date")), ("day",), full_name=full),
+        DAYED: BY_DAY,
         SMALL: TableFacts((Column("k", "int"), Column("day", "date"), Column("s", "string"), Column("g", "int"))),
         TableName(("v",)): TableFacts(COLUMNS, provider="", kind=TableKind.VIEW, view=view),
     }
     sql = ON_DAY.replace(" WHERE", f"{BESIDE[beside]} WHERE")
     days = KeySet.of(("date",), [("2024-01-01",)])
-    statement = parse(sql, chars_max=10_000)
-    assert not isinstance(statement, SkipReason)
-    found = plan(statement, tables, RewriteLimits())
+    found = planned(sql, tables)
     answers = {query: days if query.columns[0].type_name == "date" else ints(1) for query in found.key_queries}
     listed = {"itself": {DAYED}, "another table": {DAYED, FACT}, "one behind a view": {DAYED, FULL[FACT]}}[beside]
     assert found.cast_tables == found.wants_values(answers) == listed
@@ -251,9 +258,7 @@ def test_a_comparison_may_be_inferred_through_a_cast(type_name: str, value: Key)
     wide = TableFacts((Column("id", "int"), Column("day", type_name)), ("day",))
     small = TableFacts((Column("day", type_name), Column("g", "int")))
     tables: Catalog = {DAYED: wide, SMALL: small, FACT: CATALOG[FACT]}
-    statement = parse(ON_DAY.replace(" WHERE", " JOIN f o ON o.k = f.day WHERE"), chars_max=10_000)
-    assert not isinstance(statement, SkipReason)
-    found = plan(statement, tables, RewriteLimits())
+    found = planned(ON_DAY.replace(" WHERE", " JOIN f o ON o.k = f.day WHERE"), tables)
     keys = KeySet.of((type_name,), [(value,)])
     asked = {query for query in found.key_queries if query.columns[0].type_name == type_name}
     assert FACT in found.wants_values(dict.fromkeys(asked, keys))
@@ -262,7 +267,7 @@ def test_a_comparison_may_be_inferred_through_a_cast(type_name: str, value: Key)
     assert "`day` IN" not in text
 
 
-def test_no_key_is_said_to_any_metastore() -> None:
+def test_without_a_key_nothing_is_read_however_the_metastore_reads_numbers() -> None:
     limits = RewriteLimits(misread_tables=frozenset({FACT}))
     iceberg = of_iceberg(ON_K).replace(" WHERE", " CROSS JOIN f WHERE")
     assert "WHERE FALSE)" in rewritten(iceberg, ints(), limits).text
@@ -272,9 +277,7 @@ def test_texts_are_sent_however_the_metastore_reads_numbers() -> None:
     texts = KeySet.of(("string",), [("a",)])
     text = rewritten(ON_S, texts, RewriteLimits(misread_tables=frozenset({FACT}))).text
     assert "`s` IN ('a')" in text
-    statement = parse(ON_S, chars_max=10_000)
-    assert not isinstance(statement, SkipReason)
-    found = plan(statement, CATALOG, RewriteLimits())
+    found = planned(ON_S)
     assert found.wants_values(dict.fromkeys(found.key_queries, texts)) == frozenset()
 
 
@@ -323,9 +326,7 @@ def of_iceberg(sql: str) -> str:
 def test_no_day_is_sent_beside_what_may_be_a_table_partitioned_by_days(*, known: bool) -> None:
     days = TableFacts((Column("day", "date"), Column("g", "int")))
     unknown = TableName(("unknown",))
-    full = TableName(("spark_catalog", "default", "dayed"))
-    dayed = TableFacts((Column("id", "int"), Column("day", "date")), ("day",), full_name=full)
-    catalog: Catalog = {SMALL: days, DAYED: dayed, unknown: days if known else None}
+    catalog: Catalog = {SMALL: days, DAYED: BY_DAY, unknown: days if known else None}
     sql = ON_DAY.replace(" WHERE", " JOIN unknown u ON u.day = d.day WHERE")
     text = rewritten(sql, KeySet.of(("date",), [("2024-01-01",)]), catalog=catalog).text
     assert ("`day` IN (DATE'2024-01-01')" in text) is known
