@@ -10,7 +10,7 @@ from kerberos_realm import Realm, running_realm
 from support.kdc import REALM, require_kerberos
 from support.ldap_directory import missing_directory_parts
 from support.relay_dialogue import ACCEPTED, open_session, session_opened
-from support.scripted_session import HOST, Peer, Stage, stage
+from support.scripted_session import HOST, Peer, Stage, stage, start_stand_in
 
 from proxy.admin.explain_endpoint import check_login
 from proxy.backends.assembly import resolved_backends
@@ -152,11 +152,11 @@ class Backend:
         self._all: list[Peer] = []
 
     async def start(self) -> Address:
-        def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            self._all.append(Peer(reader, writer))
-            self._peers.put_nowait(self._all[-1])
+        async def meet(peer: Peer) -> None:
+            self._all.append(peer)
+            self._peers.put_nowait(peer)
 
-        self.server = await asyncio.start_server(accept, HOST, 0)
+        self.server = await start_stand_in(meet)
         return Address(HOST, self.server.sockets[0].getsockname()[1])
 
     async def next_login(self) -> GssPeer:

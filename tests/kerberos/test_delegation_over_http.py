@@ -37,7 +37,7 @@ from support.relay_dialogue import (
     session_opened,
     status_is,
 )
-from support.scripted_session import HOST
+from support.scripted_session import HOST, start_stand_in
 
 from proxy.config.address import Address
 from proxy.config.endpoints import Transport, UpstreamSection
@@ -391,7 +391,7 @@ async def test_a_cookie_whose_call_is_broken_off_is_not_tried_again(realm: Realm
 @pytest.fixture
 async def backend() -> Any:
     played = HttpBackend()
-    server = await asyncio.start_server(played.accept, HOST, 0)
+    server = await start_stand_in(played.meet)
     yield played, Address(HOST, server.sockets[0].getsockname()[1])
     server.close()
     for peer in played.peers:

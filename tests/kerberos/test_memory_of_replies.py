@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import pytest
 from kerberos_realm import Realm, running_realm
 from support.footprint import footprint
 from support.kdc import REALM, require_kerberos
 from support.relay_dialogue import fetch, open_session, reply, session_opened
-from support.scripted_session import HOST, Peer, eventually, stage
+from support.scripted_session import HOST, Peer, eventually, stage, start_stand_in
 
 from demo.hive import Endpoint
 from demo.proxy_process import proxy_process
@@ -51,23 +51,21 @@ class BackendWithRows:
 
     def __init__(self, realm: Realm) -> None:
         self._realm = realm
-        self._serving: list[asyncio.Task[None]] = []
+        self._served: set[Peer] = set()
         self.fetched = 0
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._accept, HOST, 0)
+        self._server = await start_stand_in(self._serve)
         self.endpoint = Endpoint(HOST, self._server.sockets[0].getsockname()[1])
         return self
 
     async def __aexit__(self, *_error: object) -> None:
         self._server.close()
         # The proxy has ended, and with it the connections.
-        await asyncio.gather(*self._serving)
-
-    def _accept(self, *streams: Any) -> None:
-        self._serving.append(asyncio.create_task(self._serve(Peer(*streams))))
+        await eventually(lambda: not self._served)
 
     async def _serve(self, peer: Peer) -> None:
+        self._served.add(peer)
         backend = GssPeer(peer, backend_context(self._realm))
         with suppress(asyncio.IncompleteReadError, ConnectionError):
             await backend.take_login("auth-conf")
@@ -77,6 +75,7 @@ class BackendWithRows:
             self.fetched += 1
             await backend.read_message()
         await peer.closed()
+        self._served.remove(peer)
 
 
 async def session_at(proxy: Endpoint, realm: Realm) -> GssPeer:

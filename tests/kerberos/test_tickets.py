@@ -11,7 +11,7 @@ import pytest
 from kerberos_realm import Realm, running_realm
 from support.kdc import REALM, require_kerberos, running_kdc
 from support.relay_dialogue import open_session, session_opened
-from support.scripted_session import HOST, Peer, stage
+from support.scripted_session import HOST, Peer, stage, start_stand_in
 
 from proxy.admin.explain_endpoint import check_login, logged_in
 from proxy.backends.assembly import resolved_backends
@@ -123,10 +123,7 @@ class Backend:
         self.peers: asyncio.Queue[Peer] = asyncio.Queue()
 
     async def start(self) -> Address:
-        def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            self.peers.put_nowait(Peer(reader, writer))
-
-        self.server = await asyncio.start_server(accept, HOST, 0)
+        self.server = await start_stand_in(self.peers.put)
         return Address(HOST, self.server.sockets[0].getsockname()[1])
 
     async def next_login(self) -> GssPeer:

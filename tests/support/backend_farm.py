@@ -16,7 +16,7 @@ from proxy.server import Proxy
 from proxy.wire.sasl import SaslReader, SaslStatus, encode_sasl, plain_start
 from proxy.wire.thrift.reader import read_header
 from support.relay_dialogue import ACCEPTED, close_session, open_session, reply, session_opened
-from support.scripted_session import HOST, PATIENCE_S, Peer, Rewriter, eventually
+from support.scripted_session import HOST, PATIENCE_S, Peer, Rewriter, eventually, start_stand_in
 from support.server_config import server_config
 
 
@@ -56,7 +56,7 @@ class StandIn:
 
     async def listen(self) -> None:
         self._died.clear()
-        self._server = await asyncio.start_server(self._accept, HOST, self._port, ssl=self._tls)
+        self._server = await start_stand_in(self._serve, self._port, ssl=self._tls)
         self._port = self._server.sockets[0].getsockname()[1]
 
     async def die(self) -> None:
@@ -68,8 +68,7 @@ class StandIn:
             peer.writer.transport.abort()
         await eventually(lambda: not self.peers)
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        peer = Peer(reader, writer)
+    async def _serve(self, peer: Peer) -> None:
         self.peers.append(peer)
         self.met += 1
         try:

@@ -17,7 +17,7 @@ from proxy.config.endpoints import Listener, ListenerTls, Transport, UpstreamSec
 from proxy.config.memory_shares import AMPLE, MemoryShares
 from proxy.operations.session_port import SessionOpening, SessionPort
 from proxy.server import Proxy
-from support.scripted_session import HOST, PATIENCE_S, Peer, Rewriter
+from support.scripted_session import HOST, PATIENCE_S, Peer, Rewriter, start_stand_in
 from support.server_config import server_config
 
 PATH = "/cliservice"
@@ -78,8 +78,8 @@ class HttpBackend:
     asked: asyncio.Queue[Asked] = field(default_factory=asyncio.Queue)
     peers: list[Peer] = field(default_factory=list)
 
-    async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        peer = Peer(reader, writer)
+    async def meet(self, peer: Peer) -> None:
+        reader = peer.reader
         self.peers.append(peer)
         try:
             while True:
@@ -190,12 +190,12 @@ async def stage(
     (client, backend), secured = sides, tls or Tls()
     played, links, peers = HttpBackend(), asyncio.Queue[Peer](), list[Peer]()
 
-    async def accept_link(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        peers.append(Peer(reader, writer))
-        links.put_nowait(peers[-1])
+    async def meet(peer: Peer) -> None:
+        peers.append(peer)
+        links.put_nowait(peer)
 
-    accept = played.accept if backend is Transport.HTTP else accept_link
-    server = await asyncio.start_server(accept, HOST, 0, limit=1024 * 1024, ssl=secured.backend)
+    meets = played.meet if backend is Transport.HTTP else meet
+    server = await start_stand_in(meets, limit=1024 * 1024, ssl=secured.backend)
     port = server.sockets[0].getsockname()[1]
     listener, upstream = (
         Listener(Address(HOST, 0), client, secured.listener),

@@ -24,7 +24,7 @@ from proxy.wire.thrift.writer import Writer
 from support.backend_farm import Clock, Mood, StandIn
 from support.http_stage import Asked, HttpBackend, Stage, Tls, basic, message, ok, response
 from support.relay_dialogue import ACCEPTED, close_session, execute, executed, open_session, reply, session_opened
-from support.scripted_session import HOST, Peer, Rewriter
+from support.scripted_session import HOST, Peer, Rewriter, start_stand_in
 from support.server_config import server_config
 
 UNKNOWN = 3
@@ -102,7 +102,7 @@ class HttpServer:
         return f"hive.server2.auth=cu=user&rn={self._port}&s=x="
 
     async def listen(self) -> None:
-        self._server = await asyncio.start_server(self._played.accept, HOST, self._port)
+        self._server = await start_stand_in(self._played.meet, self._port)
         self._port = self._server.sockets[0].getsockname()[1]
         self._answering = asyncio.create_task(self._answer())
 

@@ -32,7 +32,7 @@ from support.relay_dialogue import (
     reply,
     session_opened,
 )
-from support.scripted_session import HOST, PATIENCE_S, Peer, Rewriter, eventually, stage
+from support.scripted_session import HOST, PATIENCE_S, Peer, Rewriter, eventually, stage, start_stand_in
 
 from demo.hive import Endpoint
 from demo.proxy_process import proxy_process
@@ -441,11 +441,11 @@ async def tls_backend(tls: ssl.SSLContext) -> AsyncIterator[tuple[int, "asyncio.
     peers: asyncio.Queue[Peer] = asyncio.Queue()
     accepted: list[Peer] = []
 
-    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        accepted.append(Peer(reader, writer))
-        peers.put_nowait(accepted[-1])
+    async def meet(peer: Peer) -> None:
+        accepted.append(peer)
+        peers.put_nowait(peer)
 
-    server = await asyncio.start_server(accept, HOST, 0, ssl=tls)
+    server = await start_stand_in(meet, ssl=tls)
     try:
         yield server.sockets[0].getsockname()[1], peers
     finally:

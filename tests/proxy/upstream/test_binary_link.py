@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 from support.relay_dialogue import ACCEPTED, LOGIN, operation_call, reply
-from support.scripted_session import HOST, PATIENCE_S, Peer
+from support.scripted_session import HOST, PATIENCE_S, Peer, start_stand_in
 
 from proxy.config.address import Address
 from proxy.config.endpoints import Transport, UpstreamSection
@@ -28,7 +28,7 @@ every_transport = pytest.mark.parametrize("transport", [SASL, NOSASL], ids=["sas
 async def linked(transport: Transport) -> AsyncIterator[tuple[BinaryLink, Peer]]:
     """A link that is open, and the backend's end of it."""
     peers: asyncio.Queue[Peer] = asyncio.Queue()
-    server = await asyncio.start_server(lambda reader, writer: peers.put_nowait(Peer(reader, writer)), HOST, 0)
+    server = await start_stand_in(peers.put)
     address = Address(HOST, server.sockets[0].getsockname()[1])
     link = BinaryLink(address, Dialer(UpstreamSection(transport)), PATIENCE_S)
     opening = asyncio.create_task(link.open(RESPONSE, "a client"))
@@ -112,12 +112,11 @@ async def test_a_backend_that_closes_or_says_nothing_is_an_error(
 
 
 async def test_a_login_that_is_refused_says_whose_it_was() -> None:
-    async def refuse(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(encode_sasl(SaslStatus.BAD, b"no such user"))
-        await writer.drain()
-        writer.close()
+    async def refuse(peer: Peer) -> None:
+        peer.send(encode_sasl(SaslStatus.BAD, b"no such user"))
+        await peer.closed()
 
-    server = await asyncio.start_server(refuse, HOST, 0)
+    server = await start_stand_in(refuse)
     link = BinaryLink(Address(HOST, server.sockets[0].getsockname()[1]), Dialer(), PATIENCE_S)
     with pytest.raises(BackendError, match="refused the login of a client: no such user"):
         await link.open(RESPONSE, "a client")

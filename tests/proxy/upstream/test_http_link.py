@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 from support.http_stage import HttpBackend, basic, message, ok, response
 from support.relay_dialogue import reply, session_opened
-from support.scripted_session import HOST, eventually
+from support.scripted_session import HOST, eventually, start_stand_in
 
 from proxy.config.endpoints import Transport, UpstreamSection
 from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult, ask_driver
@@ -19,7 +19,7 @@ from proxy.wire.thrift.reader import read_header
 @asynccontextmanager
 async def backend() -> AsyncIterator[tuple[HttpBackend, BackendClient]]:
     played = HttpBackend()
-    server = await asyncio.start_server(played.accept, HOST, 0)
+    server = await start_stand_in(played.meet)
     port = server.sockets[0].getsockname()[1]
     yield played, BackendClient.connect(HOST, port, "user", "password", upstream=UpstreamSection(Transport.HTTP))
     server.close()
