@@ -36,8 +36,15 @@ _AFTER_CREATE: Final = _followed_by(
     "AS SELECT FROM USING COMMENT LOCATION OPTIONS PARTITIONED CLUSTERED CLUSTER STORED ROW TBLPROPERTIES"
 )
 
-# By the first word of a form, as Spark's SqlBaseParser.g4 has them. Quantifiers are possessive: whoever writes the
-# text chooses its length, and nothing in it is tried twice.
+# Iceberg's procedures that keep the rows of a table, before its name. Arguments that have names may come in any
+# order: where the table is not the first of them, the form is unknown.
+_MAINTAINING: Final = (
+    r"SYSTEM\s*+\.\s*+(?:rewrite_(?:data_files|position_delete_files|manifests)|expire_snapshots"
+    r"|compute_(?:table|partition)_stats)\s*+\(\s*+(?:TABLE\s*+=>\s*+)?+"
+)
+
+# By the first word of a form, as Spark's SqlBaseParser.g4, Delta's DeltaSqlBase.g4 and Iceberg's procedures have
+# them. Quantifiers are possessive: whoever writes the text chooses its length, and nothing in it is tried twice.
 _FORMS: Final = {
     form.partition("\\")[0].lower(): re.compile(form, re.IGNORECASE)
     for form in (
@@ -48,11 +55,16 @@ _FORMS: Final = {
         rf"MERGE\s++{_EVOLVING}INTO\s++{_NAME}{_ALIAS}USING\b",
         rf"UPDATE\s++{_NAME}{_ALIAS}SET\b",
         rf"DELETE\s++FROM\s++{_NAME}(?:{_ALIAS}WHERE\b|;?+\s*+\Z)",
+        rf"OPTIMIZE\s++{_NAME}(?:(?:FULL|WHERE|ZORDER)\b|;?+\s*+\Z)",
+        rf"VACUUM\s++{_NAME}(?:(?:FULL|LITE|USING|RETAIN|DRY)\b|;?+\s*+\Z)",
+        rf"CALL\s++(?:{_PART}\s*+\.\s*+)?{_MAINTAINING}'(?P<name>\w++(?:\.\w++)*+)'\s*+[,)]",
     )
 }
-# Behind the target of these may stand a table that is read.
-_SOURCE_BEHIND: Final = frozenset({"merge", "update", "delete"})
-# In other forms the clauses before the query are looked at too: a LOCATION may be that of another table.
+# In a view's place, these write the table that the view reads.
+_OF_VIEWS: Final = frozenset({"merge", "update", "delete"})
+# Behind the target of these nothing is written. In other forms the clauses before the query are looked at too: a
+# LOCATION may be that of another table.
+_TARGET_ALONE: Final = _OF_VIEWS | {"optimize", "vacuum", "call"}
 _QUERY: Final = re.compile(r"\b(?:as|select|values|from)\b", re.IGNORECASE)
 # Words of the grammar that may stand in a name's place: then the name may stand behind them.
 _NO_NAMES: Final = frozenset(
@@ -89,7 +101,7 @@ def target_at(sql: str, start: int) -> Target | None:
         return None
     name = TableName(tuple(map(_unquoted, parts)))
     kind = word[0].lower()
-    stop = found.end() if kind in _SOURCE_BEHIND else _before_query(sql, found.end("name"))
+    stop = found.end() if kind in _TARGET_ALONE else _before_query(sql, found.end("name"))
     words = frozenset(_WORD.findall(sql[start:stop].lower()))
     return Target(name, words, _may_be_view(kind, name))
 
@@ -105,7 +117,7 @@ def _may_be_view(kind: str, name: TableName) -> bool:
     With Iceberg, Spark 4.1 takes a DELETE FROM any view of one table that drops whole files, and removes the rows
     from the table. Delta takes UPDATE and MERGE of temporary views too.
     """
-    if kind not in _SOURCE_BEHIND:
+    if kind not in _OF_VIEWS:
         return False
     is_temporary = len(name.parts) == 1 or name.parts[0].lower() in TEMPORARY_NAMESPACES
     return kind == "delete" or is_temporary

@@ -20,8 +20,8 @@ from rewriter.sql.classify import before_first_word, first_word, has_none
 _READING: Final = frozenset("select values table show describe desc explain list set use reset declare".split())
 # First words of queries that may have a write behind them: WITH .. INSERT, FROM .. INSERT.
 _LEADING: Final = frozenset({"with", "from"})
-# First words of statements that name all tables that they change. Any other may change any table: CALL, EXECUTE,
-# ADD JAR, REFRESH '/a/path', a script, and statements that are not known here.
+# First words of statements that name all tables that they change, in whichever form. Any other statement may
+# change any table, unless its form is known: CALL, EXECUTE, ADD JAR, REFRESH '/a/path', a script.
 _NAMING: Final = frozenset(
     "insert create replace alter drop truncate update delete merge msck load analyze comment cache uncache".split()
 )
@@ -148,12 +148,12 @@ def tables_written(sql: str) -> WrittenTables | None:
         return None
     if word in _LEADING:
         return _written_behind(sql)
-    if word not in _NAMING:
-        return AnyTable()
     start = len(before_first_word(sql))
     if "${" not in sql and any(form.match(sql, start) for form in (_MAKES_DATABASE, _OF_SESSION)):
         return None
     targets = _targets(sql, [start])
+    if targets is None and word not in _NAMING:
+        return AnyTable()
     named = targets or _named(sql, whole=word != "insert")
     # An INSERT that is not recognized may have options, of which some add columns.
     may_evolve = word in _DEFINING or (word == "insert" and targets is None)

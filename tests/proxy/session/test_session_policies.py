@@ -265,6 +265,21 @@ def test_a_small_side_that_is_written_while_its_keys_are_read_leaves_the_stateme
     assert ended(queries, KEYS[1]).text == SQL
 
 
+@pytest.mark.parametrize(
+    ("write", "is_narrowed"),
+    [
+        *(("OPTIMIZE x", True), ("VACUUM x", True), ("CALL ice.system.rewrite_data_files('shop.x')", True)),
+        *(("OPTIMIZE d", False), ("VACUUM d", False), ("CALL ice.system.rewrite_data_files('shop.d')", False)),
+    ],
+)
+def test_who_maintains_a_table_holds_up_no_statement_on_others(
+    stage: Stage, write: str, *, is_narrowed: bool
+) -> None:
+    _ = played(stage.session("bob").rewrite(write), [])
+    text = sent(stage.session().rewrite(SQL), [*DESCRIBE, KEYS] if is_narrowed else DESCRIBE)
+    assert text == (NARROWED if is_narrowed else SQL)
+
+
 def test_a_table_that_gets_other_columns_while_the_statement_is_planned_leaves_it_as_it_is(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
