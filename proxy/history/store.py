@@ -27,8 +27,8 @@ from proxy.history.record import (
 from proxy.kept_files import alone_in, put_aside
 
 FILE_NAME: Final = "history.sqlite"
-# The layout of the file, kept in its header. A file of a newer one is left alone.
-SCHEMA_VERSION: Final = 6
+# The layout of the file, kept in its header. A file of a newer one is left alone; older ones were never released.
+SCHEMA_VERSION: Final = 7
 # Waits for another process, whose transactions are short.
 BUSY_S: Final = 5.0
 # The oldest go in steps, and so do other changes of many rows, so that each transaction is short.
@@ -40,57 +40,34 @@ _PARSED_MAX: Final = 10_000
 # The write-ahead log is cut to this after it grew: it counts on top of the bytes of the history.
 _LOG_BYTES_MAX: Final = 4 * 1024 * 1024
 
+# What sums are made of is in an index: rows take kilobytes, so sums of a week would read the whole file.
 _SCHEMA: Final = """
 CREATE TABLE statements (
   id TEXT PRIMARY KEY, started_at REAL NOT NULL, user TEXT NOT NULL, session TEXT NOT NULL, outcome TEXT NOT NULL,
   fingerprint TEXT, skip_reason TEXT, deciding_s REAL NOT NULL, key_queries_s REAL NOT NULL, run_s REAL,
   partitions_total INTEGER, partitions_kept INTEGER, files_total INTEGER, files_kept INTEGER,
-  bytes_total INTEGER, bytes_kept INTEGER, original TEXT NOT NULL, record BLOB NOT NULL
+  bytes_total INTEGER, bytes_kept INTEGER, original TEXT NOT NULL, record BLOB NOT NULL,
+  lists_files INTEGER, client TEXT, label TEXT
 );
 CREATE INDEX statements_user ON statements (user, id);
 CREATE INDEX statements_outcome ON statements (outcome, id);
 CREATE INDEX statements_fingerprint ON statements (fingerprint, id);
+CREATE INDEX statements_sums ON statements (
+  id, started_at, user, outcome, fingerprint, skip_reason, client, label, lists_files, deciding_s, run_s,
+  partitions_total, partitions_kept, bytes_total, bytes_kept
+);
 CREATE TABLE reasons (reason TEXT NOT NULL, id TEXT NOT NULL, table_name TEXT NOT NULL, user TEXT NOT NULL);
 CREATE INDEX reasons_reason ON reasons (reason, id);
 CREATE INDEX reasons_id ON reasons (id);
 CREATE TABLE tables (name TEXT NOT NULL, id TEXT NOT NULL);
 CREATE INDEX tables_name ON tables (name, id);
-CREATE INDEX tables_id ON tables (id);
-CREATE TABLE processes (process TEXT PRIMARY KEY, seen_at REAL NOT NULL, state BLOB NOT NULL);
-"""
-# Version 2 adds the ids by which Spark's UI shows the runs of statements.
-_SCHEMA_2: Final = """
+CREATE INDEX tables_id ON tables (id, name);
 CREATE TABLE spark_ids (spark_id TEXT NOT NULL, id TEXT NOT NULL);
 CREATE INDEX spark_ids_spark_id ON spark_ids (spark_id);
 CREATE INDEX spark_ids_id ON spark_ids (id);
-"""
-# Version 3 tells if Spark has to list files for the original of a statement.
-_SCHEMA_3: Final = "ALTER TABLE statements ADD COLUMN lists_files INTEGER;"
-# Version 4 tells the client and the label, and has all that sums are made of in indexes: rows take kilobytes, so
-# sums of a week would read the whole file.
-_SCHEMA_4: Final = """
-ALTER TABLE statements ADD COLUMN client TEXT;
-ALTER TABLE statements ADD COLUMN label TEXT;
-CREATE INDEX statements_sums ON statements (
-  id, started_at, user, outcome, fingerprint, skip_reason, client, label, lists_files, deciding_s, run_s,
-  partitions_total, partitions_kept
-);
-DROP INDEX tables_id;
-CREATE INDEX tables_id ON tables (id, name);
-"""
-# Version 5 has bytes in the index too, for digests.
-_SCHEMA_5: Final = """
-DROP INDEX statements_sums;
-CREATE INDEX statements_sums ON statements (
-  id, started_at, user, outcome, fingerprint, skip_reason, client, label, lists_files, deciding_s, run_s,
-  partitions_total, partitions_kept, bytes_total, bytes_kept
-);
-"""
-# Version 6 tells which limits a statement met. Most met none, and have no row.
-_SCHEMA_6: Final = """
 CREATE TABLE limits_met (id TEXT NOT NULL, name TEXT NOT NULL, PRIMARY KEY (id, name)) WITHOUT ROWID;
+CREATE TABLE processes (process TEXT PRIMARY KEY, seen_at REAL NOT NULL, state BLOB NOT NULL);
 """
-_SCHEMAS: Final = (_SCHEMA, _SCHEMA_2, _SCHEMA_3, _SCHEMA_4, _SCHEMA_5, _SCHEMA_6)
 # The tables with rows for statements.
 _TABLES: Final = ("statements", "reasons", "tables", "spark_ids", "limits_met")
 # The questions to the file say iif(..).
@@ -295,10 +272,9 @@ def _checked(path: Path) -> sqlite3.Connection:
         # A crash of the machine may lose the last seconds, and damages nothing.
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES_MAX}")
-        if version < SCHEMA_VERSION:
-            added = " ".join(_SCHEMAS[version:])
-            connection.executescript(f"BEGIN; {added} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
-        if version > 0:
+        if version == 0:
+            connection.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
+        else:
             connection.execute("SELECT id FROM statements ORDER BY id DESC LIMIT 1").fetchone()
     except BaseException:
         connection.close()
@@ -313,6 +289,8 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
             f"{path} was written by a newer Starpruner (schema {version}, this one knows {SCHEMA_VERSION}): "
             "set history.path to another directory, or go on with the newer one"
         )
+    if 0 < version < SCHEMA_VERSION:
+        raise sqlite3.DatabaseError(f"its schema {version} is of before the first release")
     return int(version)
 
 

@@ -64,20 +64,16 @@ def test_a_statement_is_found_by_its_id_and_by_those_of_spark(store: Store, tmp_
     assert reader(tmp_path).statements(Filter(text=second)).statements == []
 
 
-def test_a_file_of_the_first_version_goes_on(tmp_path: Path) -> None:
-    Store(tmp_path, bytes_max=ROOM).close()
-    with sqlite3.connect(tmp_path / FILE_NAME) as connection:
-        gone = "DROP INDEX statements_sums; DROP TABLE spark_ids; DROP TABLE limits_met;"
-        columns = ("lists_files", "client", "label")
-        gone += "".join(f"ALTER TABLE statements DROP COLUMN {name};" for name in columns)
-        connection.executescript(f"{gone} PRAGMA user_version = 1")
-    connection.close()
-    one = record(spark_ids=["5f0c0a52-1111-4222-8333-0123456789ab"])
-    for kept in (one, record()):
-        store = Store(tmp_path, bytes_max=ROOM)
-        store.add([kept])
-        store.close()
-    assert [line.id for line in reader(tmp_path).statements(Filter(text=one.spark_ids[0])).statements] == [one.id]
+def test_a_file_of_before_the_first_release_is_put_aside(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with closing(sqlite3.connect(tmp_path / FILE_NAME)) as connection:
+        connection.executescript("CREATE TABLE statements (id TEXT); PRAGMA user_version = 6")
+    store = Store(tmp_path, bytes_max=ROOM)
+    store.add([record()])
+    store.close()
+    assert len(texts(tmp_path)) == 1
+    assert "schema 6 is of before the first release" in caplog.text
+    with closing(sqlite3.connect((tmp_path / FILE_NAME).with_suffix(".damaged"))) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (6,)
 
 
 def test_statements_are_found_by_a_limit_that_they_met(store: Store, tmp_path: Path) -> None:
@@ -249,7 +245,7 @@ def test_a_file_of_a_newer_version_is_left_as_it_is(tmp_path: Path) -> None:
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
     connection.close()
     with pytest.raises(
-        StoreError, match=r"written by a newer Starpruner \(schema 7, this one knows 6\).*history\.path"
+        StoreError, match=r"written by a newer Starpruner \(schema 8, this one knows 7\).*history\.path"
     ):
         Store(tmp_path, bytes_max=ROOM)
 
