@@ -55,13 +55,14 @@ _FORMS: Final = {
         rf"MERGE\s++{_EVOLVING}INTO\s++{_NAME}{_ALIAS}USING\b",
         rf"UPDATE\s++{_NAME}{_ALIAS}SET\b",
         rf"DELETE\s++FROM\s++{_NAME}(?:{_ALIAS}WHERE\b|;?+\s*+\Z)",
+        rf"REFRESH\s++TABLE\s++{_NAME};?+\s*+\Z",
         rf"OPTIMIZE\s++{_NAME}(?:(?:FULL|WHERE|ZORDER)\b|;?+\s*+\Z)",
         rf"VACUUM\s++{_NAME}(?:(?:FULL|LITE|USING|RETAIN|DRY)\b|;?+\s*+\Z)",
         rf"CALL\s++(?:{_PART}\s*+\.\s*+)?{_MAINTAINING}'(?P<name>\w++(?:\.\w++)*+)'\s*+[,)]",
     )
 }
-# In a view's place, these write the table that the view reads.
-_OF_VIEWS: Final = frozenset({"merge", "update", "delete"})
+# In a view's place, these write the tables that the view reads.
+_OF_VIEWS: Final = frozenset({"merge", "update", "delete", "refresh"})
 # Behind the target of these nothing is written. In other forms the clauses before the query are looked at too: a
 # LOCATION may be that of another table.
 _TARGET_ALONE: Final = _OF_VIEWS | {"optimize", "vacuum", "call"}
@@ -115,12 +116,12 @@ def _may_be_view(kind: str, name: TableName) -> bool:
     """True if a view may stand in the target's place, which no other form allows.
 
     With Iceberg, Spark 4.1 takes a DELETE FROM any view of one table that drops whole files, and removes the rows
-    from the table. Delta takes UPDATE and MERGE of temporary views too.
+    from the table. Delta takes UPDATE and MERGE of temporary views too. REFRESH is about all tables of any view.
     """
     if kind not in _OF_VIEWS:
         return False
     is_temporary = len(name.parts) == 1 or name.parts[0].lower() in TEMPORARY_NAMESPACES
-    return kind == "delete" or is_temporary
+    return kind in {"delete", "refresh"} or is_temporary
 
 
 def _unquoted(part: str) -> str:

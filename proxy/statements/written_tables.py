@@ -21,14 +21,15 @@ _READING: Final = frozenset("select values table show describe desc explain list
 # First words of queries that may have a write behind them: WITH .. INSERT, FROM .. INSERT.
 _LEADING: Final = frozenset({"with", "from"})
 # First words of statements that name all tables that they change, in whichever form. Any other statement may
-# change any table, unless its form is known: CALL, EXECUTE, ADD JAR, REFRESH '/a/path', a script.
+# change any table, unless its form is known: CALL, EXECUTE, GRANT, REFRESH '/a/path', a script.
 _NAMING: Final = frozenset(
     "insert create replace alter drop truncate update delete merge msck load analyze comment cache uncache".split()
 )
 # Among the words of a write that may give its tables other columns; in the text of one WITH SCHEMA EVOLUTION.
 EVOLUTION: Final = "evolution"
-# First words of statements that do. CREATE TABLE may be about a name whose table was dropped past this proxy.
-_DEFINING: Final = frozenset({"create", "replace", "alter", "drop"})
+# First words of statements that do. CREATE TABLE may be about a name whose table was dropped past this proxy, and
+# REFRESH about one that was altered there.
+_DEFINING: Final = frozenset({"create", "replace", "alter", "drop", "refresh"})
 # Forms that do not, and that some run every few minutes.
 _PLAIN_NAME: Final = r"(?:\w++|`\w++`)(?:\s*+\.\s*+(?:\w++|`\w++`))*+"
 _LEAVES_COLUMNS: Final = re.compile(
@@ -41,9 +42,11 @@ _LEAVES_COLUMNS: Final = re.compile(
 _UNNAMED: Final = frozenset("database databases schema schemas directory identifier execute".split())
 # It makes a place for tables, and changes none. Some tools begin each of their runs by it, IF NOT EXISTS.
 _MAKES_DATABASE: Final = re.compile(r"create\s++(?:database|schema|namespace)\s", re.IGNORECASE)
-# Of one session, which sees by its state that a name means something else. All sessions share a GLOBAL one.
+# Of one session, which sees by its state that a name means something else. All sessions share a GLOBAL one. Files
+# and classes that are added change the rows of no table.
 _OF_SESSION: Final = re.compile(
-    r"create\s++(?:or\s++replace\s++)?+temp(?:orary)?+\s++(?:view|function)\s|drop\s++temporary\s++function\s",
+    r"create\s++(?:or\s++replace\s++)?+temp(?:orary)?+\s++(?:view|function)\s|drop\s++temporary\s++function\s"
+    r"|add\s++(?:jar|file|archive)s?+\s",
     re.IGNORECASE,
 )
 _WRITING: Final = re.compile(r"\b(?:insert|update|delete|merge)\b|\$\{", re.IGNORECASE)

@@ -280,6 +280,17 @@ def test_who_maintains_a_table_holds_up_no_statement_on_others(
     assert text == (NARROWED if is_narrowed else SQL)
 
 
+@pytest.mark.parametrize(("described", "is_narrowed"), [(D, True), (failed(FailureKind.REJECTED), False)])
+def test_who_refreshes_a_table_holds_up_no_statement_on_others_and_a_view_may_stand_for_any(
+    stage: Stage, described: QueryResult, *, is_narrowed: bool
+) -> None:
+    first, other = stage.session(), stage.session("bob")
+    running = played(first.rewrite(SQL), [*DESCRIBE, KEYS])
+    refreshing = played(other.rewrite("REFRESH TABLE x"), [("DESCRIBE TABLE EXTENDED `x`", described)])
+    refreshing.on_outcome(FINISHED)
+    assert running.premises.are_tables_unchanged() is is_narrowed
+
+
 def test_a_table_that_gets_other_columns_while_the_statement_is_planned_leaves_it_as_it_is(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -102,7 +102,7 @@ def test_no_pattern_searches_a_text_of_more_than_250_kb(sql: str, *, is_clear: b
         *("CALL system.rollback('x')", "EXECUTE IMMEDIATE 'INSERT INTO ' || 'd VALUES (1)'"),
         "EXPLAIN EXECUTE IMMEDIATE 'INSERT INTO d VALUES (1)'",
         *("explain /* the */ extended\n execute immediate x", "EXPLAIN ${statement}"),
-        *("BEGIN INSERT INTO e VALUES (1); END", "REFRESH '/warehouse/x'", "CLEAR CACHE", "ADD JAR '/a.jar'"),
+        *("BEGIN INSERT INTO e VALUES (1); END", "REFRESH '/warehouse/x'", "CLEAR CACHE", "ADD JAR '${a}'"),
         *("DROP DATABASE db CASCADE", "CREATE /* */ DATABASE db", "CREATE DATABASE ${rest}"),
         "CREATE TEMP VIEW ${rest}",
         *("/*${rest}*/ SELECT 1", "DROP SCHEMA db CASCADE", "INSERT OVERWRITE DIRECTORY '/warehouse/x' SELECT 1"),
