@@ -43,8 +43,10 @@ class HeldStatement:
         The original goes where the other text would be too long to be sent, and where the statement could not fall
         back although its dispatch rests on that.
         """
-        is_kept = len(self.message.raw) <= KEPT_CALL_BYTES_MAX and tracked_statements.has_room_for_a_rewrite(
-            self.message
+        is_kept = (
+            dispatch.text != self.call.statement
+            and len(self.message.raw) <= KEPT_CALL_BYTES_MAX
+            and tracked_statements.has_room_for_a_rewrite(self.message)
         )
         sent = self._call_to_make(dispatch, message_bytes_max, is_kept=is_kept)
         is_original = sent is self.message

@@ -334,11 +334,11 @@ class Relay:
                 self._make(first)
             while self.phase in _TAKING and (message := self._client_buffer.next_message()) is not None:
                 self._handle(message)
-        except MessageTooLongError as error:
+        except MessageTooLongError as too_long:
             self._answer_by_error(
-                f"Starpruner refuses the call: {error} (proxy.request_bytes_max, memory_bytes_max)"
+                f"Starpruner refuses the call: {too_long} (proxy.request_bytes_max, memory_bytes_max)"
             )
-            self._close(f"client: {error}")
+            self._close(f"client: {too_long}")
         except RemoteProtocolError as error:
             self._close(f"client: {error}")
         except IncompleteError:

@@ -125,7 +125,7 @@ def _usual_statement_call(message: Message) -> StatementCall | None:
     if options is None:
         return None
     run_async = options["run_async"] not in (None, b"\0")
-    return StatementCall(SessionHandle(raw[slice(*handle)]), _statement_text(raw, span), span, run_async)
+    return StatementCall(SessionHandle(raw[handle[0] : handle[1]]), _statement_text(raw, span), span, run_async)
 
 
 def _read_statement_call(message: Message) -> StatementCall | None:
@@ -173,7 +173,7 @@ def replace_statement(raw: bytes, span: tuple[int, int], statement: str) -> byte
 def decode_session_of_call(message: Message) -> SessionHandle | None:
     """Return the session that a CloseSession call names."""
     span = _argument_field_span(message, 1, Kind.STRUCT)
-    return None if span is None else SessionHandle(message.raw[slice(*span)])
+    return None if span is None else SessionHandle(message.raw[span[0] : span[1]])
 
 
 def decode_operation_of_call(message: Message) -> tuple[OperationId, tuple[int, int]] | None:
@@ -188,7 +188,7 @@ def decode_operation_of_call(message: Message) -> tuple[OperationId, tuple[int, 
     else:
         handle = _argument_field_span(message, 1, Kind.STRUCT)
         span = None if handle is None else _field_span(message.raw, handle[0], 1, Kind.STRUCT)
-    return None if span is None else (OperationId(message.raw[slice(*span)]), span)
+    return None if span is None else (OperationId(message.raw[span[0] : span[1]]), span)
 
 
 def has_result_set_of_call(message: Message) -> bool | None:
@@ -198,7 +198,7 @@ def has_result_set_of_call(message: Message) -> bool | None:
         return usual.has_result_set
     handle = _argument_field_span(message, 1, Kind.STRUCT)
     span = None if handle is None else _field_span(message.raw, handle[0], 3, Kind.BOOL)
-    return None if span is None else any(message.raw[slice(*span)])
+    return None if span is None else any(message.raw[span[0] : span[1]])
 
 
 def asks_for_rows(message: Message) -> bool:
@@ -207,7 +207,7 @@ def asks_for_rows(message: Message) -> bool:
     if start is None:
         return False
     kind_of_rows = _field_span(message.raw, start, 4, Kind.I16)
-    return kind_of_rows is None or not any(message.raw[slice(*kind_of_rows)])
+    return kind_of_rows is None or not any(message.raw[kind_of_rows[0] : kind_of_rows[1]])
 
 
 def operation_id_of(operation: OperationHandle) -> OperationId | None:
@@ -216,7 +216,7 @@ def operation_id_of(operation: OperationHandle) -> OperationId | None:
     if usual is not None:
         return OperationId(usual)
     span = _field_span(operation, 0, 1, Kind.STRUCT)
-    return None if span is None else OperationId(operation[slice(*span)])
+    return None if span is None else OperationId(operation[span[0] : span[1]])
 
 
 def replace_operation(message: Message, span: tuple[int, int], operation: OperationId) -> Message:

@@ -122,7 +122,8 @@ class Reader:
 
     def map_keys(self, value: Kind) -> Iterator[str]:
         """Yield the keys of a map from strings; the caller reads or skips each value."""
-        return (key.decode("utf-8", "replace") for key in self.binary_map_keys(value))
+        for key in self.binary_map_keys(value):
+            yield key.decode("utf-8", "replace")
 
     def binary_map_keys(self, value: Kind) -> Iterator[bytes]:
         """Yield the keys of a map from binary strings; the caller reads or skips each value."""
