@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from importlib.metadata import entry_points, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -76,8 +77,15 @@ def _unavailable(name: str, module: str) -> click.Command:
     return unavailable
 
 
+def _version() -> str:
+    """The version, and whether the wheel has the wire and the relay compiled."""
+    wire = find_spec("proxy.wire.framing")
+    is_compiled = wire is not None and wire.origin is not None and not wire.origin.endswith(".py")
+    return f"{version('starpruner')} (compiled)" if is_compiled else version("starpruner")
+
+
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(version("starpruner"))
+@click.version_option(_version())
 def main() -> None:
     """Starpruner: a proxy that makes Spark Thrift Server prune partitions while it plans."""
 

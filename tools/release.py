@@ -1,7 +1,8 @@
-"""Builds what a release consists of, and checks it: `make release`, or `python -m tools.release [--no-images]`.
+"""Builds what a release consists of, and checks it: `make release`, or `python -m tools.release --help`.
 
-Wheel, source archive, the chart and, where a Docker engine answers, the image of the proxy, with their sums. All
-but the image is the same each time, byte for byte. Nothing is published.
+Wheel, source archive and chart; where there is a C compiler the compiled wheel, and where a Docker engine answers
+the image of the proxy; and their sums. Wheel, archive and chart are the same each time, byte for byte. Nothing is
+published.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class Release:
             *(python, "-m", "hatchling", "build", "-t", "wheel", "-d", str(self._work)),
             within=self._work / f"starpruner-{self.version}",
         )
-        wheel = self._only("*.whl")
+        wheel = self._only("*-any.whl")
         if (self._work / wheel.name).read_bytes() != wheel.read_bytes():
             raise click.ClickException("the wheel of the source archive is not that of the checkout")
 
@@ -73,16 +74,28 @@ class Release:
         Then it has to parse a statement with the compiled sqlglot, whose classes Python code cannot extend.
         """
         self.say("install the wheel in an empty environment, and run it")
-        wheel = str(self._only("*.whl"))
+        wheel = str(self._only("*-any.whl"))
         python = self._environment("wheel", wheel)
         command = str(Path(python).with_name("starpruner"))
         empty = self._work / "empty"
         empty.mkdir()
-        if self.version not in (told := _run(command, "--version", within=empty)):
-            raise click.ClickException(f"the wheel says {told.strip()!r}, and pyproject.toml {self.version}")
+        self._expect_version(command, self.version, within=empty)
         _run(command, "serve", "--check", "--config", str(SAMPLE), within=empty)
         _run(python, *_INSTALL, f"{wheel}[fast]")
         _run(python, "-c", _PARSES, within=empty)
+
+    def compile_wheel(self) -> None:
+        """The wheel of this platform and Python, its wire and relay compiled, where there is a compiler."""
+        if shutil.which("cc") is None:
+            self.notes.append("there is no compiled wheel: no C compiler is here")
+            return
+        self.say("build the compiled wheel, and let it say its version")
+        target = ("-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps", "-w", str(self._to))
+        _run(sys.executable, *target, str(ROOT), HATCH_BUILD_HOOK_ENABLE_MYPYC="1")
+        (wheel,) = set(self._to.glob("*.whl")) - {self._only("*-any.whl")}
+        python = self._environment("compiled", str(wheel))
+        command = str(Path(python).with_name("starpruner"))
+        self._expect_version(command, f"{self.version} (compiled)", within=self._work)
 
     def pack_chart(self) -> None:
         """The chart, of this version."""
@@ -126,6 +139,10 @@ class Release:
         _run(python, *_INSTALL, *wanted)
         return python
 
+    def _expect_version(self, command: str, expected: str, within: Path) -> None:
+        if not (told := _run(command, "--version", within=within)).endswith(f" {expected}\n"):
+            raise click.ClickException(f"the wheel says {told.strip()!r}, expected {expected}")
+
     def _only(self, pattern: str) -> Path:
         (found,) = self._to.glob(pattern)
         return found
@@ -146,16 +163,16 @@ def packed(chart: Path) -> bytes:
     return to.getvalue()
 
 
-def _tried(*command: str, within: Path = ROOT) -> subprocess.CompletedProcess[str]:
+def _tried(*command: str, within: Path = ROOT, **variables: str) -> subprocess.CompletedProcess[str]:
     # Else an environment would find the checkout in the place of what is installed there.
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | variables
     return subprocess.run(  # noqa: S603 - ours
         command, cwd=within, env=environment, capture_output=True, text=True, check=False
     )
 
 
-def _run(*command: str, within: Path = ROOT) -> str:
-    done = _tried(*command, within=within)
+def _run(*command: str, within: Path = ROOT, **variables: str) -> str:
+    done = _tried(*command, within=within, **variables)
     if done.returncode:
         raise click.ClickException(f"{' '.join(command)}: {(done.stdout + done.stderr)[-4_000:].strip()}")
     return done.stdout
@@ -164,7 +181,8 @@ def _run(*command: str, within: Path = ROOT) -> str:
 @click.command()
 @click.option("--to", type=click.Path(path_type=Path), default=ROOT / "dist", help="The directory.")
 @click.option("--no-images", is_flag=True, help="Build no image, also where a Docker engine answers.")
-def main(to: Path, *, no_images: bool) -> None:
+@click.option("--pure", is_flag=True, help="Build no compiled wheel, also where there is a C compiler.")
+def main(to: Path, *, no_images: bool, pure: bool) -> None:
     """Build a release, and check it."""
     to.mkdir(parents=True, exist_ok=True)
     for old in (*to.glob("starpruner-*"), to / "SHA256SUMS"):
@@ -173,6 +191,8 @@ def main(to: Path, *, no_images: bool) -> None:
         release = Release(to.absolute(), Path(work))
         release.build()
         release.check_wheel()
+        if not pure:
+            release.compile_wheel()
         release.pack_chart()
         if not no_images:
             release.build_image()

@@ -7,27 +7,56 @@ import sys
 import tomllib
 from hashlib import sha256
 from pathlib import Path
+from zipfile import ZipFile
 
+import pytest
 from support.helm_chart import CHART, run_helm
 
 from tools.release import ROOT, packed
 
+# The tests of what is compiled.
+COMPILED = ["tests/proxy/access", "tests/proxy/operations", "tests/proxy/relay", "tests/proxy/wire", "tests/fuzz"]
+# In the place of the checkout, which `python -c` would find first.
+RUN = """
+import sys
+import pytest
+from proxy.relay import relay
+assert relay.__file__.endswith(".so"), relay.__file__
+sys.exit(pytest.main(sys.argv[1:]))
+"""
 
-def test_a_release_is_built_checked_and_summed_up(tmp_path: Path) -> None:
-    """As `make release` does it, but for the image. The wheel runs in an environment with nothing else."""
-    others = tmp_path / "README"
-    others.write_text("another one's", encoding="utf-8")
-    command = [sys.executable, "-m", "tools.release", "--no-images", "--to", str(tmp_path)]
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A release, as `make release` builds it, but for the image. Its wheels run with nothing else beside them."""
+    to = tmp_path_factory.mktemp("release")
+    (to / "README").write_text("another one's", encoding="utf-8")
+    command = [sys.executable, "-m", "tools.release", "--no-images", "--to", str(to)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    lines = [line.split("  ") for line in (tmp_path / "SHA256SUMS").read_text().splitlines()]
+    return to
+
+
+def test_a_release_is_built_checked_and_summed_up(released: Path) -> None:
+    lines = [line.split("  ") for line in (released / "SHA256SUMS").read_text().splitlines()]
     assert [digest for digest, _ in lines] == [
-        sha256((tmp_path / name).read_bytes()).hexdigest() for _, name in lines
+        sha256((released / name).read_bytes()).hexdigest() for _, name in lines
     ]
     version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     ends = [name.replace(version, "V") for _, name in lines]
+    assert ends.pop(0).startswith(f"starpruner-V-cp{sys.version_info.major}{sys.version_info.minor}-")
     assert ends == ["starpruner-V-py3-none-any.whl", "starpruner-V.tar.gz", "starpruner-chart-V.tgz"]
-    assert others.exists()
+    assert (released / "README").exists()
+
+
+def test_what_is_compiled_passes_the_tests_of_what_is_not(released: Path, tmp_path: Path) -> None:
+    (wheel,) = released.glob("*-cp3*.whl")
+    with ZipFile(wheel) as packed_wheel:
+        packed_wheel.extractall(tmp_path)
+    command = [sys.executable, "-P", "-c", RUN, "-q", "-n", "2", "-m", "not heavy", *COMPILED]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-4_000:] + done.stderr
 
 
 def test_the_chart_is_packed_the_same_way_each_time_and_helm_reads_it(tmp_path: Path) -> None:

@@ -56,7 +56,6 @@ from proxy.wire.hs2.calls import (
     OperationHandle,
     OperationId,
     OperationState,
-    SessionHandle,
     encode_failure,
     encode_still_running,
 )
@@ -415,15 +414,14 @@ def test_nothing_falls_back_where_there_are_too_many_aliases() -> None:
 
 
 def test_a_second_run_for_which_there_is_no_room_any_more_is_closed() -> None:
-    class Taken(LocalOperationAliases):
-        def add(self, alias: OperationId, operation: OperationId, session: SessionHandle) -> bool:
-            assert (alias != operation, session) == (True, SESSION)
-            return False
-
-    for play in plays_with(Taken()):
-        failing(play).answers(executed(5, AGAIN), back=own_close(AGAIN))
+    aliases, other = LocalOperationAliases(1), OperationId(b"another statement's")
+    for play in plays_with(aliases):
+        failed = failing(play)
+        assert aliases.add(other, other, SESSION)
+        failed.answers(executed(5, AGAIN), back=own_close(AGAIN))
         play.answers(reply("CloseOperation", 1), to_client=status_is(ERROR, 6, OURS))
         assert play.outcomes == [Outcome(OutcomeKind.FAILED, 2.5, OURS)]
+        assert aliases.alias_closed(other) == other
 
 
 def test_an_exception_in_place_of_a_reply_reaches_the_client(play: Play) -> None:
