@@ -115,7 +115,7 @@ def merge_stage(server: PipelineServer, directory: Path, using: str) -> Iterator
     """A proxy with a middle behind it, in front of a server whose tables are USING that."""
     with closing(Middle(server.endpoint)) as middle, closing(connect(server.endpoint)) as direct:
         threading.Thread(target=middle.serve, daemon=True).start()
-        run(direct, f"CREATE DATABASE {DATABASE}")
+        run(direct, f"CREATE DATABASE IF NOT EXISTS {DATABASE}")
         run(direct, f"USE {DATABASE}")
         set_all(direct, SMALL)
         with proxy_process(middle.endpoint, directory, options=patient(*FORGIVING)) as proxy:
@@ -187,9 +187,13 @@ def cut_short(stage: Stage, *, is_late: bool, run_async: bool) -> list[object]:
     has old keys: it fails, and is then run as it came.
     """
     make_tables(stage)
+    # Until a proxy knows the settings of its server, a MERGE may add columns, and the next one is left as it is.
+    _ = calls_of_a_merge(stage, is_late=is_late, run_async=run_async)
     steps = calls_of_a_merge(stage, is_late=is_late, run_async=run_async)
     assert ("ExecuteStatement", NARROWED) in steps
     assert (("ExecuteStatement", AS_IT_CAME) in steps) is is_late
+    # Descriptions come last: after one that was cut, its table is left alone for a while.
+    steps.sort(key=lambda step: step[1] not in {NARROWED, AS_IT_CAME})
     cuts = list(product(steps, Moment if DEEP else (Moment.AFTER_THE_CALL, Moment.BEFORE_THE_REPLY)))
     wrong = list[object]()
     for begin in range(0, len(cuts), CUTS_COUNTED):
@@ -201,6 +205,8 @@ def cut_short(stage: Stage, *, is_late: bool, run_async: bool) -> list[object]:
                 finished.append(finishes(session, merge_adding(BASE**number), run_async=run_async))
             # An operation may be closed later, beside what the client does next, and descriptions are remembered.
             is_certain = pattern in {NARROWED, AS_IT_CAME} and name != "CloseOperation"
+            # Where old keys are found out before the first reply, nobody asks how far their statement is.
+            is_certain &= not (is_late and name == "GetOperationStatus" and pattern == NARROWED)
             wrong += [] if fault.done or not is_certain else [("no such call", name, pattern)]
         stage.wait_until_no_merge_runs()
         rows = stage.rows("t")
