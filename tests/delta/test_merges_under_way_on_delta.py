@@ -16,8 +16,6 @@ from support.merges_under_way import (
 )
 
 
-# A proxy for each test: a MERGE that is cut within its call counts as running for an hour, into any table if its
-# target could not be described.
 @pytest.fixture
 def stage(delta_server: PipelineServer, tmp_path: Path) -> Iterator[Stage]:
     with merge_stage(delta_server, tmp_path / "merges", "delta") as found:

@@ -27,8 +27,6 @@ TWO_SNAPSHOTS = "Runtime file filtering is not possible: the table has been conc
 SEVERAL_DAYS = [("spark_catalog", "false"), ("spark_catalog", "true"), (CATALOG, "false")]
 
 
-# A proxy for each test: a MERGE that is cut within its call counts as running for an hour, into any table if its
-# target could not be described.
 @pytest.fixture
 def stage(iceberg_server: PipelineServer, tmp_path: Path) -> Iterator[Stage]:
     with merge_stage(iceberg_server, tmp_path / "merges", "iceberg") as found:

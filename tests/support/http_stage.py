@@ -190,12 +190,12 @@ async def stage(
     (client, backend), secured = sides, tls or Tls()
     played, links, peers = HttpBackend(), asyncio.Queue[Peer](), list[Peer]()
 
-    async def meet(peer: Peer) -> None:
+    async def meet_link(peer: Peer) -> None:
         peers.append(peer)
         links.put_nowait(peer)
 
-    meets = played.meet if backend is Transport.HTTP else meet
-    server = await start_stand_in(meets, limit=1024 * 1024, ssl=secured.backend)
+    meet = played.meet if backend is Transport.HTTP else meet_link
+    server = await start_stand_in(meet, limit=1024 * 1024, ssl=secured.backend)
     port = server.sockets[0].getsockname()[1]
     listener, upstream = (
         Listener(Address(HOST, 0), client, secured.listener),

@@ -112,7 +112,11 @@ class Stage:
 
 @contextmanager
 def merge_stage(server: PipelineServer, directory: Path, using: str) -> Iterator[Stage]:
-    """A proxy with a middle behind it, in front of a server whose tables are USING that."""
+    """A proxy with a middle behind it, in front of a server whose tables are USING that.
+
+    Each test takes one of its own: a proxy counts a MERGE that was cut within its call as running for an hour, and
+    as writing any table if it could not describe the target.
+    """
     with closing(Middle(server.endpoint)) as middle, closing(connect(server.endpoint)) as direct:
         threading.Thread(target=middle.serve, daemon=True).start()
         run(direct, f"CREATE DATABASE IF NOT EXISTS {DATABASE}")
@@ -205,7 +209,7 @@ def cut_short(stage: Stage, *, is_late: bool, run_async: bool) -> list[object]:
                 finished.append(finishes(session, merge_adding(BASE**number), run_async=run_async))
             # An operation may be closed later, beside what the client does next, and descriptions are remembered.
             is_certain = pattern in {NARROWED, AS_IT_CAME} and name != "CloseOperation"
-            # Where old keys are found out before the first reply, nobody asks how far their statement is.
+            # The client does not ask for the state of a statement whose keys the proxy found to be old in time.
             is_certain &= not (is_late and name == "GetOperationStatus" and pattern == NARROWED)
             wrong += [] if fault.done or not is_certain else [("no such call", name, pattern)]
         stage.wait_until_no_merge_runs()

@@ -63,10 +63,10 @@ class Peer:
 async def start_stand_in(
     meet: Callable[[Peer], Coroutine[Any, Any, None]], port: int = 0, **options: Any
 ) -> asyncio.Server:
-    """A server that plays a backend. No connection outlives the loop, whichever step of its opening that ended.
+    """Start a server that plays a backend. When the loop ends, it closes also a connection that is being opened.
 
-    Before Python 3.12 asyncio leaves a connection open whose handler is cancelled before it has begun. That would
-    be a warning in whichever test collects it.
+    Before Python 3.12 asyncio leaves a connection open if its handler is cancelled before it has begun, and pytest
+    then fails whichever test runs when the connection is collected.
     """
 
     def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
