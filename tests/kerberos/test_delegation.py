@@ -10,7 +10,7 @@ from kerberos_realm import Realm, running_realm
 from support.kdc import REALM, require_kerberos
 from support.ldap_directory import missing_directory_parts
 from support.relay_dialogue import ACCEPTED, open_session, session_opened
-from support.scripted_session import HOST, Peer, Stage, stage, start_stand_in
+from support.scripted_session import Peer, Stage, StandInServer, stage
 
 from proxy.admin.explain_endpoint import check_login
 from proxy.backends.assembly import resolved_backends
@@ -156,8 +156,8 @@ class Backend:
             self._all.append(peer)
             self._peers.put_nowait(peer)
 
-        self.server = await start_stand_in(meet)
-        return Address(HOST, self.server.sockets[0].getsockname()[1])
+        self.server = StandInServer(meet)
+        return self.server.address
 
     async def next_login(self) -> GssPeer:
         return await logged_in_peer(await self._peers.get(), self._realm)

@@ -37,9 +37,8 @@ from support.relay_dialogue import (
     session_opened,
     status_is,
 )
-from support.scripted_session import HOST, start_stand_in
+from support.scripted_session import StandInServer
 
-from proxy.config.address import Address
 from proxy.config.endpoints import Transport, UpstreamSection
 from proxy.config.kerberos import KerberosSection
 from proxy.operations.internal_call import Call
@@ -391,8 +390,8 @@ async def test_a_cookie_whose_call_is_broken_off_is_not_tried_again(realm: Realm
 @pytest.fixture
 async def backend() -> Any:
     played = HttpBackend()
-    server = await start_stand_in(played.meet)
-    yield played, Address(HOST, server.sockets[0].getsockname()[1])
+    server = StandInServer(played.meet)
+    yield played, server.address
     server.close()
     for peer in played.peers:
         await peer.closed()

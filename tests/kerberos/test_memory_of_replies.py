@@ -13,7 +13,7 @@ from kerberos_realm import Realm, running_realm
 from support.footprint import footprint
 from support.kdc import REALM, require_kerberos
 from support.relay_dialogue import fetch, open_session, reply, session_opened
-from support.scripted_session import HOST, Peer, eventually, stage, start_stand_in
+from support.scripted_session import HOST, Peer, StandInServer, eventually, stage
 
 from demo.hive import Endpoint
 from demo.proxy_process import proxy_process
@@ -55,8 +55,8 @@ class BackendWithRows:
         self.fetched = 0
 
     async def __aenter__(self) -> Self:
-        self._server = await start_stand_in(self._serve)
-        self.endpoint = Endpoint(HOST, self._server.sockets[0].getsockname()[1])
+        self._server = StandInServer(self._serve)
+        self.endpoint = Endpoint(HOST, self._server.port)
         return self
 
     async def __aexit__(self, *_error: object) -> None:

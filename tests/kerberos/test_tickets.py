@@ -11,7 +11,7 @@ import pytest
 from kerberos_realm import Realm, running_realm
 from support.kdc import REALM, require_kerberos, running_kdc
 from support.relay_dialogue import open_session, session_opened
-from support.scripted_session import HOST, Peer, stage, start_stand_in
+from support.scripted_session import Peer, StandInServer, stage
 
 from proxy.admin.explain_endpoint import check_login, logged_in
 from proxy.backends.assembly import resolved_backends
@@ -123,8 +123,8 @@ class Backend:
         self.peers: asyncio.Queue[Peer] = asyncio.Queue()
 
     async def start(self) -> Address:
-        self.server = await start_stand_in(self.peers.put)
-        return Address(HOST, self.server.sockets[0].getsockname()[1])
+        self.server = StandInServer(self.peers.put)
+        return self.server.address
 
     async def next_login(self) -> GssPeer:
         keys = gssapi.Credentials(

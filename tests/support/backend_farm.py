@@ -16,7 +16,7 @@ from proxy.server import Proxy
 from proxy.wire.sasl import SaslReader, SaslStatus, encode_sasl, plain_start
 from proxy.wire.thrift.reader import read_header
 from support.relay_dialogue import ACCEPTED, close_session, open_session, reply, session_opened
-from support.scripted_session import HOST, PATIENCE_S, Peer, Rewriter, eventually, start_stand_in
+from support.scripted_session import HOST, PATIENCE_S, Peer, Rewriter, StandInServer, eventually
 from support.server_config import server_config
 
 
@@ -42,7 +42,7 @@ class StandIn:
         self.calls: list[str] = []
         # The number of connections so far.
         self.met = 0
-        self._server: asyncio.Server | None = None
+        self._server: StandInServer | None = None
         self._port = 0
         self._died = asyncio.Event()
 
@@ -56,8 +56,8 @@ class StandIn:
 
     async def listen(self) -> None:
         self._died.clear()
-        self._server = await start_stand_in(self._serve, self._port, ssl=self._tls)
-        self._port = self._server.sockets[0].getsockname()[1]
+        self._server = StandInServer(self._serve, self._port, tls=self._tls)
+        self._port = self._server.port
 
     async def die(self) -> None:
         """As its process would: nobody listens, and every connection is gone."""

@@ -17,7 +17,7 @@ from proxy.config.endpoints import Listener, ListenerTls, Transport, UpstreamSec
 from proxy.config.memory_shares import AMPLE, MemoryShares
 from proxy.operations.session_port import SessionOpening, SessionPort
 from proxy.server import Proxy
-from support.scripted_session import HOST, PATIENCE_S, Peer, Rewriter, start_stand_in
+from support.scripted_session import HOST, PATIENCE_S, Peer, Rewriter, StandInServer
 from support.server_config import server_config
 
 PATH = "/cliservice"
@@ -195,8 +195,8 @@ async def stage(
         links.put_nowait(peer)
 
     meet = played.meet if backend is Transport.HTTP else meet_link
-    server = await start_stand_in(meet, limit=1024 * 1024, ssl=secured.backend)
-    port = server.sockets[0].getsockname()[1]
+    server = StandInServer(meet, limit=1024 * 1024, tls=secured.backend)
+    port = server.port
     listener, upstream = (
         Listener(Address(HOST, 0), client, secured.listener),
         UpstreamSection(backend, secured.upstream),

@@ -24,7 +24,7 @@ from proxy.wire.thrift.writer import Writer
 from support.backend_farm import Clock, Mood, StandIn
 from support.http_stage import Asked, HttpBackend, Stage, Tls, basic, message, ok, response
 from support.relay_dialogue import ACCEPTED, close_session, execute, executed, open_session, reply, session_opened
-from support.scripted_session import HOST, Peer, Rewriter, start_stand_in
+from support.scripted_session import HOST, Peer, Rewriter, StandInServer
 from support.server_config import server_config
 
 UNKNOWN = 3
@@ -89,7 +89,7 @@ class HttpServer:
         # Reads and says nothing.
         self.is_slow = False
         self._played = HttpBackend()
-        self._server: asyncio.Server | None = None
+        self._server: StandInServer | None = None
         self._answering: asyncio.Task[None] | None = None
         self._port = 0
 
@@ -102,8 +102,8 @@ class HttpServer:
         return f"hive.server2.auth=cu=user&rn={self._port}&s=x="
 
     async def listen(self) -> None:
-        self._server = await start_stand_in(self._played.meet, self._port)
-        self._port = self._server.sockets[0].getsockname()[1]
+        self._server = StandInServer(self._played.meet, self._port)
+        self._port = self._server.port
         self._answering = asyncio.create_task(self._answer())
 
     async def die(self) -> None:

@@ -1,6 +1,8 @@
 """A scripted backend and a client on real sockets, for what only sockets can show."""
 
 import asyncio
+import socket
+import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -60,24 +62,61 @@ class Peer:
             await self.writer.wait_closed()
 
 
-async def start_stand_in(
-    meet: Callable[[Peer], Coroutine[Any, Any, None]], port: int = 0, **options: Any
-) -> asyncio.Server:
-    """Start a server that plays a backend. When the loop ends, it closes also a connection that is being opened.
+class StandInServer:
+    """A server that plays a backend, and closes each connection when the loop ends, also one that is being opened.
 
-    Before Python 3.12 asyncio leaves a connection open if its handler is cancelled before it has begun, and pytest
-    then fails whichever test runs when the connection is collected.
+    asyncio's own leaves one open that the loop has accepted when the server is closed (``Server._attach``), and
+    before Python 3.12 one whose handler is cancelled before it has begun. pytest then fails whichever test runs
+    when such a connection is collected.
     """
 
-    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if not server.is_serving():
-            writer.transport.abort()
-            return
-        meeting = asyncio.create_task(meet(Peer(reader, writer)))
-        meeting.add_done_callback(lambda ended: writer.transport.abort() if ended.cancelled() else None)
+    def __init__(
+        self,
+        meet: Callable[[Peer], Coroutine[Any, Any, None]],
+        port: int = 0,
+        *,
+        limit: int = 64 * 1024,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._meet = meet
+        self._limit = limit
+        self._tls = tls
+        self._meetings: set[asyncio.Task[None]] = set()
+        self._listener = socket.create_server((HOST, port), backlog=100)
+        self._listener.settimeout(0)
+        self.port = int(self._listener.getsockname()[1])
+        asyncio.get_running_loop().add_reader(self._listener, self._accept)
 
-    server = await asyncio.start_server(accept, HOST, port, **options)
-    return server
+    @property
+    def address(self) -> Address:
+        return Address(HOST, self.port)
+
+    def close(self) -> None:
+        """Listen no more. Connections stay."""
+        if self._listener.fileno() >= 0:
+            asyncio.get_running_loop().remove_reader(self._listener)
+            self._listener.close()
+
+    def _accept(self) -> None:
+        with suppress(BlockingIOError):
+            connection, _ = self._listener.accept()
+            meeting = asyncio.create_task(self._serve(connection))
+            self._meetings.add(meeting)
+            meeting.add_done_callback(self._meetings.discard)
+            meeting.add_done_callback(lambda ended: connection.close() if ended.cancelled() else None)
+
+    async def _serve(self, connection: socket.socket) -> None:
+        connection.settimeout(0)
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader(self._limit)
+        protocol = asyncio.StreamReaderProtocol(reader)
+        with suppress(OSError):
+            transport, _ = await loop.connect_accepted_socket(lambda: protocol, connection, ssl=self._tls)
+            try:
+                await self._meet(Peer(reader, asyncio.StreamWriter(transport, protocol, reader, loop)))
+            except asyncio.CancelledError:
+                transport.abort()
+                raise
 
 
 class Rewriter:
@@ -208,8 +247,8 @@ async def stage(  # noqa: PLR0913 - a proxy, and all that it may be told
         peers.append(peer)
         backends.put_nowait(peer)
 
-    server = await start_stand_in(meet, limit=1024)
-    port = server.sockets[0].getsockname()[1]
+    server = StandInServer(meet, limit=1024)
+    port = server.port
     config = server_config(listeners, f"{HOST}:{backend_port or port}", **keys)
     proxy = Proxy(config, open_port or (lambda _opened: rewriter or Rewriter()), process=process, memory=memory)
     await proxy.start()

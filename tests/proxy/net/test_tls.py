@@ -32,7 +32,7 @@ from support.relay_dialogue import (
     reply,
     session_opened,
 )
-from support.scripted_session import HOST, PATIENCE_S, Peer, Rewriter, eventually, stage, start_stand_in
+from support.scripted_session import HOST, PATIENCE_S, Peer, Rewriter, StandInServer, eventually, stage
 
 from demo.hive import Endpoint
 from demo.proxy_process import proxy_process
@@ -445,9 +445,9 @@ async def tls_backend(tls: ssl.SSLContext) -> AsyncIterator[tuple[int, "asyncio.
         accepted.append(peer)
         peers.put_nowait(peer)
 
-    server = await start_stand_in(meet, ssl=tls)
+    server = StandInServer(meet, tls=tls)
     try:
-        yield server.sockets[0].getsockname()[1], peers
+        yield server.port, peers
     finally:
         server.close()
         # What is still open when the loop ends would be a warning in whichever test collects it.

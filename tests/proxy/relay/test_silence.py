@@ -16,7 +16,7 @@ from support.relay_dialogue import (
     session_opened,
     status_is,
 )
-from support.scripted_session import HOST, Peer, Rewriter, Stage, eventually, stage
+from support.scripted_session import HOST, Peer, Rewriter, Stage, StandInServer, eventually, stage
 
 from proxy.config.serving import ProxySection
 from proxy.net import newcomers
@@ -96,8 +96,8 @@ async def test_what_we_answer_ourselves_does_not_pile_up_before_a_client_that_do
 
 async def test_both_sides_are_asked_whether_they_are_there() -> None:
     settings = ProxySection(keepalive_idle_s=33, keepalive_interval_s=44, keepalive_count=5)
-    server = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0)
-    _, writer = await asyncio.open_connection(*server.sockets[0].getsockname()[:2])
+    server = StandInServer(Peer.closed)
+    _, writer = await asyncio.open_connection(HOST, server.port)
     prepare(writer.transport, settings)  # type: ignore[arg-type]
     sock = writer.get_extra_info("socket")
     assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1

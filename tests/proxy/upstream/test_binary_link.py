@@ -6,9 +6,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 from support.relay_dialogue import ACCEPTED, LOGIN, operation_call, reply
-from support.scripted_session import HOST, PATIENCE_S, Peer, start_stand_in
+from support.scripted_session import PATIENCE_S, Peer, StandInServer
 
-from proxy.config.address import Address
 from proxy.config.endpoints import Transport, UpstreamSection
 from proxy.operations.internal_call import Call
 from proxy.upstream.binary_link import BinaryLink
@@ -28,8 +27,8 @@ every_transport = pytest.mark.parametrize("transport", [SASL, NOSASL], ids=["sas
 async def linked(transport: Transport) -> AsyncIterator[tuple[BinaryLink, Peer]]:
     """A link that is open, and the backend's end of it."""
     peers: asyncio.Queue[Peer] = asyncio.Queue()
-    server = await start_stand_in(peers.put)
-    address = Address(HOST, server.sockets[0].getsockname()[1])
+    server = StandInServer(peers.put)
+    address = server.address
     link = BinaryLink(address, Dialer(UpstreamSection(transport)), PATIENCE_S)
     opening = asyncio.create_task(link.open(RESPONSE, "a client"))
     peer = await peers.get()
@@ -116,8 +115,8 @@ async def test_a_login_that_is_refused_says_whose_it_was() -> None:
         peer.send(encode_sasl(SaslStatus.BAD, b"no such user"))
         await peer.closed()
 
-    server = await start_stand_in(refuse)
-    link = BinaryLink(Address(HOST, server.sockets[0].getsockname()[1]), Dialer(), PATIENCE_S)
+    server = StandInServer(refuse)
+    link = BinaryLink(server.address, Dialer(), PATIENCE_S)
     with pytest.raises(BackendError, match="refused the login of a client: no such user"):
         await link.open(RESPONSE, "a client")
     server.close()

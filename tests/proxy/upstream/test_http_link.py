@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 from support.http_stage import HttpBackend, basic, message, ok, response
 from support.relay_dialogue import reply, session_opened
-from support.scripted_session import HOST, eventually, start_stand_in
+from support.scripted_session import HOST, StandInServer, eventually
 
 from proxy.config.endpoints import Transport, UpstreamSection
 from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult, ask_driver
@@ -19,8 +19,8 @@ from proxy.wire.thrift.reader import read_header
 @asynccontextmanager
 async def backend() -> AsyncIterator[tuple[HttpBackend, BackendClient]]:
     played = HttpBackend()
-    server = await start_stand_in(played.meet)
-    port = server.sockets[0].getsockname()[1]
+    server = StandInServer(played.meet)
+    port = server.port
     yield played, BackendClient.connect(HOST, port, "user", "password", upstream=UpstreamSection(Transport.HTTP))
     server.close()
     for peer in played.peers:
