@@ -79,9 +79,10 @@ test: $(if $(CHECKED),,check) iceberg
 	$(BIN)/pytest -n 4 --dist loadgroup --no-loadscope-reorder --timeout 900 \
 	  --ignore tests/test_architecture.py --changed-only
 
-# Without the heavy ones, that is, those that start Spark, a container, a browser, a cluster or a KDC.
+# Without the heavy ones, that is, those that start Spark, a container, a browser, a cluster or a KDC. Of the costly
+# ones, those where something has changed since they passed.
 test-fast: setup
-	$(BIN)/pytest -n 3 --dist loadgroup --no-loadscope-reorder --timeout 300 -m "not heavy"
+	$(BIN)/pytest -n 3 --dist loadgroup --no-loadscope-reorder --timeout 300 -m "not heavy" --changed-only
 
 # What a change of files touches most closely: make test-of FILES="rewriter/semijoins/days_query.py ..".
 test-of: setup

@@ -136,7 +136,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         OPTION,
         action="store_true",
-        help="leave out heavy tests that passed with all that they use as it is",
+        help="leave out heavy and costly tests that passed with all that they use as it is",
     )
 
 
@@ -153,10 +153,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     Where several processes share the tests (`-n 3 --dist loadgroup`), a group stays in one of them. Groups begin
     in the order of the tests (`--no-loadscope-reorder`), the longest first.
     """
-    heavy = [item for item in items if is_heavy(item)]
-    for item in heavy:
-        item.add_marker(pytest.mark.heavy)
-    config.stash[PASSED].select(config, items, heavy)
+    for item in items:
+        if is_heavy(item):
+            item.add_marker(pytest.mark.heavy)
+    config.stash[PASSED].select(config, items)
     tests = [GroupedTest.of(item) for item in items]
     groups = dict(zip(items, groups_of(tests), strict=True))
     for item, test in zip(items, tests, strict=True):

@@ -119,9 +119,13 @@ def test_a_module_that_a_text_of_python_imports_is_an_input() -> None:
 class FakeItem:
     """A test, as far as stamps see it."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, mark: str | None = None) -> None:
         self.nodeid = f"tests/test_x.py::{name}"
         self.user_properties: list[tuple[str, object]] = []
+        self._mark = mark
+
+    def get_closest_marker(self, name: str) -> bool:
+        return name == self._mark
 
 
 class FakeConfig:
@@ -147,17 +151,17 @@ def report(of: FakeItem, when: str = "call", outcome: str = "passed", reason: st
 
 
 class Run:
-    """One run over a module with two heavy tests and one other test."""
+    """One run over a module with a heavy test, a costly one and another."""
 
     def __init__(self, stamps: Stamps, texts: Mapping[str, bytes], *arguments: str) -> None:
         config = FakeConfig(*arguments)
         self._plugin = Passed(config, SourceTree.of(texts), stamps)  # type: ignore[arg-type]
-        self.heavy = [FakeItem("one"), FakeItem("two")]
-        self.selected = [*self.heavy, FakeItem("three")]
-        self._plugin.select(config, self.selected, self.heavy)  # type: ignore[arg-type]
+        self.stamped = [FakeItem("one", "heavy"), FakeItem("two", "costly")]
+        self.selected = [*self.stamped, FakeItem("three")]
+        self._plugin.select(config, self.selected)  # type: ignore[arg-type]
 
     def ends(self, *outcomes: Mapping[str, str]) -> None:
-        for test, outcome in zip(self.heavy, outcomes, strict=False):
+        for test, outcome in zip(self.stamped, outcomes, strict=False):
             self._plugin.pytest_runtest_logreport(report(test, "setup"))
             self._plugin.pytest_runtest_logreport(report(test, **outcome))
             self._plugin.pytest_runtest_logreport(report(test, "teardown"))

@@ -10,6 +10,8 @@ from sieve import Sieve
 from small_scopes import joins_of_two_types, nested_statements, star_of_two_types, three_table_stars
 from star_tables import Star, random_star
 
+pytestmark = pytest.mark.costly
+
 SEEDS = seeds(quick=8, deep=200)
 STATEMENTS_PER_SEED = 40
 

@@ -26,6 +26,8 @@ from star_tables import Star
 from support.profile import DEEP, only_deep
 from tally import Tally
 
+pytestmark = pytest.mark.costly
+
 TESTS = Path(__file__).parent.parent
 FIRST_WRONG = Path(__file__).parent / "caught_by.json"
 # Their start takes longer than most of the named tests.

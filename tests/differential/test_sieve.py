@@ -23,6 +23,8 @@ from star_tables import Star, random_star
 from support.profile import DEEP
 from tally import FAILURES_MAX, Tally
 
+pytestmark = pytest.mark.costly
+
 # 200 statements, and 200,000.
 SEEDS = seeds(quick=5, deep=5_000)
 # With all tables of Iceberg's, every column of a fact can have keys.

@@ -35,6 +35,8 @@ from test_clients_that_leave import (
 )
 from test_slow_and_large import EVERY_LATE, LARGE, given_up, narrowed_again, not_held
 
+pytestmark = pytest.mark.costly
+
 # Collected here too, before the recorded server.
 __all__ = [
     "expected",

@@ -10,6 +10,8 @@ from support.goldens import CHARS_MAX
 from rewriter import Rule, SkipReason, parse
 from rewriter.sql.statement import parse_tree
 
+pytestmark = pytest.mark.costly
+
 KINDS = ("", "delta", "files", "iceberg", "listed")
 TAKES = [case for kind in KINDS for case in takes(kind)]
 # Refused for what Spark answers: `test_golden_on_spark` sees it.

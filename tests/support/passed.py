@@ -1,10 +1,10 @@
-"""Stamps of modules: heavy tests that passed need not run again while all that they depend on is as it was.
+"""Stamps of modules: heavy and costly tests that passed run again where something has changed that they depend on.
 
 Beside a module like tests/e2e/test_rewrite.py, tests/e2e/test_rewrite.passed has the digest of all that its heavy
-tests depend on (`support.source_tree`) as they last passed, all of them. `--changed-only`, which `make test` says,
-leaves out those of modules whose digest is still that one. Any run writes the stamp of a module of which all heavy
-tests passed. A run on another Spark has stamps of its own (tests/e2e/test_rewrite.spark-3.5.passed), and looks at
-them and writes them with `--changed-only` alone.
+tests depend on (`support.source_tree`) as they last passed, all of them. So has one whose tests are marked as
+costly. `--changed-only`, which `make test` says, leaves out those of modules whose digest is still that one. Any
+run writes the stamp of a module of which all such tests passed. A run on another Spark has stamps of its own
+(tests/e2e/test_rewrite.spark-3.5.passed), and looks at them and writes them with `--changed-only` alone.
 
 A deep run takes hours, so all its tests have stamps, heavy or not, in a record of its own: docs/test-all.json says
 when and on which commit each module last passed in depth. `make test-all GO_ON=1` leaves out
@@ -32,9 +32,11 @@ from support.source_tree import DEEP_RECORD, ROOT, STAMP_SUFFIX, SourceTree, tol
 from support.stamps import UNCHANGED, spark_version
 
 OPTION: Final = "--changed-only"
-# Of a heavy test, for whoever sees its report: the digest, and the number of heavy tests in its module.
-_PROPERTY: Final = "heavy_tests"
+# Of a test with a stamp, for whoever sees its report: the digest, and the number of such tests in its module.
+_PROPERTY: Final = "stamped_tests"
 _CONFTEST: Final = "tests/conftest.py"
+# Marks of tests with stamps.
+_STAMPED: Final = ("heavy", "costly")
 # Skipped for such a reason, a test would be skipped on every machine, with the same Spark.
 _EVERYWHERE: Final = (OF_A_DEEP_RUN, UNCHANGED, "another Spark", "Spark has")
 # Read once in a process: the tests of mutations run pytest in their own, many times.
@@ -47,7 +49,7 @@ def stamp_of(path: str, spark: str = "") -> Path:
 
 
 def digest_of(tree: SourceTree, path: str, items: Iterable[pytest.Item]) -> str:
-    """The digest of all that heavy tests of a module depend on.
+    """The digest of all that these tests of a module depend on.
 
     Of conftest.py that is its own text, and what the fixtures use that the tests ask for.
     """
@@ -148,13 +150,14 @@ class Passed:
         stamps = DeepRecord() if DEEP else StampsBeside(another_spark)
         return cls(config, _tree_of_checkout() if has_stamps else None, stamps)
 
-    def select(self, config: pytest.Config, items: list[pytest.Item], heavy: Sequence[pytest.Item]) -> None:
-        """Leave out heavy tests that have passed, and note at the others what their stamp would be."""
+    def select(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Leave out those with stamps that have passed, and note at the others what their stamp would be."""
         if self._tree is None:
             return
         by_path: dict[str, list[pytest.Item]] = {}
-        for item in items if DEEP else heavy:
-            by_path.setdefault(item.nodeid.partition("::")[0], []).append(item)
+        for item in items:
+            if DEEP or any(map(item.get_closest_marker, _STAMPED)):
+                by_path.setdefault(item.nodeid.partition("::")[0], []).append(item)
         out: set[pytest.Item] = set()
         for path, members in by_path.items():
             digest = digest_of(self._tree, path, members)
@@ -169,7 +172,7 @@ class Passed:
             items[:] = [item for item in items if item not in out]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Count a heavy test, and write the stamp of its module after the last one."""
+        """Count a test with a stamp, and write the stamp of its module after the last one."""
         properties: Mapping[str, Any] = dict(report.user_properties)
         if _PROPERTY not in properties or not self._hears_all:
             return

@@ -16,6 +16,8 @@ from rewriter.semijoins import partition_query
 from rewriter.sql import conditions
 from rewriter.sql.statement import Statement
 
+pytestmark = pytest.mark.costly
+
 FEW, MANY, LONGEST = 1_000, 4_000, 262_144
 # Levels of nesting, which sqlglot reads some fifty of.
 LEVELS = 20

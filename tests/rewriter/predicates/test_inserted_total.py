@@ -31,6 +31,8 @@ from rewriter.partitions.index import PartitionIndex
 from rewriter.plan import KeyAnswer
 from rewriter.predicates.inserted_total import Insertions, values_in, within_totals
 
+pytestmark = pytest.mark.costly
+
 ID, DS, K = Column("id", "int"), Column("ds", "string"), Column("k", "int")
 GIB = 1024**3
 FACT = TableFacts((ID, DS), ("ds",), size_bytes=900 * GIB)

@@ -19,6 +19,8 @@ from proxy.session.feedback.cost_model import GateVerdict
 from proxy.session.feedback.spark_listings import SessionListings
 from rewriter import SkipReason
 
+pytestmark = pytest.mark.costly
+
 SMALL, LARGE = Fact("sales", partitions=200), Fact("Sales", partitions=10_000)
 # Its files are listed in 3.2 s.
 MIDDLING = Fact("sales", partitions=1_800)
