@@ -46,6 +46,7 @@ class Release:
         self.notes: list[str] = []
         self._to = to
         self._work = work
+        self._unpacked = work / f"starpruner-{self.version}"
         self._began = time.monotonic()
 
     def say(self, text: str) -> None:
@@ -62,7 +63,7 @@ class Release:
             archive.extractall(self._work, filter="data")
         _run(
             *(python, "-m", "hatchling", "build", "-t", "wheel", "-d", str(self._work)),
-            within=self._work / f"starpruner-{self.version}",
+            within=self._unpacked,
         )
         wheel = self._only("*-any.whl")
         if (self._work / wheel.name).read_bytes() != wheel.read_bytes():
@@ -85,13 +86,16 @@ class Release:
         _run(python, "-c", _PARSES, within=empty)
 
     def compile_wheel(self) -> None:
-        """The wheel of this platform and Python, its wire and relay compiled, where there is a compiler."""
+        """The wheel of this platform and Python, its wire and relay compiled, where there is a compiler.
+
+        mypyc leaves its modules beside the sources, where Python would take them first: so of the source archive.
+        """
         if shutil.which("cc") is None:
             self.notes.append("there is no compiled wheel: no C compiler is here")
             return
         self.say("build the compiled wheel, and let it say its version")
         target = ("-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps", "-w", str(self._to))
-        _run(sys.executable, *target, str(ROOT), HATCH_BUILD_HOOK_ENABLE_MYPYC="1")
+        _run(sys.executable, *target, str(self._unpacked), HATCH_BUILD_HOOK_ENABLE_MYPYC="1")
         (wheel,) = set(self._to.glob("*.whl")) - {self._only("*-any.whl")}
         python = self._environment("compiled", str(wheel))
         command = str(Path(python).with_name("starpruner"))
