@@ -183,6 +183,17 @@ class Scope:
         """
         if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
             return None
+        # The node is kept, so that its id is no other one's.
+        if (id(node), at) not in self._resolved:
+            self._resolved[id(node), at] = node, self._look_up(node, at)
+        return self._resolved[id(node), at][1]
+
+    @cached_property
+    def _resolved(self) -> dict[tuple[int, Join], tuple[exp.Column, Operand | None]]:
+        """The columns that names were found to be, with the names."""
+        return {}
+
+    def _look_up(self, node: exp.Column, at: Join) -> Operand | None:
         self.known.steps.take()
         database = node.text("db")
         if node.table:

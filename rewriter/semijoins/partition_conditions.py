@@ -93,6 +93,9 @@ class PartitionConditionFinder:
         """The conditions in a join's condition, one for each table that a fact's columns come from."""
         yield from self._of_merged(join)
         for conjunct in self._filters.located(join):
+            columns, queries = self._scopes.own_parts(conjunct.tree)
+            if len(columns) < 2 and not queries:  # noqa: PLR2004 - a fact's, and another item's
+                continue
             found = list(self._of_terms(join, conjunct, [conjunct.tree], conjunct.text(self._scopes.statement)))
             if not found and isinstance(conjunct.tree, exp.Exists):
                 found = list(self._of_exists(join, conjunct.tree.this.unnest()))
@@ -123,11 +126,11 @@ class PartitionConditionFinder:
         self._scopes.steps.take(_STEPS_PER_QUERY * len(queries))
         named = [self._scope.resolve(column, join) for column in columns]
         outer = [columns_from_outside(self._scopes, query) for query in queries]
-        if None in outer or not all(is_repeatable_correlated_subquery(self._scopes, query) for query in queries):
+        if None in outer:
             return
         named += [self._scope.resolve(column, join) for found in outer for column in found or ()]
         operands = [operand for operand in named if operand is not None]
-        if len(operands) < len(named) or not self._filters.is_repeatable(conjunct):
+        if len(operands) < len(named):
             return
         leaves = dict.fromkeys(operand.leaf for operand in operands)
         for fact in leaves:
@@ -138,7 +141,14 @@ class PartitionConditionFinder:
                     continue  # a row of the partner that is no row of its table could satisfy the condition
                 read = [operand for operand in operands if operand.leaf is fact]
                 asked = _Asked(join, partner, text, tuple(queries), isinstance(conjunct.tree, exp.Exists))
-                yield from self._conditions(read, asked)
+                found = list(self._conditions(read, asked))
+                if found and self._is_repeatable(conjunct, queries):
+                    yield from found
+
+    def _is_repeatable(self, conjunct: Conjunct, queries: Sequence[exp.Expr]) -> bool:
+        return self._filters.is_repeatable(conjunct) and all(
+            is_repeatable_correlated_subquery(self._scopes, query) for query in queries
+        )
 
     def _of_exists(self, join: Join, query: exp.Expr) -> Iterator[PartitionCondition]:
         """The conjuncts of `EXISTS (SELECT .. WHERE ..)` that read partition columns and one item of the query."""
