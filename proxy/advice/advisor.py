@@ -27,6 +27,7 @@ from proxy.session.catalog.table_sizes import read_size, size_query
 from proxy.session.decider import SessionCatalogs
 from proxy.session.decision import DecisionTerms
 from proxy.session.decision_context import limits_of
+from proxy.session.plan_memory import PlanMemory
 from proxy.session.planning import Planner
 from proxy.session.session_catalog import SessionCatalog
 from proxy.session.session_settings import SessionSettings
@@ -109,7 +110,7 @@ class Advisor:
         if isinstance(parsed, SkipReason):
             found.left.append(LeftScan(statement, None, parsed, None))
             return
-        planned = await Planner(catalog, self._limits).plan(parsed)
+        planned = await Planner(catalog, self._limits, PlanMemory(0)).plan(parsed)
         if isinstance(planned, SkipReason):
             found.left.append(LeftScan(statement, None, planned, None))
             return

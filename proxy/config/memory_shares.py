@@ -31,6 +31,8 @@ _CONNECTIONS: Final = 15
 _HISTORY: Final = 7
 _FALLBACKS: Final = 7
 _KEYS: Final = 6
+# More than all texts of a few dashboards.
+_PLAN_BYTES_MAX: Final = 32 * _MIB
 # Of the share for the analysis, where backends wrap their replies: these are in memory as a whole.
 _WRAPPED_REPLIES: Final = 20
 
@@ -65,6 +67,11 @@ class MemoryShares:
     def connections_max(self) -> int:
         """Connections that fit."""
         return self.connection_bytes // CONNECTION_BYTES
+
+    @property
+    def plan_bytes(self) -> int:
+        """Trees that are kept for whoever sends the same text again: a part of those for the analysis."""
+        return min(self.analysis_bytes // 10, _PLAN_BYTES_MAX)
 
     @property
     def request_bytes_max(self) -> int:

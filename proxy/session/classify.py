@@ -8,7 +8,7 @@ from proxy.operations.tracked_statements import KEPT_CALL_BYTES_MAX
 from proxy.session.decision_context import DecisionContext
 from proxy.session.timings import Purpose
 from proxy.statements.statement_class import StatementClass
-from rewriter import Plan, RewriteLimits, SkipReason, Statement, parse
+from rewriter import Plan, RewriteLimits, SkipReason, Statement
 
 # The part of a call that is not the statement: a handle, settings and the fields' own bytes.
 _CALL_BYTES: Final = 1024
@@ -34,7 +34,7 @@ async def classify(ctx: DecisionContext) -> Statement | SkipReason:
         return SkipReason.QUOTING_SETTINGS
     if is_read and not _takes_room(ctx):
         return SkipReason.NO_MEMORY
-    parsed = parse(
+    parsed = ctx.shared.plans.parse(
         statement.text,
         chars_max=ctx.shared.config.rewrite.statement_chars_max,
         has_file_index=has_file_index,

@@ -85,7 +85,7 @@ class DecisionContext:
 
     def planner(self, limits: RewriteLimits) -> Planner:
         """The planner of the statement within these limits."""
-        return Planner(self.catalog, limits, self.steps)
+        return Planner(self.catalog, limits, self.shared.plans, self.steps)
 
     def is_over(self, draft: Draft) -> bool:
         """True if nothing is left to do: the statement is left alone, and nobody asks for an explanation."""

@@ -12,6 +12,7 @@ from proxy.session.catalog.iceberg_snapshots import SnapshotRead
 from proxy.session.catalog.late_answers import is_late
 from proxy.session.catalog.table_sizes import read_size, size_query
 from proxy.session.key_queries import KeyAnswers
+from proxy.session.plan_memory import PlanMemory
 from proxy.session.session_catalog import SessionCatalog
 from rewriter import (
     VIEW_NESTING_MAX,
@@ -25,7 +26,6 @@ from rewriter import (
     UnpinnedReason,
     catalog_at_snapshots,
     pin_snapshots,
-    plan,
 )
 from rewriter.scopes.steps import Steps
 from rewriter.sql.deterministic_functions import NEWER_FUNCTIONS
@@ -61,6 +61,7 @@ class Planner:
 
     catalog: SessionCatalog
     limits: RewriteLimits
+    known: PlanMemory
     # Steps that all plans of a decision share. Without them each plan has its own.
     steps: Steps | None = None
 
@@ -75,13 +76,14 @@ class Planner:
             return server.uncertainty
         known, grace_s = catalog.metadata, catalog.policy.grace_s
         functions = known.missing_functions.get(None)
+        wanted = self.known.names_in(statement)
         limits = replace(
             limits,
             has_unknown_extensions=server.has_unknown_extensions,
             has_delta=server.has_delta,
             unconverted_formats=server.unconverted_formats,
             rules_off=limits.rules_off | (_OF_FILES if server.reads_by_position else frozenset()),
-            table_names=known.table_names,
+            table_names=known.table_names.intersection(str(name).lower() for name in wanted),
             missing_functions=NEWER_FUNCTIONS if functions is None else functions.value,
         )
         asked: set[TableName] = set()
@@ -91,7 +93,8 @@ class Planner:
         for _ in range(_PLANNING_ROUNDS_MAX):
             described = facts.current(grace_s)
             late -= described.keys()
-            planned = plan(statement, {**described, **dict.fromkeys(late)}, limits, partitions or {}, self.steps)
+            at_hand = {name: described.get(name) for name in wanted if name in described or name in late}
+            planned = self.known.plan(statement, at_hand, limits, partitions or {}, self.steps)
             if planned.calls_missing_function and not knows_functions:
                 knows_functions = True
                 limits = replace(limits, missing_functions=await catalog.missing_functions())
@@ -106,13 +109,19 @@ class Planner:
                     # The table may have grown since its remembered size was asked for.
                     known.large_sizes.drop(_too_small(planned))
                 return _with_late(planned, frozenset(late))
-            if planned.missing <= asked:
-                break  # they change meanwhile, or are more than the session may keep
-            if facts.moment().fence.changed_columns(planned.missing):
-                break  # one of them is being changed, and its description now is not remembered
-            late |= await catalog.describe(planned.missing)
-            asked |= planned.missing
+            wanted |= planned.missing
+            # Other statements may have read the tables behind a view.
+            missing = planned.missing - described.keys()
+            # Asked about before, they change meanwhile, or are more than the session may keep.
+            if missing and (missing <= asked or self._are_changing(missing)):
+                break
+            late |= await catalog.describe(missing)
+            asked |= missing
         return SkipReason.TABLES_UNSETTLED
+
+    def _are_changing(self, tables: frozenset[TableName]) -> bool:
+        """True if one of these gets other columns now: its description would not be remembered."""
+        return bool(self.catalog.metadata.facts.moment().fence.changed_columns(tables))
 
     async def _find_sizes(self, planned: Plan) -> bool:
         """Find the sizes of described tables, and parts of them, that have none; up to one that is late.

@@ -15,7 +15,7 @@ from proxy.config.reload import counting_after_restart
 from proxy.limits.limits import Limit, limits_of
 from proxy.off_switch import OffSwitch
 from proxy.operations.session_port import KnownState
-from proxy.session.analysis_room import AnalysisRoom
+from proxy.session.analysis_room import BYTES_PER_CHARACTER, AnalysisRoom
 from proxy.session.catalog.evolving_backends import EvolvingBackends
 from proxy.session.catalog.metadata_cache import MetadataCache
 from proxy.session.consistency.write_fence import LocalWriteLog, WriteLog
@@ -29,6 +29,7 @@ from proxy.session.layout.iceberg_files import IcebergFiles
 from proxy.session.layout.partition_lists import SharedLists
 from proxy.session.layout.partition_store import PartitionStore
 from proxy.session.metrics import Metrics
+from proxy.session.plan_memory import PlanMemory
 from proxy.session.shadow.mismatches import MismatchLog
 
 
@@ -73,6 +74,7 @@ class SharedState:
     metadata: MetadataCache
     mismatches: MismatchLog
     analysis: AnalysisRoom
+    plans: PlanMemory
     evolving: EvolvingBackends
     writes: WriteLog = field(default_factory=LocalWriteLog)
     own_sessions: OwnSessionStates = field(default_factory=NoOwnSessions)
@@ -110,7 +112,8 @@ class SharedState:
             metadata=MetadataCache(config.catalog, clock, writes),
             evolving=EvolvingBackends(clock),
             mismatches=MismatchLog(path, shadow.differences_bytes_max),
-            analysis=AnalysisRoom(memory.analysis_bytes),
+            analysis=AnalysisRoom(memory.analysis_bytes - memory.plan_bytes),
+            plans=PlanMemory(memory.plan_bytes // BYTES_PER_CHARACTER),
             writes=writes,
             off_switch=OffSwitch(rewrite.off_file),
             limits=limits_of(config.limits, config.limiting),

@@ -126,13 +126,13 @@ class _View:
     @cached_property
     def names(self) -> frozenset[TableName]:
         """The tables that the text may read, by names that do not depend on the session's current database."""
-        found = _names_in(self.query)
+        found = names_in(self.query)
         return frozenset(map(self.text.qualified, found)).union(filter(self.text.is_ambiguous, found))
 
 
 def follow_views(statement: Statement, catalog: Catalog, steps: Steps | None = None) -> FollowedViews:
     """Follow the views that a statement reads, and the views in their texts, as far as the catalog knows them."""
-    names = _names_in(statement)
+    names = names_in(statement)
     found: set[TableName] = set(names)
     followed: dict[TableName, _View] = {}
     level = names
@@ -169,7 +169,7 @@ def _view(facts: TableFacts | None) -> _View | None:
     return _View(facts, facts.view, query) if query is not None else None
 
 
-def _names_in(statement: Statement) -> frozenset[TableName]:
+def names_in(statement: Statement) -> frozenset[TableName]:
     """The names of the tables that a text may read."""
     return frozenset(map(table_name, filter(_is_named, statement.tables_read)))
 

@@ -29,6 +29,9 @@ _PLACEHOLDER_BEFORE_CONJUNCT = "`placeholder`"
 
 _SCAN = frozenset({"expressions", "from_"})
 
+# Insertions whose proofs are kept with a statement: few of its scans are narrowed now and not then.
+_PROVEN_MAX = 16
+
 # All tokens of predicates. None of them ends a statement, a clause or a parenthesis around the predicate.
 _PREDICATE_TOKENS = frozenset(
     {
@@ -143,9 +146,12 @@ def rewritten_text(statement: Statement, narrowings: Sequence[Insertion]) -> str
         return None
     if not all(is_enclosed(narrowing.check) for narrowing in ordered if isinstance(narrowing, CheckClause)):
         return None
-    outline = [_outline(narrowing) for narrowing in ordered]
-    proven = _is_original_plus(statement, outline, _inserted(statement, outline))
-    return _inserted(statement, ordered) if proven else None
+    outline = tuple(_outline(narrowing) for narrowing in ordered)
+    if outline not in statement.proven:
+        if len(statement.proven) >= _PROVEN_MAX:
+            statement.proven.clear()
+        statement.proven[outline] = _is_original_plus(statement, outline, _inserted(statement, outline))
+    return _inserted(statement, ordered) if statement.proven[outline] else None
 
 
 def _outline(narrowing: Insertion) -> Insertion:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -140,6 +140,11 @@ class Statement:
         """True if the table that the statement writes may have the name, whose parts stand outermost first."""
         target = _target(self.tree)
         return isinstance(target, exp.Table) and _may_be_one(_parts(target), parts)
+
+    @cached_property
+    def proven(self) -> dict[Hashable, bool]:
+        """Whether insertions leave all else of the text as it is (`predicates.splice`): those looked at so far."""
+        return {}
 
     @property
     def inserts(self) -> bool:

@@ -137,7 +137,7 @@ def test_the_table_of_memory_is_what_the_proxy_reckons_with() -> None:
     settings = Config().proxy
     for limit, *written in rows:
         shares = MemoryShares.of(number(limit) * MIB)
-        characters = shares.analysis_bytes // BYTES_PER_CHARACTER // 1_000 * 1_000
+        characters = (shares.analysis_bytes - shares.plan_bytes) // BYTES_PER_CHARACTER // 1_000 * 1_000
         reckoned = (
             min(settings.connections_max, shares.connections_max),
             min(settings.request_bytes_max, shares.request_bytes_max) // MIB,

@@ -33,7 +33,7 @@ from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind
 from proxy.operations.query import FailureKind, QueryFailed, QueryResult, Rows
 from proxy.operations.session_port import SessionOpening
 from proxy.operations.spark_versions import FILTER_REFUSED
-from proxy.session import classify
+from proxy.session import plan_memory
 from proxy.session.analysis_room import BYTES_PER_CHARACTER, AnalysisRoom
 from proxy.session.catalog.late_answers import UNANSWERED_S
 from proxy.session.consistency.write_fence import CLOSING_S
@@ -303,7 +303,7 @@ def test_a_table_that_gets_other_columns_while_the_statement_is_planned_leaves_i
         played(other.rewrite("ALTER TABLE f ADD COLUMN extra INT"), []).on_outcome(FINISHED)
         return planned
 
-    monkeypatch.setattr("proxy.session.planning.plan", overtaken)
+    monkeypatch.setattr("proxy.session.plan_memory.plan", overtaken)
     assert sent(one.rewrite(SQL), [KEYS]) == SQL
 
 
@@ -713,7 +713,7 @@ def test_a_statement_for_which_asking_does_not_pay_is_left_alone_before_anything
         dispatch.on_outcome(Outcome(OutcomeKind.FINISHED, 0.5))
     # As it came it takes no longer.
     with monkeypatch.context() as unparsed:
-        unparsed.setattr(classify, "parse", None)
+        unparsed.setattr(plan_memory, "parse", None)
         for number in (1, 2, 77):
             of_another_day = SQL.replace("1", str(number))
             dispatch = played(one.rewrite(of_another_day), [])

@@ -11,7 +11,7 @@ from support.text_session import FINISHED, Stage, TextSession
 from proxy.config.config import Config
 from proxy.config.rewriting import CatalogSection, RewriteSection
 from proxy.operations.query import FailureKind, QueryResult
-from proxy.session import decision_context, planning
+from proxy.session import decision_context, plan_memory
 from proxy.session.catalog.table_sizes import read_size
 from rewriter import Plan
 from rewriter import plan as plan_of
@@ -89,7 +89,7 @@ def test_all_plans_of_a_decision_share_one_budget_of_steps(monkeypatch: pytest.M
         monkeypatch.setattr(decision_context, "Steps", lambda: Steps(steps_max))
         return session()
 
-    monkeypatch.setattr(planning, "plan", counted)
+    monkeypatch.setattr(plan_memory, "plan", counted)
     size = (SIZE, plan("812.0 B"))
     assert sent(session().rewrite(SQL), [*DESCRIBE, size, KEYS]) == NARROWED
     needed = sum(taken)

@@ -1,0 +1,122 @@
+"""Statements that were parsed and planned before, for whoever sends the same text again, as a dashboard does.
+
+A plan is a function of the text, of the facts of the tables that it may read, and of the limits. It serves again
+only where these are equal to what it was made by. So nothing in it is older than they are, and it tells nobody
+what they do not. A parsed statement is a function of its text alone.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from threading import Lock
+from typing import Final, TypeAlias
+
+from rewriter import (
+    Catalog,
+    PartitionIndexes,
+    Plan,
+    RewriteLimits,
+    SkipReason,
+    Statement,
+    TableName,
+    parse,
+    plan,
+)
+from rewriter.planning.views import names_in
+from rewriter.scopes.steps import Steps
+
+# Plans of one text that are kept: of users and sessions whose settings differ, and with and without sizes.
+_PLANS_MAX: Final = 4
+# One text may take so much of the whole room: otherwise a long one would drive out those of a whole dashboard.
+_SHARE_OF_ONE: Final = 1 / 8
+
+# A text, its greatest length, and what it may be rewritten by.
+_Asked: TypeAlias = tuple[str, int, bool, bool, bool]
+
+
+@dataclass
+class _Known:
+    """A statement with its plans, the newest last, and the limits of each. A plan has the facts it was made by."""
+
+    asked: _Asked
+    statement: Statement
+    plans: tuple[tuple[RewriteLimits, Plan], ...] = ()
+
+
+class PlanMemory:
+    """The statements of all sessions, those used last kept longest. Used by several threads at once."""
+
+    def __init__(self, characters_max: int) -> None:
+        """Keep texts of so many characters, all together: a tree takes hundreds of bytes for each."""
+        self._characters_max = characters_max
+        self._lock = Lock()
+        self._known: OrderedDict[_Asked, _Known] = OrderedDict()
+        # The same by the ids of their statements, which live as long as they are here.
+        self._by_statement: dict[int, _Known] = {}
+        self._characters = 0
+
+    def parse(
+        self, text: str, *, chars_max: int, has_file_index: bool, has_views: bool, has_small_files: bool
+    ) -> Statement | SkipReason:
+        """See `rewriter.parse`."""
+        asked = (text, chars_max, has_file_index, has_views, has_small_files)
+        with self._lock:
+            known = self._known.get(asked)
+            if known is not None:
+                self._known.move_to_end(asked)
+                return known.statement
+        parsed = parse(
+            text,
+            chars_max=chars_max,
+            has_file_index=has_file_index,
+            has_views=has_views,
+            has_small_files=has_small_files,
+        )
+        if isinstance(parsed, Statement) and len(text) <= self._characters_max * _SHARE_OF_ONE:
+            self._keep(_Known(asked, parsed))
+        return parsed
+
+    def names_in(self, statement: Statement) -> frozenset[TableName]:
+        """The names that a plan of the statement may want: those in its text, and those behind views so far."""
+        with self._lock:
+            known = self._by_statement.get(id(statement))
+            plans = known.plans if known is not None else ()
+        return names_in(statement).union(plans[-1][1].catalog if plans else ())
+
+    def plan(
+        self,
+        statement: Statement,
+        catalog: Catalog,
+        limits: RewriteLimits,
+        partitions: PartitionIndexes,
+        steps: Steps | None,
+    ) -> Plan:
+        """See `rewriter.plan`. A plan that is known takes no steps, and `catalog` has names that it wants alone.
+
+        One that is made by lists of partitions is not kept: these may be long, and are a store's.
+        """
+        with self._lock:
+            known = self._by_statement.get(id(statement)) if not partitions else None
+            plans = known.plans if known is not None else ()
+        for made_within, made in reversed(plans):
+            if made_within == limits and made.catalog == catalog:
+                return made
+        planned = plan(statement, catalog, limits, partitions, steps)
+        # One that had too few steps left says nothing of the next one.
+        if known is not None and planned.skip is None and not planned.missing:
+            with self._lock:
+                known.plans = (*known.plans, (limits, planned))[-_PLANS_MAX:]
+        return planned
+
+    def _keep(self, known: _Known) -> None:
+        with self._lock:
+            if known.asked in self._known:
+                return
+            self._known[known.asked] = known
+            self._by_statement[id(known.statement)] = known
+            self._characters += len(known.statement.text)
+            while self._characters > self._characters_max:
+                _, dropped = self._known.popitem(last=False)
+                del self._by_statement[id(dropped.statement)]
+                self._characters -= len(dropped.statement.text)
