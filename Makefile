@@ -19,6 +19,8 @@
 # make bench-short   a hundred short statements, from which little can be gained; five minutes
 # make bench-wire    what the wire costs: large results, short calls, many sessions; ten minutes
 # make bench-kerberos  what logins by Kerberos and wrapped frames cost; some minutes, and needs a KDC's programs
+# make bench-growth  what planning takes as statements, partitions, keys and scans grow, and memory as sessions do, each
+#              with its exponent; ten minutes or so
 # make bench-sizing  processor time of statements and results, memory of sessions: what a machine for the proxy needs;
 #              five minutes
 # make bench-merge what narrowing the target of MERGE saves on Delta and Iceberg tables of a thousand files; two hours or so
@@ -46,7 +48,7 @@ QUICK_QUERIES := q3 q7 q19 q37 q42 q55 q60 q71 q82 q96 q98 q9
 # One fact each, joined to filtered days: all are narrowed, to one in five partitions or down to one in sixty.
 STAR_QUERIES := q3 q7 q15 q19 q27 q42 q43 q52 q55 q68 q79 q98
 
-.PHONY: setup demo test test-fast test-of test-all test-older test-servers iceberg bench bench-tpcds bench-warehouse bench-dashboard bench-savings bench-short bench-wire bench-sizing bench-kerberos bench-layouts bench-lists bench-shared-lists bench-iceberg bench-delta bench-merge bench-small-files release wheel-demo check clean
+.PHONY: setup demo test test-fast test-of test-all test-older test-servers iceberg bench bench-growth bench-tpcds bench-warehouse bench-dashboard bench-savings bench-short bench-wire bench-sizing bench-kerberos bench-layouts bench-lists bench-shared-lists bench-iceberg bench-delta bench-merge bench-small-files release wheel-demo check clean
 
 setup: $(READY)
 
@@ -157,6 +159,13 @@ bench: setup
 	  $(QUICK_QUERIES:%=--query %) --json .starpruner/bench/tpcds_quick.json
 	PYTHONPATH=tests:tests/soak $(BIN)/python benchmarks/wire.py --runs 3 --calls 50 --gigabytes 0.3 \
 	  --json .starpruner/bench/wire_quick.json
+
+bench-growth: setup
+	PYTHONPATH=tests:tests/benchmark_queries $(BIN)/python benchmarks/planning.py --queries 1 \
+	  --json .starpruner/bench/growth.json
+	$(BIN)/python benchmarks/covers.py --json .starpruner/bench/covers.json
+	PYTHONPATH=tests:tests/soak $(BIN)/python benchmarks/sizing.py --no-spark --gigabytes 0.1 \
+	  --json .starpruner/bench/growth_of_sessions.json
 
 bench-wire: setup
 	PYTHONPATH=tests:tests/soak $(BIN)/python benchmarks/wire.py --json .starpruner/bench/wire.json

@@ -31,6 +31,10 @@ def _joins(count: int) -> str:
     return f"SELECT f.id FROM f {joins}"
 
 
+def _scans(count: int) -> str:
+    return " UNION ALL ".join(f"{_JOIN} d.g = {number}" for number in range(count))
+
+
 def _ored_terms(count: int) -> str:
     return f"{_JOIN} ({' OR '.join(f'd.g = {number}' for number in range(count))})"
 
@@ -61,6 +65,7 @@ def _kilobytes(count: int) -> str:
 
 SERIES = (
     Series("joins", (10, 30, 100, 300, 1_000), _joins),
+    Series("narrowed scans", (5, 10, 25, 50, 100), _scans),
     Series("ORed terms", (10, 100, 1_000, 10_000), _ored_terms),
     Series("ANDed terms", (10, 100, 1_000, 10_000), _conjuncts),
     Series("nested parentheses", (10, 50, 100, 200, 500), _parentheses),

@@ -38,10 +38,10 @@ _PASSING = "SELECT 0"
 _LONGER = f"SELECT {', '.join(f'column_{number} AS alias_{number}' for number in range(60))}, 0"
 # Statements on Spark that do not count.
 _WARM_UPS = 40
-_IDLE_SESSIONS = 1_000
+_IDLE_SESSIONS = (1_000, 5_000)
 _RUNNING_SESSIONS = 400
 _RUNNING_CHARACTERS = 10_000
-_CONNECTIONS = ("--set", "proxy.backend_connections_max=1100")
+_CONNECTIONS = ("--set", "proxy.backend_connections_max=5100", "--set", "proxy.connections_max=5100")
 _MEGABYTE, _GIGABYTE = 1e6, 1e9
 
 
@@ -98,13 +98,15 @@ def fetching(endpoint: Endpoint, pid: int, gigabytes: float) -> float:
         return spent() * _GIGABYTE / fetched
 
 
-async def idle(endpoint: Endpoint, pid: int) -> Memory:
-    """Sessions that have been opened, and nothing else."""
-    before = footprint(pid).bytes
-    clients = await AsyncClient.crowd(endpoint, _IDLE_SESSIONS)
-    grown_by = footprint(pid).bytes - before
+async def idle(endpoint: Endpoint, pid: int, progress: Progress) -> list[Memory]:
+    """Sessions that have been opened, and nothing else: as many more each time, since memory is not given back."""
+    before, clients, found = footprint(pid).bytes, list[AsyncClient](), list[Memory]()
+    for count in _IDLE_SESSIONS:
+        progress(f"Opening {count:,} sessions")
+        clients += await AsyncClient.crowd(endpoint, count - len(clients))
+        found.append(Memory(f"idle, of {count:,}", count, (footprint(pid).bytes - before) / count))
     await asyncio.gather(*(client.leave() for client in clients))
-    return Memory("idle", _IDLE_SESSIONS, grown_by / _IDLE_SESSIONS)
+    return found
 
 
 async def running(endpoint: Endpoint, pid: int) -> Memory:
@@ -174,9 +176,9 @@ def measured(  # noqa: PLR0913 - what to measure, and where
         cpu_s_per_gigabyte = fetching(proxy.endpoint, pid, gigabytes)
     with canned_stage(directory / "canned") as (proxy, pid):
         idle_bytes = footprint(pid).bytes
-        progress(f"Opening {_IDLE_SESSIONS:,} sessions")
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            sessions = [runner.run(idle(proxy.endpoint, pid)), runner.run(running(proxy.endpoint, pid))]
+            sessions = runner.run(idle(proxy.endpoint, pid, progress))
+            sessions.append(runner.run(running(proxy.endpoint, pid)))
     if with_spark:
         tables = DashboardTables(_PARTITIONS, _ROWS)
         with star_server(directory / "star", memory, tables, progress) as server:

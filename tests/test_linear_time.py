@@ -13,14 +13,19 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, cached_property, partial
 from itertools import product
+from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
 
 import pytest
+from support.source_tree import ROOT, SourceTree
 from support.worst_texts import FRAGMENTS, filled, seconds, texts_for
 
+import proxy.cli  # noqa: F401 - it reaches all modules, as the stamp of this one must
 from proxy.history.redaction import kept_text
 from proxy.statements.statement_class import StatementClass
+
+pytestmark = pytest.mark.costly
 
 Work: TypeAlias = Callable[[int], Callable[[], object]]
 
@@ -212,3 +217,10 @@ def test_patterns_are_made_as_a_module_is_read(module: ModuleType) -> None:
         if node.func.attr in METHODS | {"compile"}
     ]
     assert not calls
+
+
+def test_its_stamp_depends_on_all_modules() -> None:
+    tree = SourceTree.read()
+    assert tree is not None
+    files = {str(Path(inspect.getfile(module)).relative_to(ROOT)) for module in _modules()}
+    assert files <= tree.inputs_of(["tests/test_linear_time.py"])
