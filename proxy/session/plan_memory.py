@@ -73,9 +73,13 @@ class PlanMemory:
             has_views=has_views,
             has_small_files=has_small_files,
         )
-        if isinstance(parsed, Statement) and len(text) <= self._characters_max * _SHARE_OF_ONE:
+        if isinstance(parsed, Statement) and self._may_be_kept(parsed):
             self._keep(_Known(asked, parsed))
         return parsed
+
+    def _may_be_kept(self, statement: Statement) -> bool:
+        """False for a long one, and for a MERGE: to plan it gives parts of its tree other parents."""
+        return len(statement.text) <= self._characters_max * _SHARE_OF_ONE and statement.merged_into is None
 
     def names_in(self, statement: Statement) -> frozenset[TableName]:
         """The names that a plan of the statement may want: those in its text, and those behind views so far."""

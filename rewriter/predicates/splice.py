@@ -147,11 +147,14 @@ def rewritten_text(statement: Statement, narrowings: Sequence[Insertion]) -> str
     if not all(is_enclosed(narrowing.check) for narrowing in ordered if isinstance(narrowing, CheckClause)):
         return None
     outline = tuple(_outline(narrowing) for narrowing in ordered)
-    if outline not in statement.proven:
+    # Several threads may look at one statement.
+    is_proven = statement.proven.get(outline)
+    if is_proven is None:
         if len(statement.proven) >= _PROVEN_MAX:
             statement.proven.clear()
-        statement.proven[outline] = _is_original_plus(statement, outline, _inserted(statement, outline))
-    return _inserted(statement, ordered) if statement.proven[outline] else None
+        is_proven = _is_original_plus(statement, outline, _inserted(statement, outline))
+        statement.proven[outline] = is_proven
+    return _inserted(statement, ordered) if is_proven else None
 
 
 def _outline(narrowing: Insertion) -> Insertion:

@@ -112,6 +112,11 @@ def test_a_text_that_is_long_for_the_room_is_not_kept(room: int) -> None:
     assert memory.plan(statement, CATALOG, LIMITS, {}, None) is not plan
 
 
+def test_a_merge_is_not_kept(memory: PlanMemory) -> None:
+    merge = "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED THEN DELETE"
+    assert parsed(memory, merge) is not parsed(memory, merge)
+
+
 def test_the_names_that_a_plan_wanted_are_those_behind_views_too(memory: PlanMemory) -> None:
     statement = parsed(memory)
     assert memory.names_in(statement) == {SALES, DATES}
