@@ -32,7 +32,7 @@
 # make bench-delta what narrowing saves on Delta tables of a thousand and ten thousand files, and in a dozen star joins
 #              of TPC-DS at scale 1 on Delta; an hour and a half or so
 # make check   format, lint, types, directions of imports
-# make release  wheel, compiled wheel, source archive, chart, image (Docker), and their sums, checked, in dist/
+# make release  wheel, source archive, chart, image where a Docker engine answers, and their sums, checked, in dist/
 # make wheel-demo  the same without the image, and the demo run once from the wheel in an empty environment
 
 PYTHON ?= python3
@@ -222,7 +222,7 @@ release: setup
 
 # What users install: the wheel alone, in an empty environment, from another folder.
 wheel-demo: setup
-	rm -rf .wheel && $(BIN)/python -m tools.release --no-images --pure --to .wheel
+	rm -rf .wheel && $(BIN)/python -m tools.release --no-images --to .wheel
 	$(PYTHON) -m venv .wheel/env
 	cd .wheel && env/bin/pip install --quiet --disable-pip-version-check "$$(ls *-any.whl)[demo]"
 	@cd .wheel && env/bin/python -m demo.java 2>/dev/null || \

@@ -44,6 +44,8 @@ LONGER = (32_000, 128_000, 1_000_000)
 # Twice as long a text takes twice as long, and four times where it is quadratic. From some length on, memory costs
 # more, which is one step: so a text is slow where its time grows too fast twice.
 GROWTH_MAX = 3.0
+# Whatever else runs takes the caches for a moment. A slow text is slow each time.
+LOOKS = 3
 
 # Modules that are given a client's text, of which each function that takes one text alone is tried.
 OF_TEXTS = (
@@ -114,12 +116,15 @@ def _applied(pattern: re.Pattern[Any], method: str, text: str) -> None:
 
 
 def _time_of(work: Work, chars: int, too_long_s: float) -> tuple[float, bool]:
-    """The time for so many characters, and whether it grows out of proportion from a quarter, and half, to all."""
+    """The time for so many characters, and whether it grows out of proportion each time that one looks."""
     once = seconds(work(chars))
-    if once < too_long_s:
-        return once, False
+    return once, once >= too_long_s and all(_grows(work, chars) for _ in range(LOOKS))
+
+
+def _grows(work: Work, chars: int) -> bool:
+    """True if the time grows out of proportion from a quarter to half of the characters, and from half to all."""
     quarter, half = seconds(work(chars // 4), 3), seconds(work(chars // 2), 3)
-    return once, half > GROWTH_MAX * quarter and seconds(work(chars), 2) > GROWTH_MAX * half
+    return half > GROWTH_MAX * quarter and seconds(work(chars), 2) > GROWTH_MAX * half
 
 
 def _check(

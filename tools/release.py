@@ -1,7 +1,7 @@
 """Builds what a release consists of, and checks it: `make release`, or `python -m tools.release --help`.
 
-Wheel, source archive and chart; where there is a C compiler the compiled wheel, and where a Docker engine answers
-the image of the proxy; and their sums. Wheel, archive and chart are the same each time, byte for byte. Nothing is
+Wheel, source archive and chart; with `--compiled` the compiled wheel, and where a Docker engine answers the image
+of the proxy; and their sums. Wheel, archive and chart are the same each time, byte for byte. Nothing is
 published.
 """
 
@@ -185,8 +185,8 @@ def _run(*command: str, within: Path = ROOT, **variables: str) -> str:
 @click.command()
 @click.option("--to", type=click.Path(path_type=Path), default=ROOT / "dist", help="The directory.")
 @click.option("--no-images", is_flag=True, help="Build no image, also where a Docker engine answers.")
-@click.option("--pure", is_flag=True, help="Build no compiled wheel, also where there is a C compiler.")
-def main(to: Path, *, no_images: bool, pure: bool) -> None:
+@click.option("--compiled", is_flag=True, help="Build the compiled wheel too, which is not released yet.")
+def main(to: Path, *, no_images: bool, compiled: bool) -> None:
     """Build a release, and check it."""
     to.mkdir(parents=True, exist_ok=True)
     for old in (*to.glob("starpruner-*"), to / "SHA256SUMS"):
@@ -195,7 +195,7 @@ def main(to: Path, *, no_images: bool, pure: bool) -> None:
         release = Release(to.absolute(), Path(work))
         release.build()
         release.check_wheel()
-        if not pure:
+        if compiled:
             release.compile_wheel()
         release.pack_chart()
         if not no_images:
