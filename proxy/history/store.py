@@ -40,7 +40,7 @@ _PARSED_MAX: Final = 10_000
 # The write-ahead log is cut to this after it grew: it counts on top of the bytes of the history.
 _LOG_BYTES_MAX: Final = 4 * 1024 * 1024
 
-# What sums are made of is in an index: rows take kilobytes, so sums of a week would read the whole file.
+# The index statements_sums has all columns that are summed: rows take kilobytes, and sums of a week read no row.
 _SCHEMA: Final = """
 CREATE TABLE statements (
   id TEXT PRIMARY KEY, started_at REAL NOT NULL, user TEXT NOT NULL, session TEXT NOT NULL, outcome TEXT NOT NULL,

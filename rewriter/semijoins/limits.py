@@ -39,8 +39,8 @@ class RewriteLimits:
     metastore: Consumer = METASTORES["derby"]
     # The same for tables for which it refused a filter, by their full names.
     metastore_for: Mapping[TableName, Consumer] = field(default_factory=dict)
-    # Tables with a partition whose value the metastore may cast to another one than Spark does. Who does not know
-    # names all in `Plan.cast_tables`.
+    # Tables with a partition whose value the metastore may cast to another one than Spark does. A caller that
+    # does not know them names all of `Plan.cast_tables`.
     misread_tables: frozenset[TableName] = frozenset()
     predicate_chars_max: int = 128 * 1024
     # For the list of files to skip, which Spark's planner reads once and no metastore gets.
