@@ -41,6 +41,9 @@ LENGTHS_OF_FUNCTIONS = (40, 3_000)
 FUNCTION_TOO_LONG_S = 0.05
 # Of the text that took longest: in steps, so that what is quadratic is found by one that takes seconds.
 LONGER = (32_000, 128_000, 1_000_000)
+# Of these texts, what is linear takes a tenth of a microsecond for each character. A hundred times as long is too
+# long however it grows: to look at its growth would take minutes.
+CHARACTER_TOO_LONG_S = 1e-5
 # Twice as long a text takes twice as long, and four times where it is quadratic. From some length on, memory costs
 # more, which is one step: so a text is slow where its time grows too fast twice.
 GROWTH_MAX = 3.0
@@ -116,8 +119,10 @@ def _applied(pattern: re.Pattern[Any], method: str, text: str) -> None:
 
 
 def _time_of(work: Work, chars: int, too_long_s: float) -> tuple[float, bool]:
-    """The time for so many characters, and whether it grows out of proportion each time that one looks."""
+    """The time for so many characters, and whether it is too long, or grows out of proportion in each look."""
     once = seconds(work(chars))
+    if chars in LONGER and once > CHARACTER_TOO_LONG_S * chars:
+        return once, True
     return once, once >= too_long_s and all(_grows(work, chars) for _ in range(LOOKS))
 
 
@@ -207,6 +212,12 @@ def test_the_known_ones_are_among_them() -> None:
 def test_a_pattern_that_takes_longer_is_found(pattern: str, method: str) -> None:
     with pytest.raises(AssertionError, match="characters"):
         test_a_pattern_takes_time_in_proportion_to_the_text(re.compile(pattern, re.DOTALL), method)
+
+
+def test_a_slow_pattern_is_found_by_its_time_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"{__name__}._grows", lambda *_: False)
+    with pytest.raises(AssertionError, match=r"^32000 characters"):
+        test_a_pattern_takes_time_in_proportion_to_the_text(re.compile(r"/\*.*?\*/", re.DOTALL), "finditer")
 
 
 @pytest.mark.parametrize("module", [module for module in _modules() if module.__name__ not in MADE_LATER], ids=str)

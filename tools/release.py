@@ -88,7 +88,8 @@ class Release:
     def compile_wheel(self) -> None:
         """The wheel of this platform and Python, its wire and relay compiled, where there is a compiler.
 
-        mypyc leaves its modules beside the sources, where Python would take them first: so of the source archive.
+        mypyc leaves its modules beside the sources, where Python takes them first. So the source archive is
+        compiled, and not the checkout.
         """
         if shutil.which("cc") is None:
             self.notes.append("there is no compiled wheel: no C compiler is here")
@@ -96,8 +97,7 @@ class Release:
         self.say("build the compiled wheel, and let it say its version")
         target = ("-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps", "-w", str(self._to))
         _run(sys.executable, *target, str(self._unpacked), HATCH_BUILD_HOOK_ENABLE_MYPYC="1")
-        (wheel,) = set(self._to.glob("*.whl")) - {self._only("*-any.whl")}
-        python = self._environment("compiled", str(wheel))
+        python = self._environment("compiled", str(self._only("*-cp3*.whl")))
         command = str(Path(python).with_name("starpruner"))
         self._expect_version(command, f"{self.version} (compiled)", within=self._work)
 

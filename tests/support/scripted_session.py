@@ -110,13 +110,15 @@ class StandInServer:
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader(self._limit)
         protocol = asyncio.StreamReaderProtocol(reader)
-        with suppress(OSError):
+        try:
             transport, _ = await loop.connect_accepted_socket(lambda: protocol, connection, ssl=self._tls)
-            try:
-                await self._meet(Peer(reader, asyncio.StreamWriter(transport, protocol, reader, loop)))
-            except asyncio.CancelledError:
-                transport.abort()
-                raise
+        except OSError:
+            return  # The handshake of TLS has failed.
+        try:
+            await self._meet(Peer(reader, asyncio.StreamWriter(transport, protocol, reader, loop)))
+        except asyncio.CancelledError:
+            transport.abort()
+            raise
 
 
 class Rewriter:
