@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Hashable
 from dataclasses import dataclass, field
 from enum import Enum
-from types import coroutine
 from typing import Any, Final, TypeAlias, TypeVar
 
 from rewriter import TableName
@@ -102,7 +101,19 @@ Ask: TypeAlias = Callable[[Query], Awaitable[QueryResult]]
 Work: TypeAlias = Callable[[], Coroutine[Query, Any, T]]
 
 
-@coroutine
-def ask_driver(query: Query) -> Generator[Query, QueryResult, QueryResult]:
+class _Asked:
+    """A query that a coroutine awaits: whoever drives it is given the query, and sends the answer.
+
+    `types.coroutine` would be shorter, and cannot be awaited where mypyc has compiled this module.
+    """
+
+    def __init__(self, query: Query) -> None:
+        self._query = query
+
+    def __await__(self) -> Generator[Query, QueryResult, QueryResult]:
+        return (yield self._query)
+
+
+def ask_driver(query: Query) -> Awaitable[QueryResult]:
     """Ask whoever drives the coroutine, such as `proxy.upstream.query_driver.drive`."""
-    return (yield query)
+    return _Asked(query)

@@ -65,9 +65,10 @@ def run_query(query: Query, session: SessionHandle, clock: Clock) -> Generator[C
         operation = yield from run.execute()
         try:
             columns, rows = yield from run.answer(operation)
-        except _FailedError:
+        except _FailedError as failure:
             yield from run.close(operation)
-            raise
+            # Compiled by mypyc, a bare raise knows no exception any more behind a yield.
+            raise failure  # noqa: TRY201
         yield from run.close(operation)
     except _FailedError as failure:
         return QueryFailed(failure.kind, failure.message, clock() - started)

@@ -14,8 +14,11 @@ from support.helm_chart import CHART, run_helm
 
 from tools.release import ROOT, packed
 
-# The tests of what is compiled.
-COMPILED = ["tests/proxy/access", "tests/proxy/operations", "tests/proxy/relay", "tests/proxy/wire", "tests/fuzz"]
+# The tests of what is compiled, and of whole connections and the proxy's own queries, which drive it.
+COMPILED = [
+    *("tests/proxy/access", "tests/proxy/operations", "tests/proxy/relay", "tests/proxy/wire", "tests/fuzz"),
+    *("tests/proxy/http", "tests/proxy/upstream", "tests/proxy/test_server.py", "tests/proxy/test_stopping.py"),
+]
 HAS_COMPILER = shutil.which("cc") is not None
 # In the place of the checkout, which `python -c` would find first.
 RUN = """

@@ -97,6 +97,11 @@ def _field_span(raw: bytes, start: int, field_id: int, kind: Kind) -> tuple[int,
     return found
 
 
+def _bytes_at(raw: bytes, span: tuple[int, int]) -> bytes:
+    start, stop = span
+    return raw[start:stop]
+
+
 def _argument_start(message: Message) -> int | None:
     """Return the start of the struct that every TCLIService call has as its field 1."""
     span = _field_span(message.raw, message.header.body_offset, 1, Kind.STRUCT)
@@ -173,7 +178,7 @@ def replace_statement(raw: bytes, span: tuple[int, int], statement: str) -> byte
 def decode_session_of_call(message: Message) -> SessionHandle | None:
     """Return the session that a CloseSession call names."""
     span = _argument_field_span(message, 1, Kind.STRUCT)
-    return None if span is None else SessionHandle(message.raw[span[0] : span[1]])
+    return None if span is None else SessionHandle(_bytes_at(message.raw, span))
 
 
 def decode_operation_of_call(message: Message) -> tuple[OperationId, tuple[int, int]] | None:
@@ -188,7 +193,7 @@ def decode_operation_of_call(message: Message) -> tuple[OperationId, tuple[int, 
     else:
         handle = _argument_field_span(message, 1, Kind.STRUCT)
         span = None if handle is None else _field_span(message.raw, handle[0], 1, Kind.STRUCT)
-    return None if span is None else (OperationId(message.raw[span[0] : span[1]]), span)
+    return None if span is None else (OperationId(_bytes_at(message.raw, span)), span)
 
 
 def has_result_set_of_call(message: Message) -> bool | None:
@@ -198,7 +203,7 @@ def has_result_set_of_call(message: Message) -> bool | None:
         return usual.has_result_set
     handle = _argument_field_span(message, 1, Kind.STRUCT)
     span = None if handle is None else _field_span(message.raw, handle[0], 3, Kind.BOOL)
-    return None if span is None else any(message.raw[span[0] : span[1]])
+    return None if span is None else any(_bytes_at(message.raw, span))
 
 
 def asks_for_rows(message: Message) -> bool:
@@ -207,7 +212,7 @@ def asks_for_rows(message: Message) -> bool:
     if start is None:
         return False
     kind_of_rows = _field_span(message.raw, start, 4, Kind.I16)
-    return kind_of_rows is None or not any(message.raw[kind_of_rows[0] : kind_of_rows[1]])
+    return kind_of_rows is None or not any(_bytes_at(message.raw, kind_of_rows))
 
 
 def operation_id_of(operation: OperationHandle) -> OperationId | None:
@@ -216,7 +221,7 @@ def operation_id_of(operation: OperationHandle) -> OperationId | None:
     if usual is not None:
         return OperationId(usual)
     span = _field_span(operation, 0, 1, Kind.STRUCT)
-    return None if span is None else OperationId(operation[span[0] : span[1]])
+    return None if span is None else OperationId(_bytes_at(operation, span))
 
 
 def replace_operation(message: Message, span: tuple[int, int], operation: OperationId) -> Message:
