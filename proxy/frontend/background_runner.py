@@ -10,17 +10,16 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection
 from concurrent.futures import Executor
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from proxy.backends.pool import Lease
 from proxy.frontend.own_sessions import OwnSessions
-from proxy.operations.internal_call import Call, InternalOperation, Reply
 from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult, Work
 from proxy.upstream.dialer import Dialer
 from proxy.upstream.errors import BackendError
 from proxy.upstream.http_link import Link, link_to
+from proxy.upstream.own_calls import InternalCalls
 from proxy.upstream.query_driver import answer_in_slot, answer_query, drive
 from proxy.wire.hs2.calls import SessionHandle
 
@@ -143,7 +142,7 @@ class BackgroundRunner:
             return None
 
     async def _drive(self, link: Link, session: SessionHandle, work: Work[Result]) -> Result:
-        calls = _BackgroundCalls(link)
+        calls = InternalCalls(link.ask)
 
         async def answer(query: Query) -> QueryResult:
             return await answer_query(query, session, calls.ask, self._pool)
@@ -157,7 +156,7 @@ class BackgroundRunner:
         try:
             return await drive(work, answer_in_turn, self._pool)
         finally:
-            await calls.end()
+            await calls.close_operation(_FAREWELL_S)
             link.close()
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
@@ -176,32 +175,3 @@ async def answer_shared(query: Query, own_sessions: OwnSessions | None) -> Query
     if own_sessions is None:
         return QueryFailed(FailureKind.BUSY, "the proxy has no sessions of its own", 0.0)
     return await own_sessions.answer(query)
-
-
-class _BackgroundCalls:
-    """Calls over the link, and the operation that they have open."""
-
-    def __init__(self, link: Link) -> None:
-        self._link = link
-        self._operation = InternalOperation()
-        self._exchange: asyncio.Task[Reply] | None = None
-
-    async def ask(self, call: Call) -> Reply:
-        # Cancelled, the exchange goes on: its reply may name the operation that is to be ended.
-        self._exchange = asyncio.get_running_loop().create_task(self._ask(call))
-        return await asyncio.shield(self._exchange)
-
-    async def end(self) -> None:
-        """End the operation that is still open, if there is one."""
-        with suppress(BackendError, TimeoutError):
-            async with asyncio.timeout(_FAREWELL_S):
-                if self._exchange is not None:
-                    await self._exchange
-                if closing_calls := self._operation.closing_calls():
-                    await self._link.close_after(closing_calls)
-
-    async def _ask(self, call: Call) -> Reply:
-        self._operation.call_sent(call)
-        reply = await self._link.ask(call)
-        self._operation.reply_came(call.name, call.seqid, reply)
-        return reply

@@ -15,7 +15,6 @@ from proxy.config.endpoints import Listener
 from proxy.config.memory_shares import COPIES
 from proxy.frontend.backend_socket import CLOSED_SILENTLY, BackendSocket
 from proxy.frontend.context import OWNER_BYTES, ServerContext
-from proxy.frontend.key_checks import key_terms
 from proxy.frontend.own_session import Access
 from proxy.frontend.rewrite_service import Caller, tell_outcome
 from proxy.frontend.watchdog import Watchdog
@@ -400,7 +399,10 @@ class Connection:
     async def _decide(
         self, handle: SessionHandle, statement: StatementClass, unconfirmed: KeyCheck | None
     ) -> None:
-        keys = key_terms(unconfirmed, can_check=self._can_check_keys)
+        lease = self._backend.lease
+        keys = self._context.key_checks.terms(
+            unconfirmed, None if lease is None else lease.address, self._relay.credentials
+        )
         caller = Caller(self._name, self._ask, self._access)
         dispatch = await self._context.rewrite_service.decide(handle, statement, caller, keys)
         self._statements_rewritten += dispatch.text != statement.text and dispatch.refusal is None
@@ -414,13 +416,6 @@ class Connection:
     def _access(self) -> Access | None:
         lease, credentials = self._backend.lease, self._relay.credentials
         return None if lease is None or credentials is None else Access(credentials, lease.lease_for_proxy)
-
-    @property
-    def _can_check_keys(self) -> bool:
-        lease = self._backend.lease
-        if lease is None or self._relay.credentials is None:
-            return False
-        return self._context.key_checks.has_room_at(lease.address, self._relay.credentials)
 
     def _run_beside(self, dispatch: Dispatch, handle: SessionHandle) -> None:
         credentials = self._relay.credentials

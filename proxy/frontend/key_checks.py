@@ -36,6 +36,16 @@ class KeyChecks:
             self._runner.has_room and self._refused_until.get(_login(address, credentials), 0.0) <= self._clock()
         )
 
+    def terms(self, unconfirmed: KeyCheck | None, address: Address | None, credentials: bytes | None) -> KeyTerms:
+        """The terms of a decision: of the second one of a statement, where a check did not confirm its keys.
+
+        None stands for a backend that is not connected, and for a login that the proxy has not seen.
+        """
+        if unconfirmed is not None:
+            return KeyTerms(asked_since=unconfirmed.began_at)
+        can_check = address is not None and credentials is not None and self.has_room_at(address, credentials)
+        return KeyTerms(may_be_checked=can_check)
+
     def start(
         self, session: SessionHandle, credentials: bytes | None, check: KeyCheck, clients: Lease | None
     ) -> None:
@@ -81,10 +91,3 @@ class KeyChecks:
 def _login(address: Address, credentials: bytes | None) -> tuple[Address, bytes]:
     """The login of which all refusals count together."""
     return address, bytes(credentials) if isinstance(credentials, DelegatedCredentials) else b""
-
-
-def key_terms(unconfirmed: KeyCheck | None, *, can_check: bool) -> KeyTerms:
-    """The terms of a decision, which is the second one of its statement where a check did not confirm its keys."""
-    if unconfirmed is not None:
-        return KeyTerms(asked_since=unconfirmed.began_at)
-    return KeyTerms(may_be_checked=can_check)

@@ -15,7 +15,6 @@ from proxy.access.impersonation import Impersonation, ProxyUsers, SessionRefusal
 from proxy.backends.backend import Backend
 from proxy.frontend.context import ServerContext
 from proxy.frontend.graceful_close import GRACEFUL_CLOSE_S
-from proxy.frontend.key_checks import key_terms
 from proxy.frontend.memory_gate import MemoryGate
 from proxy.frontend.own_session import Access
 from proxy.frontend.rewrite_service import Caller, tell_outcome
@@ -33,6 +32,7 @@ from proxy.operations.tracked_statements import TrackedStatement
 from proxy.statements.statement_class import StatementClass
 from proxy.upstream.errors import UnsentError
 from proxy.upstream.own_calls import InternalCalls
+from proxy.upstream.reply import ask
 from proxy.wire.hs2.calls import OPEN_SESSION, SessionHandle
 from proxy.wire.hs2.open_session import PROXY_USER, encode_open_session_refusal
 from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
@@ -218,10 +218,8 @@ class Gateway:
         dispatch = rewrite_service.decide_now(handle, statement, _NAME)
         if dispatch is not None:
             return dispatch
-        own, address = InternalCalls(upstream), upstream.backend.member.address
-        credentials = upstream.credentials
-        can_check = credentials is not None and self._context.key_checks.has_room_at(address, credentials)
-        keys = key_terms(unconfirmed, can_check=can_check)
+        own = InternalCalls(partial(ask, upstream))
+        keys = self._context.key_checks.terms(unconfirmed, upstream.backend.member.address, upstream.credentials)
         try:
             caller = Caller(_NAME, own.ask, self._access(upstream))
             return await rewrite_service.decide(handle, statement, caller, keys)

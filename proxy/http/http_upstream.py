@@ -30,7 +30,8 @@ class HttpUpstreams:
         """Take `key` for the digests of credentials, so that they are of no use elsewhere."""
         # A session at a kerberized backend says for whom it is by its configuration, which doAs would overrule.
         self.takes_do_as = dialer.upstream.kerberos is None
-        self.connections = HttpConnections(dialer)
+        self._dialer = dialer
+        self.connections: HttpConnections
         self.cookies = SessionCookies()
         self.backends = backends
         self.key = key
@@ -41,11 +42,11 @@ class HttpUpstreams:
 
     async def start(self) -> None:
         """Open the connections' client."""
-        _ = await self.connections.__aenter__()
+        self.connections = HttpConnections(self._dialer)
 
     async def close(self) -> None:
         """End all connections."""
-        await self.connections.__aexit__()
+        await self.connections.close()
 
 
 class HttpClient:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from typing import Final, NoReturn
 
@@ -109,12 +109,6 @@ class BinaryLink:
             piece = b"".join(event.data for event in events if isinstance(event, Forward))
             if piece or not self.awaits_reply:
                 return piece
-
-    async def close_after(self, closing_calls: tuple[Call, ...]) -> None:
-        """Make these calls and wait for their replies: a socket that is closed at once loses the bytes written."""
-        with suppress(BackendError):
-            for call in closing_calls:
-                await self.ask(call)
 
     def close(self) -> None:
         """Close the socket."""

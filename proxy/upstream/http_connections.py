@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import contextmanager
 from http import HTTPStatus
 from io import BytesIO
-from typing import Final, Self
+from typing import Final
 
 import aiohttp
 from yarl import URL
@@ -45,13 +45,10 @@ _CLOSING: Final[set[asyncio.Task[None]]] = set()
 
 
 class HttpConnections:
-    """The connections to all backends: `async with HttpConnections(..) as connections`."""
+    """The connections to all backends. Whoever makes it closes it, in the same event loop."""
 
     def __init__(self, dialer: Dialer) -> None:
         self._dialer = dialer
-        self._session: aiohttp.ClientSession
-
-    async def __aenter__(self) -> Self:
         # No limit on connections here: every client has one call under way at most, and clients are limited.
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S)
         self._session = aiohttp.ClientSession(
@@ -65,9 +62,9 @@ class HttpConnections:
             max_line_size=HEADER_BYTES_MAX,
             max_field_size=HEADER_BYTES_MAX,
         )
-        return self
 
-    async def __aexit__(self, *_error: object) -> None:
+    async def close(self) -> None:
+        """Close the connections."""
         await self._session.close()
 
     def abandon(self) -> None:

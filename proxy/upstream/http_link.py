@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from http import HTTPStatus
 from typing import NoReturn, TypeAlias
 
@@ -40,9 +39,8 @@ class HttpLink:
         if authorization is None:
             raise LoginError(f"the backend {self._address} needs a name and a password: {login_owner} gave none")
         self._login_owner = login_owner
-        connections = HttpConnections(self._dialer)
-        self._upstream = _InternalUpstream(connections, self._address, authorization, credentials)
-        self._connections = await connections.__aenter__()
+        self._connections = HttpConnections(self._dialer)
+        self._upstream = _InternalUpstream(self._connections, self._address, authorization, credentials)
 
     @property
     def is_closed(self) -> bool:
@@ -68,12 +66,6 @@ class HttpLink:
             if self._upstream.was_refused:
                 raise LoginError(f"the backend {self._address} refused the login of {self._login_owner}") from None
             raise
-
-    async def close_after(self, closing_calls: tuple[Call, ...]) -> None:
-        """Make these calls and wait for their replies."""
-        with suppress(BackendError):
-            for call in closing_calls:
-                await self.ask(call)
 
     def close(self) -> None:
         """Close the connections."""

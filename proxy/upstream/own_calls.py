@@ -1,20 +1,20 @@
-"""The proxy's own calls over HTTP while a client's statement waits."""
+"""The proxy's own calls in a client's session, and the operation that they leave open where they are cancelled."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from proxy.operations.internal_call import Call, InternalOperation, Reply
 from proxy.upstream.errors import BackendError
-from proxy.upstream.reply import Sender, ask
 
 
 class InternalCalls:
     """Makes the proxy's own calls, and keeps the operation that they have open."""
 
-    def __init__(self, sender: Sender) -> None:
-        self._sender = sender
+    def __init__(self, ask: Callable[[Call], Awaitable[Reply]]) -> None:
+        self._ask = ask
         self._operation = InternalOperation()
         self._exchange: asyncio.Task[Reply] | None = None
 
@@ -26,7 +26,7 @@ class InternalCalls:
     async def ask(self, call: Call) -> Reply:
         """Make a call. Raises BackendError."""
         # The exchange continues if this is cancelled: its reply may name the operation to close.
-        self._exchange = asyncio.get_running_loop().create_task(self._ask(call))
+        self._exchange = asyncio.get_running_loop().create_task(self._asked(call))
         return await asyncio.shield(self._exchange)
 
     async def close_operation(self, seconds_max: float) -> None:
@@ -35,11 +35,12 @@ class InternalCalls:
             async with asyncio.timeout(seconds_max):
                 if self._exchange is not None:
                     await self._exchange
+                # A socket that is closed before the replies have come loses the bytes written.
                 for call in self._operation.closing_calls():
-                    _ = await ask(self._sender, call)
+                    _ = await self._ask(call)
 
-    async def _ask(self, call: Call) -> Reply:
+    async def _asked(self, call: Call) -> Reply:
         self._operation.call_sent(call)
-        reply = await ask(self._sender, call)
+        reply = await self._ask(call)
         self._operation.reply_came(call.name, call.seqid, reply)
         return reply

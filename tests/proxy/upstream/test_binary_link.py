@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from support.relay_dialogue import ACCEPTED, LOGIN, operation_call, reply
+from support.relay_dialogue import ACCEPTED, LOGIN, execute, executed, operation_call, reply
 from support.scripted_session import PATIENCE_S, Peer, StandInServer
 
 from proxy.config.endpoints import Transport, UpstreamSection
@@ -13,6 +13,7 @@ from proxy.operations.internal_call import Call
 from proxy.upstream.binary_link import BinaryLink
 from proxy.upstream.dialer import Dialer
 from proxy.upstream.errors import BackendError
+from proxy.upstream.own_calls import InternalCalls
 from proxy.wire.sasl import SaslStatus, encode_sasl, plain_response
 from proxy.wire.thrift.writer import Writer
 
@@ -73,14 +74,23 @@ async def test_a_reply_that_is_too_long_is_read_past(transport: Transport) -> No
 
 
 @every_transport
-async def test_the_last_words_are_waited_for_until_they_are_heard(transport: Transport) -> None:
+async def test_a_query_that_is_cancelled_is_closed_once_it_is_named_and_the_replies_are_awaited(
+    transport: Transport,
+) -> None:
     async with linked(transport) as (link, peer):
-        leaving = asyncio.create_task(link.close_after((CALL, CALL)))
-        for _ in range(2):
-            await peer.expect(written(transport, operation_call("GetInfo")))
-            assert not leaving.done()
-            peer.send(written(transport, reply("GetInfo")))
-        await leaving
+        calls = InternalCalls(link.ask)
+        asking = asyncio.create_task(calls.ask(Call("ExecuteStatement", 1, execute("SELECT 1")[4:], 1000)))
+        await peer.expect(written(transport, execute("SELECT 1")))
+        asking.cancel()
+        closing = asyncio.create_task(calls.close_operation(PATIENCE_S))
+        peer.send(written(transport, executed()))
+        for name in ("CancelOperation", "CloseOperation"):
+            await peer.expect(written(transport, operation_call(name)))
+            assert not closing.done()
+            peer.send(written(transport, reply(name)))
+        await closing
+        assert not calls.has_unfinished
+        assert asking.cancelled()
 
 
 @pytest.mark.parametrize(
