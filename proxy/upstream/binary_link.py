@@ -10,7 +10,6 @@ from typing import Final, NoReturn
 
 from proxy.config.address import Address
 from proxy.config.endpoints import Transport
-from proxy.config.kerberos import BackendKerberos
 from proxy.kerberos.errors import KerberosError
 from proxy.net.login_threads import step_within_s
 from proxy.net.protected_transport import protected_streams
@@ -18,10 +17,9 @@ from proxy.net.reply_room import NoReplyRoomError
 from proxy.operations.internal_call import Call, Reply
 from proxy.upstream.dialer import Dialer, UnreachableError
 from proxy.upstream.errors import BackendError, LoginError, OwnLimitError, OwnLoginError
-from proxy.upstream.kerberos_login import log_in_by_kerberos
+from proxy.upstream.sasl_login import log_in
 from proxy.wire.framing import FRAMED, UNFRAMED
 from proxy.wire.reply_stream import Forward, FramedReplyStream, Handling, PendingCall, ReplyEnd, SyncLost
-from proxy.wire.sasl import SaslReader, SaslStatus, plain_start_with
 from proxy.wire.thrift.errors import RemoteProtocolError
 from proxy.wire.unframed_reply_stream import UnframedReplyStream
 
@@ -51,13 +49,8 @@ class BinaryLink:
         Raises BackendError; `login_owner` names the user of a refused login in its sentence.
         """
         await self._dial()
-        if not self._asks_for_a_login:
-            return
         try:
-            if self._dialer.upstream.kerberos is not None:
-                await self._log_in_by_kerberos(self._dialer.upstream.kerberos, credentials)
-            else:
-                await self._log_in(plain_start_with(credentials), login_owner)
+            await self._log_in(credentials, login_owner)
         except BaseException:
             self.close()
             raise
@@ -132,31 +125,14 @@ class BinaryLink:
         except UnreachableError as error:
             raise BackendError(f"cannot reach the backend {self._address}: {error}") from error
 
-    async def _log_in(self, login: bytes, login_owner: str) -> None:
-        self._writer.write(login)
-        sasl = SaslReader()
+    async def _log_in(self, credentials: bytes, login_owner: str) -> None:
         try:
             async with asyncio.timeout(self._reply_s):
-                while (message := sasl.next_message()) is None:
-                    sasl.feed(await self._read_some("during the login"))
-        except TimeoutError:
-            self.not_hiveserver2(f"no answer to the login within {self._reply_s:g} s")
-        except RemoteProtocolError as error:
-            self.not_hiveserver2(str(error))
-        if message.status is not SaslStatus.COMPLETE:
-            words = message.body.decode("utf-8", "replace") or "no reason given"
-            raise LoginError(f"the backend {self._address} refused the login of {login_owner}: {words}")
-
-    async def _log_in_by_kerberos(self, kerberos: BackendKerberos, credentials: bytes) -> None:
-        try:
-            async with asyncio.timeout(self._reply_s):
-                layer = await log_in_by_kerberos(
-                    kerberos,
-                    self._address,
-                    credentials,
+                layer = await log_in(
+                    self._dialer.upstream,
+                    *(self._address, credentials),
                     partial(self._read_some, "during the login"),
-                    self._writer.write,
-                    step_within_s(self._reply_s),
+                    *(self._writer.write, step_within_s(self._reply_s)),
                 )
         except TimeoutError:
             self.not_hiveserver2(f"no answer to the login within {self._reply_s:g} s")
@@ -164,6 +140,8 @@ class BinaryLink:
             self.not_hiveserver2(str(error))
         except KerberosError as error:
             raise OwnLoginError(f"the backend {self._address}: {error}") from None
+        except LoginError as error:
+            raise LoginError(f"the backend {self._address} refused the login of {login_owner}: {error}") from None
         if layer is not None:
             # A writer of asyncio that nobody holds closes its socket.
             self._socket_writer = self._writer
