@@ -15,7 +15,7 @@ from rewriter.domains.positions import Bound, Position, line
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A range of values. A bound that is None is open: null is no part of it, every other value may be."""
+    """A range of values. Where a bound is None, the range has no end on that side. Null is never part of it."""
 
     low: Bound | None
     high: Bound | None
@@ -159,9 +159,9 @@ class Domain:
         if other.nullable and not self.nullable:
             return False
         if other.cuts and not self.holds_position(other.cuts[0]):
-            return False  # true for most of thousands of domains that are compared
+            return False  # most of thousands of domains that are compared end here
         if len(self.cuts) < len(other.cuts):
-            # Fewer ranges to look up: it contains the other one if no range of its complement is in it.
+            # Fewer ranges to look up: this domain contains the other one if that has nothing of its complement.
             return not any(other.holds_any_of(low, high) for low, high in self.complement().ranges)
         cuts = self.cuts
         return all((at := bisect_right(cuts, low)) % 2 and high <= cuts[at] for low, high in other.ranges)

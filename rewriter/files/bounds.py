@@ -84,7 +84,7 @@ def _may_hold_null(bounds: Bounds) -> bool:
 
 
 def _positions(on: Line, values: list[Key | None], unknown: Position) -> list[Position]:
-    """The positions of values; of one that is missing or not of its type, the end of the line."""
+    """The positions of values; the end of the line for one that is missing or not of its type."""
     given = [value for value in values if value is not None]
     try:
         found = iter(on.positions(given))

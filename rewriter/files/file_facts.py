@@ -141,7 +141,7 @@ class _RowReader:
             low, high = read(value.get("low")), read(value.get("high"))
             known = value.get("row_groups")
             if _is_step_count(known):
-                # Their number alone: in the file's own bounds.
+                # The index has their number alone: they get the file's own bounds.
                 known = [{**value, "count": known}]
             row_groups = tuple(self._row_groups(known, read))
             # A count of nulls says that the file has the column by its very name, and not something in its place.

@@ -135,7 +135,7 @@ def _whole_field(key: bytes, column: int, keys: PartitionKeys) -> bytes | None:
 
 
 def _values_before(key: bytes, keys: PartitionKeys) -> tuple[Key | None, ...] | None:
-    """The values whose `successor` the key is, which lacks bytes 255 at the end and has a last byte one higher."""
+    """The values whose `successor` is the key: without bytes 255 at the end, and with a last byte one higher."""
     last = key[-1]
     if last == 0:
         return None
