@@ -13,7 +13,7 @@ from typing import Final
 # joined by OR nearly all, and no text of TPC-DS a fiftieth (tests/benchmark_queries/test_steps_of_benchmarks.py).
 PLAN_STEPS_MAX: Final = 100_000
 
-# Looks at a condition, an item or an equality, which is there already, that are one step.
+# So many looks at a condition, an item or an equality that is there already count as one step.
 LOOKS_PER_STEP: Final = 8
 
 
