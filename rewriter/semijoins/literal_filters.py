@@ -11,7 +11,7 @@ false, so its NOT is true of nulls.
 
 A literal must be of the column's own type, or Spark casts one of the two. Casts are followed where all of them
 give the same answer: `x = '30'` is `x = cast('30' as bigint)`, or `as int` with ANSI off, and `x IN ('30')` is
-`cast(x as string) = '30'` there. That is `x = 30` each time, since 30 is written so; of '030' it is not.
+`cast(x as string) = '30'` there. Each time that is `x = 30`, since Spark writes 30 so; for '030' it is not.
 """
 
 from __future__ import annotations

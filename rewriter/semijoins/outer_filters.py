@@ -1,4 +1,4 @@
-"""Outer filters: on the output of a derived table or CTE in whose body the small side is joined.
+"""Outer filters: filters on the output of a derived table or CTE whose body joins the small side.
 
 `SELECT .. FROM (SELECT .., d.month AS m FROM sales s JOIN dates d ON ..) x WHERE x.m = 12`: rows of `x` with
 another month do not reach the result, so the key query may ask for the keys of that month alone. This holds where

@@ -1,4 +1,4 @@
-"""Tests whether a statement takes the same rows each time where it takes a number of them by their order.
+"""Tests whether each LIMIT and OFFSET of a statement takes the same rows each time.
 
 `ORDER BY day LIMIT 10` takes any rows of the last of those days. If a SELECT is ordered by all that it shows, or
 by all that it groups by, rows that are equal in their order are one, or show the same. A number in ORDER BY is
@@ -15,7 +15,7 @@ from rewriter.scopes.kept_keys import has_totals
 from rewriter.splits.signed_zeros import IsToldApart
 from rewriter.sql.statement import Statement
 
-# Of one group these make several rows.
+# These make several rows of one group.
 _GENERATORS = (exp.Explode, exp.ExplodeOuter, exp.Posexplode, exp.PosexplodeOuter)
 
 

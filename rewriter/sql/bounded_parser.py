@@ -1,6 +1,6 @@
 """sqlglot's parser of Spark SQL, for texts that it reads in a time that grows with their length.
 
-It reads some parts twice, and what stands within each other 4 times, 8 times, 16 times:
+It reads some parts twice, and such parts within one another 4 times, 8 times, 16 times:
 
 * A type's name before a parenthesis or a bracket, as in `date(a)`, as a type with arguments, and then as a call.
 * Whatever stands behind OFFSET, since that may be an alias with columns.
@@ -26,7 +26,7 @@ _SPARK: Final = Spark()
 SparkParser.COLON_IS_VARIANT_EXTRACT = True
 
 
-# Tokens that may be read again, which takes a second or two. Of the 99 texts of TPC-DS together it is 3,000.
+# Tokens that may be read again, which takes a second or two. The 99 texts of TPC-DS together have 3,000.
 TOKENS_READ_AGAIN_MAX: Final = 60_000
 # Levels beyond which a single token would be too many.
 _DOUBLINGS_MAX: Final = TOKENS_READ_AGAIN_MAX.bit_length()
