@@ -25,7 +25,7 @@ _PART = re.compile(r"part-(\d+)-")
 _CODEC = re.compile(r"^part-.*[-.]c\d+(?:\.(\w+))?\.(?:parquet|orc)$")
 _CODECS = {"gz": "gzip", "lz4raw": "lz4_raw", None: "none"}
 _COUNTER = re.compile(r"-(c\d+\.)")
-# Characters of a path that a pattern of paths takes as special.
+# Characters that are special in a pattern of paths.
 _PATTERN = re.compile(r"([{}\[\]*?\\])")
 
 _SETTINGS = {

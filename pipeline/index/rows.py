@@ -79,7 +79,8 @@ def as_frame(spark: SparkSession, files: Iterable[IndexedFile]) -> DataFrame:
 
 def _row(file: IndexedFile) -> dict[str, object]:
     columns = _columns(file)
-    # The proxy takes no longer JSON. Spark's has neither the spaces nor the nulls of this one, so it is shorter.
+    # The proxy takes no JSON beyond this length. Spark writes none of the spaces and nulls here, so its is
+    # shorter.
     if len(json.dumps(columns, ensure_ascii=False)) > JSON_CHARS_MAX:
         columns = {name: {**known, "row_groups": None} for name, known in columns.items()}
     return {

@@ -36,7 +36,7 @@ def was_recreated(storage: Storage, locations: Locations, exchange: PartitionExc
 
 
 def give_up(storage: Storage, locations: Locations, exchange: PartitionExchange, progress: Progress) -> None:
-    """Ends the exchange of a partition that was dropped or got another LOCATION; its files follow that."""
+    """Ends the exchange of a partition that was dropped or got another LOCATION; deletes or keeps its files."""
     if _is_read(locations, exchange, progress):
         return
     is_deleted = locations.location_of(exchange.directory) is None and locations.owns_files()
