@@ -71,7 +71,7 @@ def clear_unfinished(directory: Path, sample: Sample) -> None:
         )
     for path in left_over:
         shutil.rmtree(path)
-    # Last: until then it says that the rest of the tables is the demo's.
+    # The state file goes last: until then it says that the remaining tables are the demo's.
     (directory / STATE_FILE).unlink()
 
 
