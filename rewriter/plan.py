@@ -200,7 +200,7 @@ def _is_lasting_view(facts: TableFacts | None) -> bool:
     return facts is not None and facts.view is not None and not facts.view.is_temporary
 
 
-# Keys that are always listed: the metastore accepts so few, and a list of partitions would cost more than it could
+# So few keys are always listed: the metastore accepts them, and a list of partitions would cost more than it could
 # save.
 FEW_KEYS = 16
 
@@ -335,7 +335,7 @@ def _unsized_by_files(found: Sequence[PlannedScan], catalog: Catalog) -> frozens
 
 
 def _may_read_a_join(scopes: Scopes, limits: RewriteLimits) -> bool:
-    """True if a name may be that of a view, in whose text there may be a join."""
+    """True if a name may be that of a view with a join in its text."""
     is_off = {Rule.VIEWS, Rule.VIEW_JOINS} & limits.rules_off
     return not is_off and any(str(name).lower() not in limits.table_names for name in scopes.tables)
 
@@ -349,7 +349,7 @@ def _refusal_of_target(target: TableName | None, catalog: Catalog) -> Refusal | 
 
 
 def _refusal(statement: Statement, followed: FollowedViews, limits: RewriteLimits) -> Refusal | None:
-    """The reason to leave all of a statement as it is, by its text and those of its views."""
+    """The reason to leave a whole statement as it is, by its text and the texts of its views."""
     for text in (statement, *followed.queries):
         function = called(text, limits.missing_functions)
         if function is not None:

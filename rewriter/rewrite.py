@@ -62,7 +62,7 @@ class ScanOutcome:
     skip: SkipReason | None = None
     # The cause of the reason in the statement, for the user; None if it is not known.
     cause: str | None = None
-    # Of a MERGE's target: the check that fails the statement for a key that was not asked for.
+    # For a MERGE's target, the check that fails the statement for a key that was not asked for.
     check: str | None = None
     # The reducers whose queries were used, and the keys of each; None if they are not known.
     reducers: tuple[tuple[Reducer, Keys | None], ...] = ()

@@ -204,7 +204,7 @@ class TableFacts:
 
     @property
     def columns_differ_by_case(self) -> bool:
-        """True if two columns are one to a session that ignores case and two to one that does not."""
+        """True if two columns differ in case alone: a session that ignores case takes them for one."""
         return len(self._by_name) < len(self.columns)
 
     def part_size(self, text: str) -> int | None:

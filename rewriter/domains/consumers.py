@@ -57,7 +57,7 @@ ACCEPTS_NOTHING = Consumer(points_max=0, ranges_max=0)
 
 
 def left_beside(consumer: Consumer, comparisons: int) -> Consumer:
-    """The consumer with what it accepts beside that many comparisons, which it is sent anyway."""
+    """The consumer with what it still accepts if it is sent that many comparisons anyway."""
     points = max(0, consumer.points_max - comparisons)
     ranges = max(0, consumer.ranges_max - (comparisons + 1) // 2)
     return replace(consumer, points_max=points, ranges_max=ranges)

@@ -43,7 +43,7 @@ class Domain:
     nullable: bool = False
 
     def __post_init__(self) -> None:
-        # Linear, and worth it: with cuts out of order a key would silently be outside of its own domain.
+        # The check is linear, and worth it: with cuts out of order a key would silently be outside its own domain.
         if len(self.cuts) % 2 or not all(map(lt, self.cuts, self.cuts[1:])):
             raise ValueError("the cuts of a domain are ascending, and as many enter it as leave it")
 

@@ -14,7 +14,7 @@ Keys: TypeAlias = KeySet | KeyRanges | PartitionMatches
 def are_among(keys: Keys, others: Keys) -> bool:
     """True if a predicate for the others holds for every row that matches one of the keys.
 
-    Both must be answers to one question. Of answers that are no lists of keys, this is True of equal ones alone.
+    Answers of one question are compared: where they are no lists of keys, only equal ones are.
 
     >>> are_among(KeySet(("int",), ((1,),)), KeySet(("int",), ((1,), (2,))))
     True

@@ -74,7 +74,7 @@ class KeySet:
         return Cover.of_rows([Column(name, type_name) for name, type_name in pairs], self.rows)
 
     def exact(self, columns: Sequence[str], chars_max: int) -> str | None:
-        """A condition for exactly these keys that Spark's planner prunes by and does not send to a metastore.
+        """A condition for exactly these keys that Spark's planner prunes by and that no metastore is sent.
 
         None if a key has a null, or if the keys alone are longer than `chars_max`.
 

@@ -184,7 +184,7 @@ class _Widening:
         return Cover.of_apart(box for box in joined if box is not None)
 
     def _segments(self, domain: Domain, column: str, segments_max: int) -> list[Domain]:
-        """The domain cut into pieces at its most costly gaps; null, if it is in it, comes last, by itself."""
+        """The domain cut into pieces at its most costly gaps; null, if the domain holds it, is the last piece."""
         gaps = self._gaps_of(column, domain).inner
         cut_at = heapq.nlargest(segments_max - 1 - domain.nullable, range(len(gaps)), key=gaps.__getitem__)
         ends = [*(2 * gap + 2 for gap in sorted(cut_at)), len(domain.cuts)]

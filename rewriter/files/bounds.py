@@ -35,7 +35,7 @@ class ColumnBounds:
 
     @classmethod
     def of(cls, type_name: str, files: Iterable[Bounds | None]) -> ColumnBounds:
-        """The bounds of files, of which None is not known."""
+        """The bounds of files; None stands for a file whose bounds are not known."""
         on = line(type_name)
         known = [bounds or _NOTHING_KNOWN for bounds in files]
         lows = _positions(on, [bounds.low for bounds in known], on.bottom)

@@ -78,8 +78,8 @@ class FileIndex:
         """An index from rows of the index table: path, size, time, row count, bounds and lacks as JSON.
 
         `type_names` are the table's own columns as it has them now, indexed or not. A row that is not understood
-        is left out. A column has no bounds if its type was another one as the file was indexed, is one that keys
-        cannot have, or if its name is another column's in another case.
+        is left out. A column has no bounds if the file was indexed with another type of it, if keys cannot have
+        its type, or if another column has its name in another case.
         """
         names = Counter(name.lower() for name in type_names)
         known = {
@@ -117,7 +117,7 @@ class FileIndex:
         )
 
     def once(self, question: Hashable, compute: Callable[[], Answer]) -> Answer:
-        """The answer to a question about these files, which is kept: dashboards ask the same over and over."""
+        """The answer to a question about these files. It is kept, since dashboards ask the same over and over."""
         known = self._answers.get(question)
         answer: Answer = known[0] if known is not None else compute()
         if known is None:

@@ -56,7 +56,7 @@ _Origin: TypeAlias = tuple[TableReference, str]
 # The alias of a view's text in the planned text, with a number.
 _ALIAS = "reduced_view"
 
-# The length of the planned text, which is parsed once more for each statement: two views of the longest texts.
+# Characters that views may add to the planned text, which each statement parses: two of the longest texts.
 _CHARS_MAX = 40_000
 
 # Texts that are kept parsed, each some 230 bytes a character.

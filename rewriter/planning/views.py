@@ -264,7 +264,7 @@ class _ViewQuery:
 
     @cached_property
     def _derived(self) -> tuple[str, str] | None:
-        """The view's columns as Spark shows them, and the text that they are of, its names qualified."""
+        """The view's columns as Spark shows them, and the text that shows them, with qualified names."""
         query = self._scopes.statement.tree
         outputs = self._scopes.outputs_of(query) if isinstance(query, exp.Select) else None
         names = [output.name for output in outputs or ()]
@@ -309,7 +309,7 @@ class _ViewQuery:
         return self._holds(_is_partition, column)
 
     def skips_by(self, column: Column) -> bool:
-        """True if the column is, in every branch of the text, that of a table whose format skips files by it."""
+        """True if the column is, in every branch of the text, a table's column by which the format skips files."""
         return self._holds(_skips_files, column)
 
     @cached_property
@@ -328,7 +328,8 @@ class _ViewQuery:
                 found = output_origins(self._scopes, tree, position) if position is not None else ()
                 self._found[asked] = bool(found) and all(_is_narrowable(o, column) and test(o) for o in found)
             except StepsSpentError:
-                # As if it held nothing: the plan's next step raises again, and behind the plan that is safe.
+                # The answer of a column without origins: the plan's next step raises again, and behind the plan
+                # this is safe.
                 return False
         return self._found[asked]
 

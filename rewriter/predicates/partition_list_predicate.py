@@ -65,7 +65,7 @@ def _as_list(restriction: Restriction, matches: PartitionMatches) -> Iterator[st
 def _as_days(restriction: Restriction, matches: PartitionMatches) -> Iterator[str]:
     """The days of a column of strings as ranges of dates.
 
-    Only a string that says its date exactly as Spark writes it can be left out: no other string is.
+    Only a string that is a date exactly as Spark writes it can be left out.
     """
     misses = [row[0] for row in matches.misses]
     days = [value for value in misses if isinstance(value, str) and _is_day(value)]

@@ -186,7 +186,7 @@ _WRAPS_AT = 1 << 31
 
 
 def keys_or_range_ends(keys: Keys, index: int) -> Iterable[Key | None]:
-    """The keys of a column, or the ends of their ranges; none of a list of partitions, which is never sent."""
+    """The keys of a column, or the ends of their ranges; none for a list of partitions, which is never sent."""
     if isinstance(keys, PartitionMatches):
         return ()
     return chain.from_iterable(keys.ranges) if isinstance(keys, KeyRanges) else map(itemgetter(index), keys.rows)

@@ -90,7 +90,7 @@ def _found_through_query(scopes: Scopes, query: exp.Expr, position: int, nesting
 def origins_by_branch(scopes: Scopes, leaf: Leaf, name: str, nesting: int = 0) -> tuple[ColumnOrigin, ...]:
     """The origins of a FROM item's column, also of two that a FULL JOIN shows as one, or in branches of a UNION.
 
-    Each is good for narrowing what it stands for, and tells nothing of the column's other origins.
+    Each origin may be narrowed by itself, and tells nothing of the column's other origins.
     """
     found = origins(scopes, leaf, name)
     if found or nesting > _NESTING_MAX:

@@ -59,7 +59,7 @@ def make_outer_joins_inner(scopes: Scopes) -> None:
 
 
 def _readers_first(scopes: Scopes, readers: Readers) -> Iterator[Scope]:
-    """The blocks, each behind those that read it: an item that is no longer padded there passes on its filters."""
+    """The blocks, each behind its readers: a reader's item that is no longer padded passes the filters on."""
     found = {id(block.select): scope for block in scopes.blocks if (scope := scopes.scope_of(block.select))}
     before = {
         key: [id(reader.scope.block.select) for reader in readers.readers_of(scope.block.select)]

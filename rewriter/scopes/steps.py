@@ -1,8 +1,8 @@
 """Steps of planning: counted work, so that a statement that repeats itself cannot be planned for minutes.
 
-A step is a name that is resolved, or a word that is parsed once more: 20 to 40 microseconds with all that comes of
-it. Steps are counted where loops over the statement's parts stand within one another, and where texts are read
-again. So a test can hold the limit on any machine.
+A step is a name that is resolved, or a word that is parsed once more: 20 to 40 microseconds with all work that
+follows. Steps are counted where loops over the statement's parts stand within one another, and where texts are
+read again. So a test can hold the limit on any machine.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ class KeyEquality:
 
 @dataclass(frozen=True, eq=False)
 class DayEquality:
-    """`cast(t.at AS date) = d.day`: an equality of a fact's timestamps whose key is the day that they are on."""
+    """`cast(t.at AS date) = d.day`: an equality whose key is the day of a fact's timestamps."""
 
     equality: KeyEquality
 
@@ -389,7 +389,7 @@ def _may_be_padding(join: Join, fact: Operand, partner: ItemPartner, origin: Col
 def by_partner(matches: Iterable[KeyEquality]) -> dict[tuple[TableReference, Partner, int], list[KeyEquality]]:
     """The equalities of one fact with one partner, whose keys are pairs: one row of the partner has both.
 
-    A column with two equalities has the second one in a group of its own, unless it says the same as one before.
+    The second equality of a column is in a group of its own, unless it says the same as an earlier one.
     """
     found: dict[tuple[TableReference, Partner, int], list[KeyEquality]] = defaultdict(list)
     times: Counter[tuple[TableReference, Partner, str]] = Counter()

@@ -48,7 +48,7 @@ class FilteredSide:
     outer: OuterFilters | None
 
     def with_filters(self, texts: tuple[str, ...]) -> FilteredSide:
-        """The side with further conditions, which may read what stands beside it in a key query's FROM."""
+        """The side with further conditions, which may read the other items in a key query's FROM."""
         return replace(self, filters=self.filters + texts)
 
     def behind(

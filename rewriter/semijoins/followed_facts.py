@@ -132,7 +132,7 @@ class FactFollower:
             yield from self._sides_by_item(fact, partner, group, followed)
 
     def _reads_any(self, leaf: Leaf, followed: frozenset[Leaf]) -> bool:
-        """True if an item is one of the facts, or reads one of them: its keys would be all that the fact has."""
+        """True if an item is one of the facts, or reads one of them: its keys would be all keys of the fact."""
         query = self._scopes.query_of(leaf)
         return leaf in followed or (query is not None and any(is_within(fact.node, query) for fact in followed))
 

@@ -186,7 +186,7 @@ class _ConditionReader:
         return values
 
     def _column(self, side: exp.Expr | None, at: Join) -> Column | None:
-        """The table's column that an expression is, in lower case, if it is one of those to read."""
+        """The table's column that an expression names, in lower case, if it is one of those to read."""
         operand = self.scope.resolve(side, at) if side is not None else None
         if operand is None or operand.leaf is not self.leaf or operand.name.lower() not in self.columns:
             return None
@@ -249,7 +249,7 @@ class _Literals:
         raise UnreadableKeyError(f"no literal that is a {self.type_name} for certain")
 
     def compared(self, node: exp.Expr, *, is_ordered: bool = False) -> Key:
-        """The value that a literal is equal to, whichever side Spark casts; or that it is ordered by."""
+        """The value that a literal equals, whichever side Spark casts; or, if `is_ordered`, is ordered by."""
         node = node.unnest()
         held = integers_of(self.type_name)
         if not isinstance(node, exp.Literal) or not node.is_string or self.type_name == "string":

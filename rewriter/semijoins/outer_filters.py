@@ -152,7 +152,7 @@ class OuterFilterFinder:
         self._scopes = scopes
         self._types = ColumnTypes(scopes)
         self._values = ExactValues(scopes, self._types)
-        # Of each SELECT: whether it puts equal rows together.
+        # For each SELECT, True if it puts equal rows together.
         self._together: dict[int, bool] = {}
         self._filters: dict[Scope, BlockFilters] = {}
         self.readers = Readers(scopes)

@@ -256,7 +256,7 @@ class BlockPlanner:
         return [replace(match, key=f"array_max(array({match.key}))") for match in matches]
 
     def _too_large(self, small_side: SmallSide, matches: Sequence[KeyEquality]) -> Refusal | None:
-        # The next thing is the text of a key query, which repeats what it reads.
+        # Next comes the text of a key query, which repeats the text of the small side.
         self._scopes.steps.take(_STEPS_PER_QUERY + len(small_side.sql) // _CHARS_PER_STEP)
         catalog, fact = self._scopes.catalog, matches[0].origin.facts
         if known_bytes(catalog, small_side.tables) > self._limits.small_side_bytes_max:

@@ -88,7 +88,7 @@ def are_extremes_exact(statement: Statement, is_told_apart: IsToldApart) -> bool
 
 
 def is_without_floats(value: exp.Expr, type_of: TypeOf) -> bool:
-    """True if a value neither is nor holds a floating-point number, by what it is made of.
+    """True if the parts of a value show that it neither is nor holds a floating-point number.
 
     A choice between a text and a decimal is a floating-point number.
     """

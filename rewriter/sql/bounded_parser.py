@@ -76,7 +76,7 @@ def _check(tokens: Sequence[Token]) -> None:
 
 @dataclass
 class _Level:
-    """A pair of parentheses or brackets, or the whole text, and how often what stands there is read."""
+    """A pair of parentheses or brackets, or the whole text, and how often its content is read."""
 
     # Doublings by the word before it and by all levels around it; by joins without a condition; and by OFFSET.
     outer: int

@@ -80,7 +80,7 @@ class _Tree:
         return tree
 
     def has_for_table(self, start: int) -> bool:
-        """True if the call there may be an item of a FROM: perhaps that of which no offset is known."""
+        """True if the call there may be an item of a FROM, perhaps the item without a known offset."""
         return start in self.tables or (None in self.tables and start not in self.functions)
 
 

@@ -81,8 +81,8 @@ def may_be_rewritten(
 ) -> bool:
     """True if the text could hold a query that reads less, or in fewer splits.
 
-    By a join, by a filter where files are indexed, by a join in a view if any name may be that of a view, or from
-    a table of small files if any name may be that of one.
+    It may hold a join, a filter where files are indexed, a view with a join in it if any name may be that of a
+    view, or a table of small files if any name may be that of one.
     """
     return (
         may_have_a_join(text)

@@ -183,7 +183,7 @@ KEEPS_LETTERS = frozenset(
     """.split()
 )
 
-# Of those, the functions with a pattern, which shows names for some of its letters.
+# The functions among those with a pattern, some of whose letters stand for names.
 DATE_FORMATTERS = frozenset({"date_format", "from_unixtime", "to_char", "to_varchar"})
 
 # Strings that Spark reads as the clock when they are cast to a date or a timestamp (SpecialDatetimeValues). All

@@ -98,7 +98,7 @@ class Statement:
         return tuple(nodes)
 
     def find_all(self, *kinds: type[N]) -> Iterator[N]:
-        """The nodes of these kinds, hints but not what is in them. Outer ones come first.
+        """The nodes of these kinds, outer ones first; hints are found, but no nodes in them.
 
         Literals and identifiers are not found.
         """
@@ -505,7 +505,7 @@ def _target(tree: exp.Expr) -> exp.Table | exp.Directory | None:
 
 
 def _parts(table: exp.Table) -> list[str]:
-    # Of `..t`, which is no name to Spark, sqlglot makes a table whose other parts are empty texts.
+    # sqlglot makes a table of `..t`, which is no name to Spark: its other parts are empty texts.
     return [part.name for part in (table.args.get("db"), table.this) if isinstance(part, exp.Expr)]
 
 
@@ -518,7 +518,7 @@ def _may_be_one(name: Sequence[str], other: Sequence[str]) -> bool:
     return is_by_path or all(a.lower() == b.lower() for a, b in zip(name[:-3:-1], other[:-3:-1], strict=False))
 
 
-# Nodes in which no table is named, of which lists may have thousands.
+# Nodes that name no table; lists may have thousands of them.
 _LEAVES = (exp.Literal, exp.Identifier)
 
 # The places of CTEs in a WITH by their names, and the place up to which they are seen.
