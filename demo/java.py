@@ -78,7 +78,7 @@ def find_java(environment: Mapping[str, str] = os.environ) -> Java:
 
 
 def spark_home(environment: Mapping[str, str] = os.environ) -> Path:
-    """The directory of the Spark to run: the one that is named, or else the pip-installed one: bin/, jars/."""
+    """The directory (bin/, jars/) of the Spark to run: the one that is named, or else the pip-installed one."""
     if named := environment.get(SPARK_HOME):
         return Path(named).resolve()
     spec = importlib.util.find_spec("pyspark")

@@ -47,7 +47,7 @@ _SETTINGS = {
 }
 # Spark's error class for a date before 1582, or a timestamp before 1900, in a file whose writer is not known.
 _ANCIENT = "READ_ANCIENT_DATETIME"
-# Spark looks up each path that is named in a task of its own, unless this setting allows fewer.
+# Spark looks up each named path in a task of its own, unless this setting allows fewer tasks.
 _LISTING_TASKS = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 _LISTING_TASKS_PER_SLOT = 4
 

@@ -198,7 +198,7 @@ def _completed(table: IndexedTable, file: IndexedFile) -> IndexedFile:
 
 
 def _merged(file: IndexedFile, before: IndexedFile | None) -> IndexedFile:
-    """The file with its bounds of now, and those that a load or an earlier run wrote of the same version."""
+    """The file with its present bounds, and those that a load or an earlier run wrote for the same version."""
     columns = {name.lower(): known for name, known in file.columns.items()}
     if before is None:
         return replace(file, columns=columns)

@@ -72,7 +72,7 @@ def bounds(type_name: str, low: str | None, high: str | None, nulls: int | None)
 
 def as_frame(spark: SparkSession, files: Iterable[IndexedFile]) -> DataFrame:
     """The files as rows of the index table, without the column `table_name`."""
-    # As a number: settings of the session decide how a text is read as a time.
+    # The time goes as a number: settings of the session decide how a text is read as a time.
     rows = local_frame(spark, map(_row, files), f"{_FACTS}, indexed_us BIGINT")
     return rows.withColumn("indexed_at", f.timestamp_micros("indexed_us")).drop("indexed_us")
 

@@ -122,7 +122,7 @@ class _Loading:
         self.progress("Looking for skewed values")
         skewed = skewed_values(self.spark, rows, self.table, self.skew).persist()
         try:
-            # Computed here rather than in a broadcast, which has a time limit.
+            # The values are computed here rather than in a broadcast, which has a time limit.
             skewed.count()
             check_found(skewed, self.table, self.skew)
             written = self._write(rows, skewed)

@@ -54,7 +54,7 @@ def delete_exchange(
 ) -> None:
     """Deletes the temporary location and the record, unless a partition is read from there."""
     if not _is_read(locations, exchange, progress):
-        # Recorded first: a directory is not deleted in one step, and half of it looks like replaced rows.
+        # The record comes first: a directory is not deleted in one step, and half of it looks like replaced rows.
         write_next_record(storage, replace(exchange, stage=DELETING))
         storage.delete(exchange.root)
 

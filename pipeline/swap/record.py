@@ -102,7 +102,7 @@ def exchanges(storage: Storage) -> list[PartitionExchange]:
 def write_record(storage: Storage, root: str, exchange: PartitionExchange) -> None:
     """Writes the record of an exchange as a whole or not at all."""
     path = f"{root}/record-{exchange.number}.json"
-    # Renamed when it is whole.
+    # The file is renamed when it is whole.
     storage.delete(f"{path}.new")
     storage.create(f"{path}.new", json.dumps(asdict(exchange), ensure_ascii=False))
     storage.move(f"{path}.new", path)
