@@ -26,8 +26,7 @@ from pipeline.swap.record import (
 from pipeline.swap.swap import copy_late_files, finish_switch_back, move_late_files_back, switch_back
 from pipeline.tables.storage import Storage
 
-# A statement may append rows to the own directory after the switch away from it: readers see them this late at
-# most.
+# A statement may append rows to the own directory after the switch: readers see them at most this late.
 POLL_S = 5.0
 
 

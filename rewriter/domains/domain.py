@@ -15,7 +15,7 @@ from rewriter.domains.positions import Bound, Position, line
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A range of values. Where a bound is None, the range has no end on that side. Null is never part of it."""
+    """A range of values. It has no end on a side whose bound is None. Null is never part of it."""
 
     low: Bound | None
     high: Bound | None

@@ -1,8 +1,8 @@
 """Views: their texts are followed down to the tables, so that a view counts as the query that it names.
 
-A view in a fact's place is narrowed by a filter around its name. That is sound whatever the view's query is; the
-text only shows if Spark can push the filter down to the partitions of tables. For a view as a small side the key
-query names the view as the client does. There the text must show that the view gives the same rows again.
+A view in a fact's place is narrowed by a filter around its name. The filter is sound whatever the view's query is;
+the text only shows if Spark can push the filter down to the partitions of tables. For a view as a small side the
+key query names the view as the client does. There the text must show that the view gives the same rows again.
 """
 
 from __future__ import annotations

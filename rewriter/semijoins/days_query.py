@@ -2,7 +2,7 @@
 
 A day of the session's time zone need not begin at midnight, last 24 hours, or be in one piece. Where clocks are
 put back across midnight, from 00:01 to 23:01, an hour of the first day comes after a minute of the second. So
-Spark tells when days begin, by its own rules of the zones. Where the following day is longer than 24 hours, a day
+Spark tells when days begin, by its own rules of the zones. If the following day is longer than 24 hours, a day
 counts up to the end of the following one. The answer holds in that zone, which the narrowed scan assumes.
 
 A day can begin no earlier than Spark says: to be on the day, clocks must have passed or skipped its midnight, and

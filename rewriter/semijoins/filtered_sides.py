@@ -106,7 +106,7 @@ class FilteredSides:
     ) -> FilteredSide | Refusal:
         """A small side with all its filters, or the reason why it has too few.
 
-        `base` is the table that a LATERAL VIEW's generator reads: each row of the view is in one of the table's.
+        `base` is the table that a LATERAL VIEW's generator reads: each row of the view comes from one of its rows.
         """
         scopes, scope, join, leaf = self.scopes, partner.scope, partner.join, partner.leaf
         own = self.filter_finder.filters_of(scope)

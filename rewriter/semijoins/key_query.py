@@ -28,10 +28,9 @@ from rewriter.vocabulary.skip_reason import SkipReason
 # A row of an answer: for each key column its value and its type, then the values of the assumptions.
 Row: TypeAlias = Sequence[object]
 
-# A condition that always holds, and that no query of a user's has. Where CACHE TABLE has put a query into memory,
-# Spark reads the same part of another query from there, as it was at that moment. With `SELECT * FROM d WHERE d.y
-# = 2026` in memory, a key query of those words would read old rows, and the statement, which joins d, current
-# ones.
+# A condition that always holds, and that no query of a user's has. Spark reads a part of a query from memory if
+# CACHE TABLE has put the same query there, as it was at that moment. With `SELECT * FROM d WHERE d.y = 2026` in
+# memory, a key query of those words would read old rows, and the statement, which joins d, current ones.
 NOT_IN_MEMORY = "'starpruner' IS NOT NULL"
 _SESSION_WORD = re.compile(rf"\b(?:{'|'.join({*SESSION_FUNCTIONS, *CLOCKS})})\b", re.IGNORECASE)
 

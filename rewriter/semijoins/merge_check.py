@@ -1,6 +1,6 @@
 """The check by which a narrowed MERGE fails, before it commits, if its source holds a key that was not asked for.
 
-`MERGE INTO t USING s ON t.k = s.k ..` gets `t.k IN (C)` in front of ON. Each pair of rows with a key in C stays.
+`MERGE INTO t USING s ON t.k = s.k ..` gets `t.k IN (C)` as a conjunct of ON. Each pair with a key in C stays.
 Any other key would be lost: its row of the source finds no partner, and is inserted a second time, or updates
 nothing. But such a row is certain not to be matched. So a further clause, before the others for such rows, raises:
 

@@ -1,11 +1,11 @@
 """Conditions over a fact's partition columns that keys cannot answer: Spark tells which partitions satisfy them.
 
 A conjunct of a join's condition counts if it reads partition columns of the fact and one other FROM item, or
-partition columns and subqueries alone: `to_date(f.ds) = d.day`, `f.ds BETWEEN p.first AND p.last`, `f.ds > (SELECT
-max(l.ds) FROM loads l)`. In a BETWEEN that reads more, each end counts by itself. A derived table may compute the
-column from partition columns (`rewriter.semijoins.computed_columns`). A row of the fact must satisfy them where it
-stands on a side whose rows the join keeps only if its condition holds (`rewriter.scopes.join_rules`), as for an
-equality.
+partition columns and subqueries alone: `f.ds > (SELECT max(l.ds) FROM loads l)`, `to_date(f.ds) = d.day`,
+`f.ds BETWEEN p.first AND p.last`. In a BETWEEN that reads more, each end counts by itself. A derived table may
+compute the column from partition columns (`rewriter.semijoins.computed_columns`). A row of the fact must satisfy
+them where it stands on a side whose rows the join keeps only if its condition holds
+(`rewriter.scopes.join_rules`), as for an equality.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ class PartitionList:
     def with_padding(self) -> PartitionList:
         """The list with the nulls of a row that an outer join padded.
 
-        They are asked about only where they must: `to_date(concat_ws('-', f.year, f.month))` of nulls is an error.
+        They are asked about only where needed: `to_date(concat_ws('-', f.year, f.month))` of nulls is an error.
         """
         return replace(self, values=self.values | {_padding(self.columns)})
 

@@ -139,8 +139,7 @@ def _of_no_table(statement: Statement, leaf: Leaf) -> SmallSide | Refusal:
 def generator_base(scope: Scope, leaf: Leaf) -> Leaf | None:
     """The one FROM item whose columns a LATERAL VIEW's generator reads; None if there is none, or several.
 
-    An outer join must not pad it: `explode(array(1, p.x))` makes rows of a padded row too, and no row of p has
-    them.
+    An outer join must not pad it: `explode(array(1, p.x))` makes rows of a padded row too, which no row of p has.
     """
     columns = read_by_generator(leaf.node) if generated_column(leaf.node) is not None else []
     top = scope.block.tree.joins[-1]

@@ -3,7 +3,7 @@
 It reads some parts twice, and such parts within one another 4 times, 8 times, 16 times:
 
 * A type's name before a parenthesis or a bracket, as in `date(a)`, as a type with arguments, and then as a call.
-* Whatever stands behind OFFSET, since that may be an alias with columns.
+* All that stands behind OFFSET, since that may be an alias with columns.
 * The joins behind one without a condition, as joins within it, as in `a JOIN b JOIN c ON .. ON ..`.
 
 So thirty levels of `date(date(..` would take hours. The tokens tell how often before anything is parsed.
