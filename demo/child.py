@@ -40,7 +40,7 @@ class Child:
         environment: Mapping[str, str],
         stop_signal: signal.Signals = signal.SIGTERM,
     ) -> Self:
-        """Starts a command in a process group of its own: the terminal's Ctrl-C is the parent's to handle."""
+        """Starts a command in a process group of its own: the parent alone handles the terminal's Ctrl-C."""
         with log.open("wb") as output:
             process = subprocess.Popen(
                 command,

@@ -65,7 +65,7 @@ class Comparison:
 
     @property
     def cold_speedup(self) -> float:
-        """The seconds of the direct query by those of the proxied one, with a cold file listing."""
+        """The seconds of the direct query divided by those of the proxied one, with a cold file listing."""
         return self.direct.cold_s / self.proxied.cold_s
 
 
@@ -97,7 +97,7 @@ def compare(bench: Bench, query: SampleQuery, runs: int, progress: Progress) -> 
     proxied: list[_Sample] = []
     for number in range(runs):
         turns = [("directly", bench.direct, direct), ("through the proxy", bench.proxied, proxied)]
-        # Neither side always finds what the other left in the machine's caches.
+        # The order alternates, so that no side always finds what the other left in the machine's caches.
         for way, connection, samples in turns if number % 2 == 0 else reversed(turns):
             progress(f"Running '{query.name}' {way}" + (f", {number + 1} of {runs}" if runs > 1 else ""))
             samples.append(_sample(connection, bench.spark_ui, query))

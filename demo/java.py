@@ -24,7 +24,7 @@ ADD_MODULES = "--add-modules="
 # Names another Spark than the pip-installed one. SPARK_HOME does not serve: where it is set, it means a cluster's.
 SPARK_HOME = "STARPRUNER_SPARK_HOME"
 
-# A Java that takes longer than this to print its version or a command line is not usable; a slow disk is.
+# A Java that takes longer than this to print its version or a command line is not usable, even on a slow disk.
 JAVA_ANSWER_SECONDS_MAX = 60
 
 
@@ -78,7 +78,7 @@ def find_java(environment: Mapping[str, str] = os.environ) -> Java:
 
 
 def spark_home(environment: Mapping[str, str] = os.environ) -> Path:
-    """The directory of the Spark to run: the one that is named, or else the pip-installed one: bin/, jars/."""
+    """The directory (bin/, jars/) of the Spark to run: the one that is named, or else the pip-installed one."""
     if named := environment.get(SPARK_HOME):
         return Path(named).resolve()
     spec = importlib.util.find_spec("pyspark")
@@ -88,7 +88,7 @@ def spark_home(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def launch_command(java: Java, arguments: Sequence[str], conf_dir: Path) -> list[str]:
-    """The command line on which Spark's launcher would start a class, as far as this Java can run it."""
+    """The command line by which Spark's launcher would start a class, as far as this Java can run it."""
     home = spark_home()
     environment = {
         "JAVA_HOME": str(java.home),

@@ -39,7 +39,7 @@ def proxy_process(
 ) -> Iterator[ProxyProcess]:
     """Runs `starpruner serve` as long as the context lasts, in front of a backend or of those in its options.
 
-    Without a port it listens where its configuration file alone says so.
+    Without a port it listens only where its configuration file says so.
     """
     directory.mkdir(parents=True, exist_ok=True)
     command = [
@@ -52,7 +52,7 @@ def proxy_process(
     # Its ready line is read from the log, which Python would otherwise hold back in a buffer.
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     log = directory / "proxy.log"
-    # By SIGTERM it would wait for its clients' sessions.
+    # On SIGTERM the proxy would wait for its clients' sessions.
     stop_by = signal.SIGINT
     with Child.start(command, log=log, directory=directory, environment=environment, stop_signal=stop_by) as child:
         ready = _wait_until_ready(child)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class SampleQuery:
-    """A query and what to call it."""
+    """A query and its name."""
 
     name: str
     sql: str

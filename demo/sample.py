@@ -71,7 +71,7 @@ def clear_unfinished(directory: Path, sample: Sample) -> None:
         )
     for path in left_over:
         shutil.rmtree(path)
-    # Last: until then it says that the rest of the tables is the demo's.
+    # The state file goes last: until then it says that the remaining tables are the demo's.
     (directory / STATE_FILE).unlink()
 
 
@@ -168,7 +168,7 @@ def _state(directory: Path) -> object:
 
 def _write_state(directory: Path, sample: Sample, *, finished: bool) -> None:
     state = {"finished": finished, **asdict(sample)}
-    # Replaced in one step: a reader sees the old state or the new one.
+    # The file is replaced in one step: a reader sees the old state or the new one.
     temporary = directory / f"{STATE_FILE}.new"
     temporary.write_text(json.dumps(state))
     temporary.replace(directory / STATE_FILE)

@@ -86,7 +86,7 @@ def _submit_arguments(settings: ServerOptions, endpoint: Endpoint, ui_port: int)
         "spark.driver.bindAddress": LOOPBACK,
         # The UI's REST API tells which partitions and files a query listed and read.
         "spark.ui.port": str(ui_port),
-        # The last query's metrics are read right after it; a thousand would make every read slow.
+        # The last query's metrics are read right after it; a thousand kept executions would make every read slow.
         "spark.sql.ui.retainedExecutions": "100",
         "spark.log.level": "WARN",
         # One machine, small data: 200 shuffle partitions would cost more than they help, proxied or not.

@@ -53,16 +53,16 @@ class Plan:
     keeps_splits: bool = False
     # The partition columns of all tables among the names whose partitions a metastore filters.
     partition_columns: frozenset[str] = frozenset()
-    # Those tables of which the metastore casts values of partitions.
+    # The tables whose partition values the metastore casts to filter them.
     cast_tables: frozenset[TableName] = frozenset()
-    # True if a table may compare with an inferred filter in another way than Spark; or one that is not known may.
+    # True if a table may compare with an inferred filter in another way than Spark; True if an unknown table may.
     reads_foreign: bool = False
     reads_unknown: bool = False
     # The tables that count as unknown because they were not described in time.
     late: frozenset[TableName] = frozenset()
     # The tables whose sizes are not known and would tell whether they are worth asking without a filter.
     unsized: frozenset[TableName] = frozenset()
-    # The parts of partitioned tables without a size, where that decides: some of what may be asked for.
+    # Parts of partitioned tables whose sizes are not known, where these decide: some of them may be asked for.
     unsized_parts: frozenset[PartOfTable] = frozenset()
     # Partitioned tables whose lists would tell which part `(SELECT max(dt) FROM users)` chooses.
     unlisted: frozenset[TableName] = frozenset()
@@ -200,7 +200,7 @@ def _is_lasting_view(facts: TableFacts | None) -> bool:
     return facts is not None and facts.view is not None and not facts.view.is_temporary
 
 
-# Keys that are always listed: the metastore accepts so few, and a list of partitions would cost more than it could
+# So few keys are always listed: the metastore accepts them, and a list of partitions would cost more than it could
 # save.
 FEW_KEYS = 16
 
@@ -214,7 +214,7 @@ def _wants_list(scan: PlannedScan, answers: Mapping[KeyQuery, KeyAnswer]) -> boo
 
 
 def _types_differ(reducer: Reducer, answer: KeyAnswer | None) -> bool:
-    """True if the keys are of another type than the column. The number of a day can be asked of days alone."""
+    """True if the keys are of another type than the column. `unix_date` in a key query fails for all but days."""
     has_days = any(column.type_name == "date" for column in reducer.key_query.columns)
     return answer is SkipReason.KEY_TYPE_CHANGED or (has_days and answer is SkipReason.KEY_QUERY_FAILED)
 
@@ -266,8 +266,8 @@ def plan(
 
     If tables are missing from the catalog, the plan names them and has no scans: look them up and plan again. If
     it `wants_lists` of the partitions of tables, or names tables as `unsized`, it may ask for more when it is made
-    again with them. A plan that would take too many steps has no scans, and says so: more than those that are left
-    of `steps`, which several plans share, or of its own.
+    again with them. A plan that would take too many steps has no scans, and says so. Several plans share `steps`
+    and what is left of them; a plan without them has the limits' own number.
     """
     steps = steps or Steps(limits.plan_steps_max)
     before = steps.taken
@@ -324,9 +324,9 @@ def _scopes(statement: Statement, catalog: Catalog, limits: RewriteLimits, steps
 
 
 def _unsized_by_files(found: Sequence[PlannedScan], catalog: Catalog) -> frozenset[TableName]:
-    """Delta and Iceberg tables without a size, where that decides.
+    """Delta and Iceberg tables without a size, where the size decides.
 
-    No description of a Delta table tells it, nor does that of an Iceberg table on Spark 3.5.
+    No description of a Delta table tells its size, nor does that of an Iceberg table on Spark 3.5.
     """
     if not any(scan.skip is SkipReason.SMALL_SIDE_LARGER for scan in found):
         return frozenset()
@@ -335,13 +335,13 @@ def _unsized_by_files(found: Sequence[PlannedScan], catalog: Catalog) -> frozens
 
 
 def _may_read_a_join(scopes: Scopes, limits: RewriteLimits) -> bool:
-    """True if a name may be that of a view, in whose text there may be a join."""
+    """True if a name may be that of a view with a join in its text."""
     is_off = {Rule.VIEWS, Rule.VIEW_JOINS} & limits.rules_off
     return not is_off and any(str(name).lower() not in limits.table_names for name in scopes.tables)
 
 
 def _refusal_of_target(target: TableName | None, catalog: Catalog) -> Refusal | None:
-    """The reason to leave a MERGE alone whose target may be a view, of a table that the statement reads."""
+    """The reason to leave a MERGE alone: its target may be a view of a table that the statement reads."""
     facts = catalog.get(target) if target is not None else None
     if target is None or (facts is not None and facts.kind is TableKind.TABLE):
         return None
@@ -349,7 +349,7 @@ def _refusal_of_target(target: TableName | None, catalog: Catalog) -> Refusal | 
 
 
 def _refusal(statement: Statement, followed: FollowedViews, limits: RewriteLimits) -> Refusal | None:
-    """The reason to leave all of a statement as it is, by its text and those of its views."""
+    """The reason to leave a whole statement as it is, by its text and the texts of its views."""
     for text in (statement, *followed.queries):
         function = called(text, limits.missing_functions)
         if function is not None:
@@ -359,7 +359,7 @@ def _refusal(statement: Statement, followed: FollowedViews, limits: RewriteLimit
             return SkipReason.NUMBERED_BY_TASK.because(word if text is statement else f"{word} in a view")
     may_read_any_delta = not followed.is_whole and (limits.has_delta or followed.reads_delta)
     if followed.generating or may_read_any_delta:
-        # From an equality Spark infers a filter for each table, which Delta turns into one on such a column.
+        # Spark infers a filter for each table from an equality, and Delta turns it into one on such a column.
         names = followed.generating | (followed.unknown if may_read_any_delta else frozenset())
         found = listed(sorted(map(str, names))) or "a table that is read by no certain name"
         return SkipReason.PROVIDER.because(f"partition columns of {found} may be generated, as Delta can")

@@ -62,7 +62,7 @@ class ScanOutcome:
     skip: SkipReason | None = None
     # The cause of the reason in the statement, for the user; None if it is not known.
     cause: str | None = None
-    # Of a MERGE's target: the check that fails the statement for a key that was not asked for.
+    # For a MERGE's target, the check that fails the statement for a key that was not asked for.
     check: str | None = None
     # The reducers whose queries were used, and the keys of each; None if they are not known.
     reducers: tuple[tuple[Reducer, Keys | None], ...] = ()
@@ -115,7 +115,7 @@ class Rewrite:
     text: str
     scans: tuple[ScanOutcome, ...]
     skip: SkipReason | None = None
-    # Of a MERGE whose target is narrowed: the message with which its check fails it for a key not asked for.
+    # The message with which the check of a narrowed MERGE fails it for a key not asked for; empty without a check.
     check_failure: str = ""
 
     @property
@@ -204,7 +204,7 @@ def _outcomes(
     limits: RewriteLimits,
     layouts: Mapping[TableName, TableLayout],
 ) -> tuple[ScanOutcome, ...]:
-    """The outcome of each scan by itself; one that is like another one gets what that one gets."""
+    """The outcome of each scan by itself; scans that are alike get the same one."""
     found: dict[tuple[object, ...], ScanOutcome] = {}
     kinds = [_alike(scan) for scan in plan.scans]
     counts = Counter(kinds)
@@ -317,7 +317,7 @@ def _narrowed(
     """Narrow a scan by the reducers that have an answer."""
     skip, cause = scan.skip, scan.cause
     if scan.conjunct_start is not None:
-        # A hint stands in a scan.
+        # A hint needs a scan around the table; here the predicate goes before a conjunct.
         layout = TableLayout(layout.costs, None)
     reducers: list[tuple[Reducer, Keys | None]] = []
     for reducer in effective_reducers(scan, answers):
@@ -414,9 +414,9 @@ _MERGE_CHARS_MAX = 16 * 1024
 def _may_infer(plan: Plan, scan: PlannedScan, restrictions: Sequence[Restriction]) -> bool:
     """True if Spark may infer the inserted conditions for any table of the statement.
 
-    From `f.k = d.k AND f.k BETWEEN 'A' AND 'a'` it infers a range for d.k and sends that to a database, which may
-    find no 'Z' in it: it orders texts in its own way. So might one behind a table that is not known. Of partition
-    columns texts are listed, and no database finds fewer texts by a list than Spark does.
+    Spark infers a range for d.k from `f.k = d.k AND f.k BETWEEN 'A' AND 'a'` and sends it to a database, which
+    orders texts in its own way and may find no 'Z' in the range. A table that is not known may be in such a
+    database. Texts of partition columns are listed, and no database finds fewer texts by a list than Spark does.
     """
     if plan.reads_foreign:
         return False

@@ -116,7 +116,7 @@ def compact_command(  # noqa: PLR0913 - one parameter per option or group of opt
 
 # Parameters of our own compaction, which the formats' own procedures do not have.
 _NOT_FOR_ICEBERG = ("index", "file_worth", "grace_minutes", "keep_hours")
-# It has ZORDER BY, by which every run writes all files again.
+# Delta sorts by ZORDER BY alone, with which every run writes all files again.
 _NOT_FOR_DELTA = (*_NOT_FOR_ICEBERG, "sort_by", "min_files")
 
 

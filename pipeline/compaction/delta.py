@@ -17,7 +17,7 @@ from pipeline.tables.storage import StoredFile
 from rewriter.vocabulary.identifiers import quoted
 
 _WHERE_EXPECTED = "For --where it takes a condition on partition columns; of a clustered table, none"
-# Files below the least size are candidates, and groups of them of up to the most become one file each.
+# Files below the least size are candidates. Groups of them, each up to the most, become one file each.
 _LEAST, _MOST = (f"spark.databricks.delta.optimize.{which}FileSize" for which in ("min", "max"))
 # No condition can name these columns by accident.
 _PATH, _SIZE = "__starpruner_path", "__starpruner_size"
@@ -61,7 +61,7 @@ class DeltaCompaction:
         )
 
     def _condition(self) -> Column:
-        """The condition, parsed alone: what follows one in a statement, such as ZORDER BY, is an error in it."""
+        """The condition, parsed alone, so that a clause behind it, such as ZORDER BY, is an error."""
         return f.expr(self.request.where or "true")
 
     def _plan_of_clustered(self, detail: Row) -> str:
@@ -88,7 +88,7 @@ class DeltaCompaction:
         return found
 
     def _session(self) -> SparkSession:
-        """A session with the sizes: OPTIMIZE has no options, and takes them from there."""
+        """A session with the sizes: OPTIMIZE has no options for them, and takes the session's settings."""
         session, target_bytes = self.spark.newSession(), self.request.limits.target_bytes
         session.catalog.setCurrentCatalog(self.spark.catalog.currentCatalog())
         session.catalog.setCurrentDatabase(self.spark.catalog.currentDatabase())

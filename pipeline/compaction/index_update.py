@@ -1,4 +1,4 @@
-"""The file index in a compaction: what it tells of the files to merge, and its update with the merged ones."""
+"""The file index in a compaction: its facts of the files to merge, and its update with the merged ones."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _PART = re.compile(r"part-(\d+)-")
 _CODEC = re.compile(r"^part-.*[-.]c\d+(?:\.(\w+))?\.(?:parquet|orc)$")
 _CODECS = {"gz": "gzip", "lz4raw": "lz4_raw", None: "none"}
 _COUNTER = re.compile(r"-(c\d+\.)")
-# Characters of a path that a pattern of paths takes as special.
+# Characters that are special in a pattern of paths.
 _PATTERN = re.compile(r"([{}\[\]*?\\])")
 
 _SETTINGS = {
@@ -47,7 +47,7 @@ _SETTINGS = {
 }
 # Spark's error class for a date before 1582, or a timestamp before 1900, in a file whose writer is not known.
 _ANCIENT = "READ_ANCIENT_DATETIME"
-# Spark looks up each path that is named in a task of its own, unless this setting allows fewer.
+# Spark looks up each named path in a task of its own, unless this setting allows fewer tasks.
 _LISTING_TASKS = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 _LISTING_TASKS_PER_SLOT = 4
 

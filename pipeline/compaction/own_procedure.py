@@ -1,4 +1,4 @@
-"""Parts that compaction by a table format's own procedure has in common, whichever format it is."""
+"""Parts of compaction by a table format's own procedure that are the same for all formats."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Candidates(NamedTuple):
 def described(spark: SparkSession, name: str) -> dict[str, str]:
     """The lines of DESCRIBE TABLE EXTENDED; none if Spark refuses it. Raises PipelineError for an error of Java's.
 
-    Such an error comes where a format is missing, or the files cannot be read in which it describes its tables.
+    Such an error comes where a format is missing, or where the files that describe its table cannot be read.
     """
     try:
         rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()

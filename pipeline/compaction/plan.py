@@ -66,12 +66,12 @@ class PartitionPlan:
 
     @property
     def saved(self) -> int:
-        """The number of files less."""
+        """The number of files that are saved."""
         return len(self.merged) - len(self.groups)
 
     @property
     def files(self) -> int:
-        """The number of files before."""
+        """The number of files before the compaction."""
         return len(self.merged) + len(self.kept)
 
     @property

@@ -22,7 +22,7 @@ from pipeline.tables.table import Table
 from rewriter.files.file_facts import file_identity
 from rewriter.vocabulary.identifiers import quoted
 
-# Spark's own reading: the digits before the first dot that follows.
+# The bucket as Spark reads it from a file's name: the digits behind the last underscore, up to the next dot.
 _BUCKET = re.compile(r".*_(\d+)(?:\..*)?$")
 
 # The number of partitions whose files' columns one statement checks.
@@ -108,8 +108,8 @@ class SmallFiles:
     def _ranks(self, where: str | None, order: Sequence[str], limits: Limits) -> Mapping[str, int]:
         """Ranks of the chosen partitions' small files, by least and greatest value of the leading column.
 
-        Neighbours in this order become one file: files that did not overlap do not overlap afterwards, and no
-        value lies between the bounds of more than one file more.
+        Neighbours in this order become one file. Files that did not overlap do not overlap afterwards, and each
+        value lies between the bounds of one further file at most.
         """
         column = f.col(quoted(order[0]))
         rows = (

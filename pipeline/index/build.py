@@ -24,15 +24,16 @@ from pipeline.spark.errors import PipelineError, first_line
 from pipeline.spark.java import forget_listings
 from pipeline.spark.session import Progress
 
-# Files of one table: the proxy takes no more either. Their names make a statement of some 40 MB.
+# Files of one table, more than the proxy takes (`rewriter.files.file_index`). Their names make a statement of some
+# 40 MB.
 FILES_MAX = 200_000
 
 # Files written to the index at once. A killed run loses one batch; each batch rewrites the table's rows of the
 # index.
 BATCH_FILES = 5_000
 
-# A footer takes the driver some ten calls through py4j for each column, of 0.1 to 0.4 ms, whatever its size.
-# Reading a file of up to this size is no more work, and is spread over the executors.
+# A footer takes the driver some ten calls through py4j for each column, of 0.1 to 0.4 ms, whatever the file's
+# size. Reading a file of up to this size is no more work, and is spread over the executors.
 READ_WHOLE_BYTES_MAX = 1 << 20
 
 # Some stores keep times in whole seconds, and a file can be written twice within one.
@@ -86,8 +87,8 @@ def complete_bounds(
 ) -> None:
     """Completes the index's rows of files that were just written, so that `index_files` knows them.
 
-    They get bounds of all columns that can be indexed, and their runs of row groups. They come with the bounds of
-    their partition columns, as Spark reads them. Other files of the table are not looked at. Raises PipelineError.
+    They get bounds of all columns that can be indexed, and their runs of row groups. The bounds of their partition
+    columns, as Spark reads them, are given. Other files of the table are not looked at. Raises PipelineError.
     """
     _Run(spark, find_indexed_table(spark, name), index, progress).complete(files)
 
@@ -197,7 +198,7 @@ def _completed(table: IndexedTable, file: IndexedFile) -> IndexedFile:
 
 
 def _merged(file: IndexedFile, before: IndexedFile | None) -> IndexedFile:
-    """The file with its bounds of now, and those that a load or an earlier run wrote of the same version."""
+    """The file with its present bounds, and those that a load or an earlier run wrote for the same version."""
     columns = {name.lower(): known for name, known in file.columns.items()}
     if before is None:
         return replace(file, columns=columns)

@@ -1,8 +1,8 @@
 """Statistics from the footers of Parquet and ORC files, read by the JVM's own readers on the driver.
 
-Parquet's reader knows which writers' statistics are wrong (PARQUET-251, signed bytes as strings) and hides them.
-A column that is not written exactly as a current writer of the table's own type does it gets no bounds here, and
-Spark reads the column instead.
+Parquet's reader knows which writers' statistics are wrong (PARQUET-251, signed bytes as strings) and hides them. A
+column gets bounds here only if it is written exactly as a current writer writes the table's type. Spark reads any
+other column instead.
 """
 
 from __future__ import annotations

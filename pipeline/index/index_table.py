@@ -59,7 +59,7 @@ def replace_rows(
 
 
 def _as_in_index(spark: SparkSession, index: str) -> Column:
-    """The bounds with what the index has room for: one that an earlier version made keeps no row groups."""
+    """The bounds with the fields that the index has: an index of an earlier version has no row groups."""
     columns = spark.table(index).schema["columns"].dataType
     names = (
         columns.valueType.names

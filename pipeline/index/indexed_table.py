@@ -69,14 +69,14 @@ def _reads_by_position(spark: SparkSession) -> bool:
 
 
 def _files_of_hive(spark: SparkSession, table: Table) -> str:
-    """The name of a view of the files below a Hive table's location, with the `_metadata` that the table has not.
+    """The name of a view of the files below a Hive table's location, with the `_metadata` that the table lacks.
 
     Files of partitions at other locations are not among them. They are not known then, which costs pruning alone.
     """
     root = _GLOB.sub(r"\\\g<0>", Storage(spark, table.location).root)
     rows = spark.read.schema(spark.table(table.sql_name).schema).format(table.provider).load(root)
     name = f"starpruner_{sha256(table.index_name.encode()).hexdigest()[:16]}"
-    # It ends with the application, which is this one run.
+    # The view ends with the application, which is this one run.
     rows.select("*", "_metadata").createOrReplaceGlobalTempView(name)
     return f"{quoted(spark.conf.get('spark.sql.globalTempDatabase') or 'global_temp')}.{quoted(name)}"
 

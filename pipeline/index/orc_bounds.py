@@ -8,8 +8,8 @@ from typing import Any
 from pipeline.index.parquet_bounds import ABSENT, KnownBounds, date_text
 from rewriter.domains.literals import TIMES
 
-# ORC's own writer in Java since 2017. Earlier ones have had wrong statistics of strings (HIVE-8732), and the
-# others number their versions by themselves; Spark reads what they wrote.
+# ORC's own writers in Java since 2017. Earlier ones have had wrong statistics of strings (HIVE-8732), and other
+# writers number their versions by themselves. Spark reads the files of all these instead.
 _KNOWN_WRITERS = frozenset({"ORC_135", "ORC_517", "ORC_203", "ORC_14"})
 
 # A file of 16 GB in stripes of 64 MB. Each takes a few calls into the JVM.

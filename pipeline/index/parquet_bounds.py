@@ -34,7 +34,7 @@ _DECLARED = {
     "bigint": r"int64 NAME(?: \(INTEGER\(64,true\)\))?",
     "boolean": r"boolean NAME",
     "date": r"int32 NAME \(DATE\)",
-    # Not INT96: a setting moves those that Impala wrote into the session's time zone. Nor of other units.
+    # No INT96: a setting moves those that Impala wrote into the session's time zone. And no other units.
     INSTANT: r"int64 NAME \(TIMESTAMP\(MICROS,true\)\)",
     LOCAL_TIME: r"int64 NAME \(TIMESTAMP\(MICROS,false\)\)",
     "string": r"binary NAME \(STRING\)",
@@ -46,7 +46,8 @@ class _InsufficientError(Exception):
     """The footer gives no certain bounds."""
 
 
-# Row groups whose pages are asked for, each by a read of its own: a file of 2 GB. Of more, the row groups count.
+# Row groups whose pages are asked for, each by a read of its own: a file of 2 GB. In a file with more of them, the
+# bounds are those of the row groups.
 PAGES_ASKED_MAX = 16
 
 # Lists in the text of Parquet's index of pages: bytes in hexadecimal, nothing for a page of nulls alone.
@@ -97,7 +98,7 @@ class ParquetFooter:
     def row_groups(self, name: str, type_name: str) -> list[tuple[str, str]]:
         """The bounds of its pages, where the file has an index of them, or of its row groups; in their order.
 
-        Those of a column that has bounds. A page's texts may be cut, and so are its bounds.
+        The column must have bounds. A page's texts may be cut, and so are its bounds.
         """
         physical = _physical_type(self.schema.getType(name).toString(), name, type_name)
         if physical is None:
@@ -109,7 +110,7 @@ class ParquetFooter:
         return [(_text(type_name, low), _text(type_name, high)) for low, high in values]
 
     def _pages(self, chunk: Any) -> list[tuple[bytes, bytes]]:
-        """The bounds of a chunk's pages. In one text: each value would be a call into the JVM."""
+        """The bounds of a chunk's pages, fetched as one text: each value alone would be a call into the JVM."""
         index = self.reader.readColumnIndex(chunk)
         if index is None:
             return []
@@ -197,7 +198,7 @@ def _text(type_name: str, value: Any) -> str:
     if type_name == "date":
         return date_text(value)
     if type_name == LOCAL_TIME:
-        # Others are no certain bounds.
+        # Other times are no certain bounds.
         return micros_text(value) if is_certain(value) else ""
     if type_name.startswith("decimal"):
         scale = int(type_name.rstrip(")").rpartition(",")[2])

@@ -65,7 +65,7 @@ def _on_scale(type_name: str, low: str, high: str) -> _Part | None:
 
 
 def _steps(parts: Sequence[tuple[int, int]]) -> int:
-    """The number of parts of the values that are as wide as a row group is in mean, at most one for each."""
+    """The number of parts of the values, each as wide as the mean row group; at most one for each row group."""
     if not parts:
         return 1
     whole = max(high for _, high in parts) + 1 - min(low for low, _ in parts)

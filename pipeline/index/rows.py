@@ -72,14 +72,15 @@ def bounds(type_name: str, low: str | None, high: str | None, nulls: int | None)
 
 def as_frame(spark: SparkSession, files: Iterable[IndexedFile]) -> DataFrame:
     """The files as rows of the index table, without the column `table_name`."""
-    # As a number: settings of the session decide how a text is read as a time.
+    # The time goes as a number: settings of the session decide how a text is read as a time.
     rows = local_frame(spark, map(_row, files), f"{_FACTS}, indexed_us BIGINT")
     return rows.withColumn("indexed_at", f.timestamp_micros("indexed_us")).drop("indexed_us")
 
 
 def _row(file: IndexedFile) -> dict[str, object]:
     columns = _columns(file)
-    # The proxy takes no longer JSON. Spark's has neither the spaces nor the nulls of this one, so it is shorter.
+    # The proxy takes no JSON beyond this length. Spark writes none of the spaces and nulls here, so its is
+    # shorter.
     if len(json.dumps(columns, ensure_ascii=False)) > JSON_CHARS_MAX:
         columns = {name: {**known, "row_groups": None} for name, known in columns.items()}
     return {

@@ -25,7 +25,7 @@ from rewriter.vocabulary.identifiers import quoted
 FILES_MAX = 50_000
 # Hashing fills files unevenly: with this share of the target size as the mean, the fullest still stays within it.
 FILL = 0.8
-# With so many more ints than file numbers, some number gets no int in one of a thousand million runs.
+# With so many more ints than file numbers, a number is left without an int in one of a thousand million runs.
 _SPARE = 20
 
 _FIRST = f"{GROUP}_first"

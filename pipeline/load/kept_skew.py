@@ -16,7 +16,7 @@ from rewriter.catalog.skewed_by import OWN_FILES_PROPERTY, SkewPropertyError, sk
 def completed(skew: Skew, table: Table | None, name: str) -> Skew:
     """The options, with the columns and values of the table where they name none. Raises PipelineError.
 
-    Columns that are named come with their own values, or values that are found; so do values that `top` asks for.
+    The table's values are not taken for columns that are named, nor where values are named or `top` asks for some.
     """
     if skew.columns:
         return skew

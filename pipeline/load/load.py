@@ -62,7 +62,7 @@ class Loaded:
 
 
 def load(spark: SparkSession, request: Load, progress: Progress) -> Loaded:
-    """Loads, publishes and indexes. Raises PipelineError, after which the table is unchanged."""
+    """Loads, publishes and indexes. Raises PipelineError; the table is unchanged unless that says otherwise."""
     forget_listings(spark)
     progress(f"Reading the source of {request.table}")
     found = find_table(spark, request.table)
@@ -122,7 +122,7 @@ class _Loading:
         self.progress("Looking for skewed values")
         skewed = skewed_values(self.spark, rows, self.table, self.skew).persist()
         try:
-            # Computed here rather than in a broadcast, which has a time limit.
+            # The values are computed here rather than in a broadcast, which has a time limit.
             skewed.count()
             check_found(skewed, self.table, self.skew)
             written = self._write(rows, skewed)
@@ -198,7 +198,7 @@ class _Loading:
     def _index(self, files: Sequence[StagedFile], publication: Publication) -> int:
         """Adds the published files to the index, and deletes those that they replaced.
 
-        Their skewed values first: only the load knows them, and it may be killed while it reads footers.
+        It writes their skewed values first: only the load knows them, and it may be killed while it reads footers.
         """
         if self.request.index is None:
             return 0

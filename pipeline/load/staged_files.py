@@ -110,7 +110,7 @@ def _with_lacks(
 
 
 def _check_absent(rows: DataFrame, claims: DataFrame, types: Mapping[str, str], others: set[str]) -> None:
-    """Raises PipelineError if a row has a tuple that its file is about to be recorded to lack, in that text."""
+    """Raises PipelineError if a row has a tuple that its file is recorded to lack; the texts are read back."""
     same = [f.regexp_extract(rows[_FILE], "^(.*)/[^/]*$", 1) == claims[_DIRECTORY]]
     same += [
         rows[quoted(name)] == claims[f"claim{position}"].cast(type_name)

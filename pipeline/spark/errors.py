@@ -3,7 +3,7 @@
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-# PySpark has no class of its own for some errors of Java's; in Spark 3, for all that end a job.
+# PySpark has no class of its own for some errors of Java's; in Spark 3 it has none for errors that end a job.
 SPARK_ERRORS = (PySparkException, Py4JJavaError)
 
 
@@ -12,12 +12,12 @@ class PipelineError(Exception):
 
 
 def said(error: Exception) -> str:
-    """The message of an error, for a user. Of one that PySpark has no class for, the line before Java's stack."""
+    """The message of an error, for a user. For one without a class in PySpark, the line before Java's stack."""
     if isinstance(error, Py4JJavaError):
         return str(error.java_exception.toString()).strip().partition("\n")[0]
     return str(error)
 
 
 def first_line(error: Exception) -> str:
-    """The first line of an error's message: some of Spark's go on with the query and where in it."""
+    """The first line of an error's message: some of Spark's go on with the query and the place in it."""
     return said(error).strip().partition("\n")[0]

@@ -16,7 +16,7 @@ from pipeline.spark.java import jvm, jvm_session, list_of
 
 def local_frame(spark: SparkSession, rows: Iterable[Mapping[str, object]], schema: str) -> DataFrame:
     """The rows, each by the names of the schema's columns, as JSON has them: a struct is a mapping too."""
-    # In ASCII, which has no line end but this one.
+    # The JSON is ASCII, so it holds no other line end than this one.
     lines = "\n".join(map(json.dumps, rows))
     java = jvm(spark)
     texts = list_of(spark, java.org.apache.commons.lang3.StringUtils.split(lines, "\n"))

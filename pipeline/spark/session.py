@@ -10,7 +10,7 @@ from pipeline.spark.errors import PipelineError
 
 Progress = Callable[[str], None]
 
-# Of Spark: PySpark 3.4 lacks functions that the commands use.
+# The least version of Spark: PySpark 3.4 lacks functions that the commands use.
 VERSION_MIN = (3, 5)
 
 

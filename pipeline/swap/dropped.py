@@ -36,7 +36,7 @@ def was_recreated(storage: Storage, locations: Locations, exchange: PartitionExc
 
 
 def give_up(storage: Storage, locations: Locations, exchange: PartitionExchange, progress: Progress) -> None:
-    """Ends the exchange of a partition that was dropped or got another LOCATION; its files follow that."""
+    """Ends the exchange of a partition that was dropped or got another LOCATION; deletes or keeps its files."""
     if _is_read(locations, exchange, progress):
         return
     is_deleted = locations.location_of(exchange.directory) is None and locations.owns_files()
@@ -54,7 +54,7 @@ def delete_exchange(
 ) -> None:
     """Deletes the temporary location and the record, unless a partition is read from there."""
     if not _is_read(locations, exchange, progress):
-        # Recorded first: a directory is not deleted in one step, and half of it looks like replaced rows.
+        # The record comes first: a directory is not deleted in one step, and half of it looks like replaced rows.
         write_next_record(storage, replace(exchange, stage=DELETING))
         storage.delete(exchange.root)
 

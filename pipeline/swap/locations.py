@@ -1,4 +1,4 @@
-"""The two directories of an exchanged partition: the catalog's say, and the files that are found in each."""
+"""The two directories of an exchanged partition: the location in the catalog, and the files found in each."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def keep_temporary(storage: Storage, locations: Locations, exchange: PartitionEx
 def keep_own_directory(
     storage: Storage, locations: Locations, exchange: PartitionExchange, now: Clock
 ) -> PartitionExchange:
-    """Keeps the rows of a statement that replaced ours in the own directory, as it read the catalog before."""
+    """Keeps the rows of a statement that read the catalog before, and replaced our rows in the own directory."""
     if theirs := foreign_files(storage, exchange):
         raise PipelineError(
             f"{storage.absolute(exchange.directory)}: a statement replaced files there while the partition was "

@@ -10,9 +10,9 @@ from functools import cached_property
 from pipeline.tables.reserved_paths import EXCHANGES
 from pipeline.tables.storage import Storage, StoredFile
 
-# The catalog has the partition at the temporary location; its own directory is being filled; the catalog has it in
-# its own directory again, and the temporary location is kept for a while; what is left is being deleted. The texts
-# stand in records on disk.
+# The stages in order: the catalog has the partition at the temporary location; its own directory is being filled;
+# the catalog has it in its own directory again, and the temporary location is kept for a while; the rest is being
+# deleted. The texts stand in records on disk.
 IN_TEMPORARY, SWITCHING_BACK, SWITCHED_BACK, DELETING = "away", "coming home", "left", "over"
 
 _RECORD = re.compile(r"record-(\d+)\.json")
@@ -20,7 +20,7 @@ _RECORD = re.compile(r"record-(\d+)\.json")
 
 @dataclass(frozen=True)
 class PartitionExchange:
-    """One partition's exchange; its own `directory` is relative to the table's, '' where it is that itself."""
+    """One partition's exchange; its own `directory` is relative to the table's, '' if it is the table's itself."""
 
     id: str
     directory: str
@@ -102,7 +102,7 @@ def exchanges(storage: Storage) -> list[PartitionExchange]:
 def write_record(storage: Storage, root: str, exchange: PartitionExchange) -> None:
     """Writes the record of an exchange as a whole or not at all."""
     path = f"{root}/record-{exchange.number}.json"
-    # Renamed when it is whole.
+    # The file is renamed when it is whole.
     storage.delete(f"{path}.new")
     storage.create(f"{path}.new", json.dumps(asdict(exchange), ensure_ascii=False))
     storage.move(f"{path}.new", path)

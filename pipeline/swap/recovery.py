@@ -26,7 +26,7 @@ from pipeline.swap.record import (
 from pipeline.swap.swap import copy_late_files, finish_switch_back, move_late_files_back, switch_back
 from pipeline.tables.storage import Storage
 
-# Readers see rows at most this late that a statement appends to the own directory after the switch away from it.
+# A statement may append rows to the own directory after the switch: readers see them at most this late.
 POLL_S = 5.0
 
 
@@ -126,7 +126,7 @@ class Recovery:
         if location == exchange.temporary or (is_replaced and location == exchange.directory):
             return keep_temporary(self.storage, self.locations, exchange)
         if is_replaced:
-            # A second exchange has it at another temporary location: this one waits until that is over.
+            # A second exchange has the partition at another temporary location: this one waits for its end.
             return exchange
         if location is not None or not self.locations.owns_files():
             move_late_files_back(self.storage, exchange)
@@ -143,6 +143,6 @@ class Recovery:
 
     def _due_s(self, exchange: PartitionExchange) -> float:
         if exchange.stage == SWITCHING_BACK:
-            # A grace that is over stays over. A later look at the clock would put this off at each look.
+            # A grace that is over stays over: another time by the clock would put this off at each look.
             return 0.0
         return (self.now() if exchange.since_s is None else exchange.since_s) + exchange.grace_s

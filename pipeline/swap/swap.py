@@ -36,7 +36,7 @@ from pipeline.swap.record import (
 )
 from pipeline.tables.storage import Storage, StoredFile
 
-# While files arrive faster than they are copied, there is no moment to switch.
+# Rounds of copying arrived files. While files arrive faster than they are copied, there is no moment to switch.
 ARRIVALS_MAX = 5
 
 
@@ -66,8 +66,7 @@ def switch_back(
 ) -> PartitionExchange:
     """Moves the new files into the partition's own directory, which no reader looks at, and switches back.
 
-    A statement that replaced the rows has the last word, in either directory; the exchange that follows from it is
-    returned.
+    If a statement replaced the rows in either directory, its rows are kept. Returns the exchange that follows.
     """
     match temporary_rows(storage, exchange):
         case TemporaryRows.UNCLEAR:
@@ -115,7 +114,7 @@ def install_merged_files(storage: Storage, exchange: PartitionExchange) -> None:
 
 
 def copy_late_files(storage: Storage, exchange: PartitionExchange) -> None:
-    """Copies files that were written to the own directory after the switch to where readers look; keeps both.
+    """Copies files that were written to the own directory after the switch, for readers to find; keeps both.
 
     Does nothing where a statement replaced rows: a copy would double them, or undo the replacement.
     """

@@ -89,7 +89,7 @@ class Workspace:
 
 @contextmanager
 def at_work(spark: SparkSession, table: Table, progress: Progress) -> Iterator[Workspace]:
-    """Holds the table's lock; undoes or completes all that an earlier process left half-way, or this one does."""
+    """Holds the table's lock; undoes or completes all that an earlier process, or this one, leaves half-way."""
     storage = Storage(spark, table.location)
     workspace = Workspace(spark, storage, table, uuid.uuid4().hex)
     with locked(storage):

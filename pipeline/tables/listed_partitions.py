@@ -47,7 +47,7 @@ def partition_parser(columns: Sequence[str]) -> Callable[[str], Location | None]
             return None
         *values, location = found.groups()
         if "%" in location or ":///" in location:
-            # Spark 3 says it as an address, in which a space is %20.
+            # Spark 3 writes the location as a URI, in which a space is %20.
             return None
         return "/".join(f"{column}={value}" for column, value in zip(columns, values, strict=True)), location
 

@@ -37,7 +37,7 @@ def locked(storage: Storage, sleep: Callable[[float], None] = time.sleep) -> Ite
     try:
         yield
     finally:
-        # Another process may have taken this lock for a dead one's, and hold its own.
+        # Another process may have taken this lock for that of a dead process, and hold its own now.
         if storage.read(LOCK) == mine:
             storage.delete(LOCK)
 
@@ -49,7 +49,7 @@ def _take_over(storage: Storage, mine: str, sleep: Callable[[float], None]) -> N
     if storage.read(LOCK) == found:
         storage.delete(LOCK)
     if storage.create(LOCK, mine):
-        # Another process may have found the same one, and have deleted ours.
+        # Another process may have found the same dead holder, and have deleted our lock.
         sleep(TAKE_OVER_S)
     if storage.read(LOCK) != mine:
         raise PipelineError(f"{storage.root}: another process took {LOCK} in this moment; try again")

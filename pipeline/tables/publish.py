@@ -117,7 +117,7 @@ def _directories(publication: Publication) -> list[str]:
 
 
 def _write_journal(storage: Storage, publication: Publication) -> None:
-    # Renamed when it is whole: half a journal could not be undone.
+    # The journal is renamed when it is whole: half a journal could not be undone.
     unfinished = f"{JOURNAL}.new"
     storage.delete(unfinished)
     storage.create(unfinished, json.dumps(asdict(publication), ensure_ascii=False))

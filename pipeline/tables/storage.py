@@ -117,7 +117,7 @@ class Storage:
             raise PipelineError(f"{self.root}: the file system refused to rename {source} to {target}")
 
     def complete_move(self, source: str, target: str) -> None:
-        """Moves a file to an unused name; completes the move of a stopped store that renames by copying."""
+        """Moves a file to an unused name; completes a move that was cut short where a rename is a copy."""
         moved_bytes = self.file_bytes(target)
         if moved_bytes is not None and moved_bytes == self.file_bytes(source):
             self.delete(source)

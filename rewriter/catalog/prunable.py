@@ -71,7 +71,7 @@ def _iceberg_refusal(facts: TableFacts) -> SkipReason | None:
 def key_refusal(facts: TableFacts, column: Column, other_type: str | None) -> Refusal | None:
     """The reason why keys of the column cannot narrow the table, if it is compared with the other type.
 
-    The other type is None where only Spark knows it: the answer of the key query then has it.
+    The other type is None where only Spark knows it; the key query then answers with it.
     """
     refusal = fact_refusal(facts)
     if refusal is not None:
@@ -97,9 +97,9 @@ def _of_type(column: Column, beside: str) -> Refusal:
 
 
 def _finds_times(facts: TableFacts) -> bool:
-    """True if a filter on a timestamp finds each row that has it, in all tables of the statement.
+    """True if a filter on a timestamp finds each row with that timestamp, in all tables of the statement.
 
-    From an equality Spark infers the filter for the small side too.
+    Spark infers the filter for the small side too, from the equality.
     """
     return not facts.is_beside_lost_times and (facts.iceberg is not None or facts.provider == "parquet")
 

@@ -17,7 +17,7 @@ VALUES_PROPERTY: Final = "starpruner.skewed.on"
 # "true" if loads give the skewed values files of their own, "false" after NOT STORED AS DIRECTORIES.
 OWN_FILES_PROPERTY: Final = "starpruner.skewed.own-files"
 PROPERTIES: Final = (COLUMNS_PROPERTY, VALUES_PROPERTY, OWN_FILES_PROPERTY)
-# Metastores from before Hive 2.3 have so many characters for a property (HIVE-12274).
+# A property holds that many characters in metastores from before Hive 2.3 (HIVE-12274).
 PROPERTY_CHARS_MAX: Final = 4_000
 
 

@@ -64,7 +64,7 @@ class FollowedView(Protocol):
 
     @property
     def refusal_of_partitions(self) -> Refusal | None:
-        """The same of a key query that reads some partitions of the tables behind it."""
+        """The reason why a key query must not read some partitions of the tables behind it; None if it may."""
 
     @property
     def reads_unpartitioned_alone(self) -> bool:
@@ -93,7 +93,7 @@ class FollowedView(Protocol):
         """True if a table behind it is Delta's."""
 
     def as_derived_table(self, alias: str) -> str | None:
-        """The view's columns by a SELECT from its text, which has the alias; None if that is not certain."""
+        """A SELECT of the view's columns from its text, under the alias; None if that is not certain."""
 
 
 # Formats whose files name their columns and hold the values in binary form. CSV finds columns by their place, and
@@ -101,7 +101,7 @@ class FollowedView(Protocol):
 # have no `_metadata`, which identifies files, also where Spark reads them as its own.
 _INDEXED_PROVIDERS = frozenset({"parquet", "orc"})
 
-# Formats that lose no row by a filter on a timestamp. Hive's own reader is handed none.
+# Formats that lose no row by a filter on a timestamp. Spark hands no filter to Hive's own reader.
 _FINDING_TIMES = frozenset({"parquet", "csv", "json", "avro", "text", "hive"})
 
 # Formats that compare with a filter as Spark does: files that Spark reads itself, Hive's tables, and Iceberg and
@@ -139,7 +139,7 @@ class IcebergFacts:
     partitioning: tuple[str, ...] = ()
     # The column, in lower case, by which writers sort the rows of a file first; None if they do not.
     sorted_by: str | None = None
-    # True if its files may be in ORC: writers choose it, or they were taken over from another table.
+    # True if its files may be in ORC: writers choose that format, or the files were taken over from another table.
     may_hold_orc: bool = False
 
 
@@ -193,7 +193,7 @@ class TableFacts:
     delta: DeltaFacts | None = None
     # True if it is a Delta table whose protocol allows columns that are generated from others.
     allows_generated: bool = False
-    # True if the statement reads a table, or could, of which a filter loses timestamps.
+    # True if the statement reads, or could read, a table of which a filter loses timestamps.
     is_beside_lost_times: bool = False
     # True if the statement reads a Delta table, whose log may misjudge decimals and texts.
     is_beside_delta: bool = False
@@ -204,7 +204,7 @@ class TableFacts:
 
     @property
     def columns_differ_by_case(self) -> bool:
-        """True if two columns are one to a session that ignores case and two to one that does not."""
+        """True if two columns differ in case alone: a session that ignores case takes them for one."""
         return len(self._by_name) < len(self.columns)
 
     def part_size(self, text: str) -> int | None:
@@ -223,7 +223,7 @@ class TableFacts:
 
     @cached_property
     def pruned_by(self) -> tuple[str, ...]:
-        """The columns by filters on which partitions are left out, also by a format that keeps them to itself."""
+        """The columns whose filters leave out partitions, also where the format keeps them, not the catalog."""
         if self.delta is not None:
             return self.delta.partitioned_by
         if self.iceberg is not None:
@@ -232,7 +232,7 @@ class TableFacts:
 
     @cached_property
     def hashed_columns(self) -> frozenset[str]:
-        """Those of them, in lower case, by whose single values alone Iceberg leaves out partitions."""
+        """The bucketed columns, in lower case: single values leave out Iceberg's partitions, ranges do not."""
         by_transform = transforms(self.iceberg.partitioning) if self.iceberg is not None else ()
         others = {column.lower() for transform, column in by_transform if transform != "bucket"}
         return frozenset(column.lower() for _, column in by_transform) - others
@@ -241,7 +241,7 @@ class TableFacts:
     def file_columns(self) -> frozenset[str]:
         """The columns, in lower case, by which files or row groups can be left out, partition columns among them.
 
-        In a table of Hive's format that Spark converts, these are row groups: of a file, all of them.
+        In a table of Hive's format that Spark converts, Spark skips row groups alone, perhaps all of a file's.
         """
         is_known = self._has_file_identities or self.skips_files_itself or (self.is_hive and self.converted_format)
         if self.kind is not TableKind.TABLE or not is_known:
@@ -278,7 +278,8 @@ class TableFacts:
     def may_generate_partitions(self) -> bool:
         """True if it is a Delta table a partition column of which may be generated from another column.
 
-        One that is narrowed has no such column now. As of a version, or by its path, it may.
+        A Delta table that may be narrowed has no such column now. As of a version, or by its path, it may have
+        one.
         """
         return self.allows_generated and self.delta is None
 
@@ -286,10 +287,10 @@ class TableFacts:
     def loses_times(self) -> bool:
         """True if a filter on a timestamp may lose rows of the table that have it.
 
-        A reader of ORC that Spark or Iceberg hands filters to does: with Spark 4.1 a file loses its least time if
-        that has digits below the millisecond, with 4.3 one of the last second before 1970. So does Delta, which
-        knows times by the millisecond, and those before 1900 in a zone cut short (delta-io/delta 5512). Of formats
-        that are not known here, any may.
+        ORC loses rows where Spark or Iceberg hands its reader filters: with Spark 4.1 a file loses its least time
+        if that has digits below the millisecond, with 4.3 a time of the last second before 1970. Delta loses rows
+        too: it knows times by the millisecond, and times before 1900 in a zone that is cut short (delta-io/delta
+        5512). A format that is not known here may lose rows.
         """
         if self.kind is TableKind.VIEW:
             return False  # its tables do, or it counts as unknown

@@ -10,8 +10,8 @@ from rewriter.domains.widen import Consumer
 # again (decision 3 has the table):
 #
 # * Derby fails ("Statement too complex") beyond some comparisons with int or date columns: a point is one, a range
-#   two, and a pair of two columns two. The client's own comparisons come on top, of which those of other columns
-#   are not counted. An int took 140 points or 69 ranges in Hive 2.3, 118 or 57 in 3.1, and 101 or 57 in 4.0.
+#   two, and a pair of two columns two. The client's own comparisons come on top; those of other columns do not
+#   count. An int took 140 points or 69 ranges in Hive 2.3, 118 or 57 in 3.1, and 101 or 57 in 4.0.
 # * PostgreSQL and MariaDB took all that was tried. From 1,000 values on, Hive turns an IN into min and max. A
 #   database that is not listed is treated as Derby. Derby took about 0.2 ms for each partition that it returned of
 #   a table with 1,800, and 10 ms for each range; PostgreSQL took 0.2 ms and 2 ms.
@@ -32,8 +32,8 @@ PARQUET_LIST_MAX = 10
 # Iceberg reads an IN of more than 200 as no filter at all (InclusiveMetricsEvaluator.IN_PREDICATE_LIMIT), but any
 # number of shorter ones: 25 lists took 0.4 s for a thousand files. Spark evaluates each list for every row too,
 # and the JVM does not compile a method beyond some hundred comparisons: six million rows took 1 s with 40 ranges
-# or 50 pairs, and 25 s with 60 pairs. Integers and days are looked up in code as long as their list (of up to
-# spark.sql.optimizer.inSetSwitchThreshold), of which the JVM compiles four; others in a hash set.
+# or 50 pairs, and 25 s with 60 pairs. Spark looks up integers and days in code as long as their list (of up to
+# spark.sql.optimizer.inSetSwitchThreshold); the JVM compiles four such lists. Other values are in a hash set.
 ICEBERG = Consumer(points_max=0, ranges_max=30)
 ICEBERG_LIST_MAX = 200
 ICEBERG_POINTS_MAX = 2_000
@@ -47,7 +47,7 @@ ICEBERG_PAIRED_POINTS_MAX = 60
 DELTA = Consumer(points_max=30, ranges_max=30)
 DELTA_PARTITION_POINTS_MAX = 2_000
 
-# Of a MERGE, Delta evaluates the conditions of all clauses for each row of the files that it writes anew, in one
+# In a MERGE, Delta evaluates the conditions of all clauses for each row of the files that it writes anew, in one
 # method that the JVM does not compile beyond some comparisons: 6 million rows took 48 s of processor time with 30
 # ranges in the check, 30 s with ten of them, and 28 s without a check (Delta 4.1, Spark 4.1).
 DELTA_MERGE = Consumer(points_max=10, ranges_max=10)
@@ -57,7 +57,7 @@ ACCEPTS_NOTHING = Consumer(points_max=0, ranges_max=0)
 
 
 def left_beside(consumer: Consumer, comparisons: int) -> Consumer:
-    """The consumer with what it accepts beside that many comparisons, which it is sent anyway."""
+    """The consumer with what it still accepts if it is sent that many comparisons anyway."""
     points = max(0, consumer.points_max - comparisons)
     ranges = max(0, consumer.ranges_max - (comparisons + 1) // 2)
     return replace(consumer, points_max=points, ranges_max=ranges)

@@ -124,9 +124,9 @@ class Cover:
 
     @classmethod
     def of_apart(cls, boxes: Iterable[Box]) -> Cover:
-        """The rows of boxes of which no two hold a value of some column both: none is inside another one.
+        """The rows of boxes of which no two share a value of one certain column: none is inside another one.
 
-        Two of them are one box only if they differ in that column alone, so one round finds all such pairs.
+        Two such boxes are one box only if they differ in that column alone, so one round finds all such pairs.
         """
         return cls(tuple(sorted(_merged(list(boxes)), key=_sort_key)))
 
@@ -205,7 +205,7 @@ class Cover:
         return not left
 
 
-# Pieces of a box, not yet found in a cover, that are looked for in the rest of it.
+# Pieces of a box, not yet found in a cover, that are looked for in the cover's other boxes.
 _PIECES_MAX = 1_000
 
 

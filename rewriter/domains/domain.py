@@ -15,7 +15,7 @@ from rewriter.domains.positions import Bound, Position, line
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A range of values. A bound that is None is open: null is no part of it, every other value may be."""
+    """A range of values. It has no end on a side whose bound is None. Null is never part of it."""
 
     low: Bound | None
     high: Bound | None
@@ -43,7 +43,7 @@ class Domain:
     nullable: bool = False
 
     def __post_init__(self) -> None:
-        # Linear, and worth it: with cuts out of order a key would silently be outside of its own domain.
+        # The check is linear, and worth it: with cuts out of order a key would silently be outside its own domain.
         if len(self.cuts) % 2 or not all(map(lt, self.cuts, self.cuts[1:])):
             raise ValueError("the cuts of a domain are ascending, and as many enter it as leave it")
 
@@ -159,9 +159,9 @@ class Domain:
         if other.nullable and not self.nullable:
             return False
         if other.cuts and not self.holds_position(other.cuts[0]):
-            return False  # true for most of thousands of domains that are compared
+            return False  # most of thousands of domains that are compared end here
         if len(self.cuts) < len(other.cuts):
-            # Fewer ranges to look up: it contains the other one if no range of its complement is in it.
+            # Fewer ranges to look up: this domain contains the other one if that has nothing of its complement.
             return not any(other.holds_any_of(low, high) for low, high in self.complement().ranges)
         cuts = self.cuts
         return all((at := bisect_right(cuts, low)) % 2 and high <= cuts[at] for low, high in other.ranges)

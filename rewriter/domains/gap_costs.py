@@ -16,7 +16,7 @@ from rewriter.domains.positions import Position, line
 # Bytes of a string that its distance from another one is computed by: a day or a longer code differs within them.
 _PREFIX_BYTES = 16
 
-# Values that are searched first for the next of ascending positions, before the rest of a million.
+# Values that are searched first for the next of ascending positions: the column may have a million more.
 _STRIDE = 64
 
 
@@ -83,7 +83,7 @@ class Distance:
     type_name: str
 
     def below(self, positions: Sequence[Position]) -> Sequence[int]:
-        """The distance of each of some ascending positions from the bottom, one more than the last at least."""
+        """The distance of each of some ascending positions from the bottom, each more than the one before it."""
         if self.type_name != "string":
             return positions
         return [_prefix(text) + index for index, text in enumerate(positions)]

@@ -3,10 +3,10 @@
 A TIMESTAMP is an instant. Its text depends on the session's time zone, in which a local time can occur twice or
 not at all, so it is written and read in UTC. A TIMESTAMP_NTZ is a local time without a zone.
 
-Only the years 1901 to 9999 have literals. Files from before 1900 may be of another calendar, or of local mean
-times, which settings of the session decide, and versions of Spark differ in how they write years of five digits.
-Nor have times within a second of 1970: a reader of ORC takes 23:59:59.9 for 00:00:00.9, which the bounds of the
-file and Iceberg's partitions do not, and nothing tells if an Iceberg table still has files in ORC.
+Only the years 1901 to 9999 have literals. In files, times before 1900 may be of another calendar or local mean
+times: settings of the session decide that. Versions of Spark differ in how they write years of five digits. Times
+within a second of 1970 have no literal either: a reader of ORC takes 23:59:59.9 for 00:00:00.9. Bounds of files
+and Iceberg's partitions keep the true time, and nothing tells if an Iceberg table still has files in ORC.
 """
 
 from __future__ import annotations

@@ -24,10 +24,10 @@ _DECIMAL_TYPE = re.compile(r"decimal\((\d+),(\d+)\)")
 _DECIMAL = re.compile(r"-?\d+(?:\.\d+)?")
 # Four-digit years only: Spark writes others with a sign, and versions differ in how they read that back.
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-# Days that the calendar used before 1582-10-15 does not have, and the days that it reads them as. Spark pushes
-# filters down by that calendar: to files under spark.sql.datetime.java8API.enabled=false, and to the metastore
-# under spark.sql.legacy.timeParserPolicy=LEGACY. Derby has no other one: to it a partition 1582-10-14 is
-# 1582-10-24, and a range that ends between the two loses it.
+# The hybrid Julian and Gregorian calendar lacks the days from 1582-10-05 to 1582-10-14, and reads them as the days
+# up to 1582-10-24. Spark pushes filters down by that calendar: to files under
+# spark.sql.datetime.java8API.enabled=false, and to the metastore under spark.sql.legacy.timeParserPolicy=LEGACY.
+# Derby has no other: it reads a partition 1582-10-14 as 1582-10-24, and a range that ends between them loses it.
 CALENDAR_SWITCH_DAYS = ("1582-10-05", "1582-10-24")
 _EPOCH = date(1970, 1, 1).toordinal()
 # Strings that read the same in a quoted literal under every setting: no quote, no backslash
@@ -218,7 +218,7 @@ def _decimal(type_name: str, value: Key) -> str:
 
 def _string(type_name: str, value: Key) -> str:
     if not isinstance(value, str) or "\ufffd" in value:
-        # U+FFFD is what invalid UTF-8 became on the way here: the key's real bytes are not known.
+        # Invalid UTF-8 has become U+FFFD on the way here: the key's real bytes are not known.
         raise _unreadable(type_name, value)
     if _PLAIN_STRING.fullmatch(value):
         return f"'{value}'"

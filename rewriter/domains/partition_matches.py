@@ -1,7 +1,7 @@
-"""Partitions of a list that can match: all but those that were asked for, and that cannot.
+"""Partitions that can match: all except those of a list that were asked for and cannot.
 
-A partition may have come since the list was read. So the rows that may match are not those of the partitions that
-were found to match: they are all rows but those of the partitions that are known to miss.
+A partition may have come since the list was read. So the rows that may match are all rows except those of the
+partitions that are known to miss, and not only the rows of the partitions that were found to match.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def _outside(
 ) -> Iterator[tuple[tuple[str, Domain], ...]]:
     """The rows other than these, as domains of the columns.
 
-    Such a row has another value in the first column, or one of its values with other values behind it. Values that
-    the same rows stand behind are taken together.
+    Such a row has another value in the first column, or one of its values with other values behind it. First
+    values with the same rows behind them are taken together.
     """
     (name, type_name), *rest = columns
     behind: dict[Key | None, set[PartitionRow]] = defaultdict(set)

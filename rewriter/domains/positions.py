@@ -1,8 +1,8 @@
 """Positions: the values of a type on a line, on which positions compare as Spark compares the values.
 
 Every type that has keys is a line on which each position has a next one: integers, days and booleans; timestamps,
-counted in microseconds; decimals, counted in units of their last place; strings, after whose bytes only a zero
-byte more comes next. So any range of values is `low <= position < high`, whatever its bounds include, and
+counted in microseconds; decimals, counted in units of their last place; strings, where the next one is the same
+bytes and a zero byte. So any range of values is `low <= position < high`, whatever its bounds include, and
 neighbouring ranges meet in one position.
 """
 
@@ -153,7 +153,7 @@ class _Text:
             encoded = list(map(str.encode, given))
         except (TypeError, UnicodeEncodeError) as problem:
             raise UnreadableKeyError("a key of type string is no text, or has no UTF-8 bytes") from problem
-        # U+FFFD is what invalid UTF-8 became on the way here: the key's real bytes are not known.
+        # Invalid UTF-8 has become U+FFFD on the way here: the key's real bytes are not known.
         if "\ufffd" in "".join(given):
             raise UnreadableKeyError("a key of type string has bytes that are not known")
         return encoded

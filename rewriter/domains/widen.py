@@ -3,17 +3,17 @@
 A wider cover holds every row of the narrower one; soundness needs no more of this module. The places to widen are
 chosen by cost, which `rewriter.domains.gap_costs` knows or guesses:
 
-1. Gaps without a partition are closed, or with so few that fetching them costs the consumer less than one
-   more range: in `ds IN (1, 5, 9)` over partitions 1, 5, 6 and 9, 1 to 5 is one range. A partition 3 that appears
-   later is read although it has no key; a range never excludes a key.
+1. A gap is closed if it has no partition, or so few that fetching them costs the consumer less than one more
+   range: in `ds IN (1, 5, 9)` over partitions 1, 5, 6 and 9, 1 to 5 is one range. A partition 3 that appears later
+   is read although it has no key; a range never excludes a key.
 2. The gaps that cost least are closed, wherever they are. The outside of a column's ranges is a gap too: when it
    is closed, the column no longer restricts its box.
 3. If that costs much, or boxes are too many, neighbours along one column are joined to one box each.
 4. Trailing columns are dropped, or all columns but one.
 5. Every row is let through, and no condition is needed.
 
-For one column no cover of as few ranges is cheaper. For two columns it keeps a few percent more than the best one,
-and half as much again at the worst; the tests compare it with every possible cover.
+For one column no cover of as few ranges is cheaper. For two columns the cover keeps a few percent more than the
+best one, and half as much again at the worst; the tests compare it with every possible cover.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ def widen(cover: Cover, columns: Sequence[str], consumer: Consumer, costs: Mappi
 # the steps grow with the square of it, and tables with more than three partition columns are rare.
 _COLUMNS_MAX = 4
 
-# A gap of a cover: the part of the fact that closing it would add, the box, the column, and behind which range of
-# that domain it is. A plain tuple, for there can be hundreds of thousands.
+# A gap of a cover: the part of the fact that closing it would add, the box, the column, and the number of the
+# range before it. A plain tuple, for there can be hundreds of thousands.
 _Gap: TypeAlias = tuple[float, int, str, int]
 
 
@@ -140,7 +140,7 @@ class _Widening:
                 if domain.cuts and self._is_ordered(column):
                     inner, outside = gaps[column].inner, gaps[column].outside
                     others = math.prod(gaps[other].share for other in gaps if other != column)
-                    # A domain's least costly gaps are closed in any case, which are most of a hundred thousand.
+                    # The least costly gaps of a domain, most of a hundred thousand, are closed in any case.
                     most = heapq.nlargest(self._consumer.ranges_max + 1, range(len(inner)), key=inner.__getitem__)
                     costly = [
                         i for i in most if inner[i] and not self._is_cheap(inner[i] * others, column, domain)
@@ -184,7 +184,7 @@ class _Widening:
         return Cover.of_apart(box for box in joined if box is not None)
 
     def _segments(self, domain: Domain, column: str, segments_max: int) -> list[Domain]:
-        """The domain cut into pieces at its most costly gaps; null, if it is in it, comes last, by itself."""
+        """The domain cut into pieces at its most costly gaps; null, if the domain holds it, is the last piece."""
         gaps = self._gaps_of(column, domain).inner
         cut_at = heapq.nlargest(segments_max - 1 - domain.nullable, range(len(gaps)), key=gaps.__getitem__)
         ends = [*(2 * gap + 2 for gap in sorted(cut_at)), len(domain.cuts)]

@@ -19,7 +19,7 @@ _INTEGER_TYPES = {
 }
 # sqlglot reads `int(7)`, which may be a function of the user's own, as exp.Cast.
 _CASTS: tuple[type[exp.Expr], ...] = (exp.TryCast,)
-# The digits of the decimals that Spark compares integers as: IN does so whatever they are, `=` by a setting.
+# Digits of the decimals as which Spark compares integers: IN takes so many for any value, `=` by a setting.
 _DIGITS_OF_INTEGERS = {"int": 10, "bigint": 20}
 _DECIMAL_DIGITS_MAX = 38
 

@@ -35,7 +35,7 @@ class ColumnBounds:
 
     @classmethod
     def of(cls, type_name: str, files: Iterable[Bounds | None]) -> ColumnBounds:
-        """The bounds of files, of which None is not known."""
+        """The bounds of files; None stands for a file whose bounds are not known."""
         on = line(type_name)
         known = [bounds or _NOTHING_KNOWN for bounds in files]
         lows = _positions(on, [bounds.low for bounds in known], on.bottom)
@@ -84,7 +84,7 @@ def _may_hold_null(bounds: Bounds) -> bool:
 
 
 def _positions(on: Line, values: list[Key | None], unknown: Position) -> list[Position]:
-    """The positions of values; of one that is missing or not of its type, the end of the line."""
+    """The positions of values; the end of the line for one that is missing or not of its type."""
     given = [value for value in values if value is not None]
     try:
         found = iter(on.positions(given))

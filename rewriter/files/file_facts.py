@@ -141,10 +141,10 @@ class _RowReader:
             low, high = read(value.get("low")), read(value.get("high"))
             known = value.get("row_groups")
             if _is_step_count(known):
-                # Their number alone: in the file's own bounds.
+                # The index has their number alone: they get the file's own bounds.
                 known = [{**value, "count": known}]
             row_groups = tuple(self._row_groups(known, read))
-            # A count of nulls says that the file has the column by its very name, and not something in its place.
+            # A count of nulls shows that the file has a column of exactly that name, and nothing in its place.
             has_no_ends = value.get("low") is None and value.get("high") is None
             only_nulls = has_no_ends and _is_count(nulls) and _is_count(rows) and nulls == rows > 0
             yield name, Bounds(low, high, nulls if _is_count(nulls) else None, row_groups, only_nulls)

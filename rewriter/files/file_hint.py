@@ -34,7 +34,7 @@ def file_hint(misses: Sequence[FileFacts], chars_max: int) -> tuple[str, tuple[F
     named: list[FileFacts] = []
     for facts in sorted(misses, key=lambda facts: facts.size_bytes, reverse=True):
         if len(facts.path) > chars_left:
-            continue  # true for most of forty thousand
+            continue  # most of forty thousand files end here
         try:
             name = literal("string", facts.identity)
         except UnreadableKeyError:

@@ -25,10 +25,10 @@ __all__ = ["Bounds", "FileFacts", "FileIndex", "FileSelection", "Lack", "file_hi
 FILES_MAX = 100_000
 
 # Files looked up in the boxes of a cover, one by one: a fifth of a second at the worst. Beyond this they are
-# looked up column by column, which keeps those of pairs that mix the keys of several boxes.
+# looked up column by column, which also keeps files of pairs that mix the keys of several boxes.
 LOOKUPS_MAX = 1 << 20
 
-# Answers of one index, which are kept: about other partitions for each statement, maybe.
+# Answers that one index keeps; each statement may ask about other partitions.
 ANSWERS_MAX = 64
 
 _ALL_ROWS = Cover.all()
@@ -78,8 +78,8 @@ class FileIndex:
         """An index from rows of the index table: path, size, time, row count, bounds and lacks as JSON.
 
         `type_names` are the table's own columns as it has them now, indexed or not. A row that is not understood
-        is left out. A column has no bounds if its type was another one as the file was indexed, is one that keys
-        cannot have, or if its name is another column's in another case.
+        is left out. A column has no bounds if the file was indexed with another type of it, if keys cannot have
+        its type, or if another column has its name in another case.
         """
         names = Counter(name.lower() for name in type_names)
         known = {
@@ -93,7 +93,7 @@ class FileIndex:
 
     @property
     def weight(self) -> int:
-        """The memory that it takes, as that of so many files: ten runs of row groups take as much as one."""
+        """The memory that it takes, counted in files: ten runs of row groups take as much as one file."""
         runs = sum(len(known.row_groups) for facts in self.files for known in facts.bounds.values())
         return len(self.files) + runs // 10
 
@@ -117,7 +117,7 @@ class FileIndex:
         )
 
     def once(self, question: Hashable, compute: Callable[[], Answer]) -> Answer:
-        """The answer to a question about these files, which is kept: dashboards ask the same over and over."""
+        """The answer to a question about these files. It is kept, since dashboards ask the same over and over."""
         known = self._answers.get(question)
         answer: Answer = known[0] if known is not None else compute()
         if known is None:
@@ -156,7 +156,7 @@ class FileIndex:
         return self._costs[name]
 
     def row_groups(self, cover: Cover, among: Cover = _ALL_ROWS) -> RowGroupCount | None:
-        """The row groups that may hold a row of the cover, in files that may hold one and one of `among`.
+        """The row groups that may hold a row of the cover, in files that may hold such a row and one of `among`.
 
         None if none are known.
         """
@@ -244,7 +244,7 @@ class FileIndex:
         asked = [domains.get(column) for column in lack.columns]
         known = [domain for domain in asked if domain is not None and not domain.nullable]
         if [domain.type_name for domain in known] != [self.type_names[column] for column in lack.columns]:
-            return False  # or one of the columns may hold anything
+            return False  # other types, or a column that may hold anything
         # More tuples than the list has cannot all be in it: so no wide domain is expanded.
         if math.prod(domain.width for domain in known) > len(lack.tuples):
             return False

@@ -37,8 +37,8 @@ class PartitionFiles:
     def of(cls, files: Iterable[FileFacts], columns: tuple[str, ...]) -> PartitionFiles | None:
         """The files by partition; None where one lies in no directory with the names of these columns.
 
-        Such a partition was given a location of its own, and its files do not say which one it is. Neither do they
-        where partitions lie below several directories: `ds=3` may have been given the location `/old/ds=2`.
+        Such a partition was given a location of its own, and the paths of its files do not name it. Paths are not
+        certain below several directories either: `ds=3` may have been given the location `/old/ds=2`.
         """
         found: dict[str, FileSum] = {}
         locations: set[str] = set()

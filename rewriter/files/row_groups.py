@@ -20,8 +20,8 @@ from rewriter.files.file_facts import FileFacts, RowGroups
 # it reads with the condition again, which made a scan of few columns a sixth slower.
 BYTES_SPARED_MIN = 0.1
 
-# Files, and steps of row groups in them, that are looked at for one condition: some 20 ms. Of more, every second
-# file is, or fewer.
+# Files, and steps of row groups in them, that are looked at for one condition: some 20 ms. With more of them, only
+# every second file is looked at, or fewer.
 FILES_MAX = 1_000
 STEPS_MAX = 1 << 14
 
@@ -151,7 +151,7 @@ def _steps_hit(lows: Sequence[int], highs: Sequence[int], low: int, high: int, s
     """
     width = high + 1 - low
     found, step, at = 0, 0, bisect_left(highs, low)
-    # Whichever are fewer decide how often this goes round: each turn has another range, and another step.
+    # Each turn takes another range and another step, so the fewer of the two bound the loop.
     while at < len(lows) and lows[at] <= high and step < steps:
         first = max(step, (max(lows[at], low) - low) * steps // width)
         last = (min(highs[at], high) - low) * steps // width

@@ -56,7 +56,7 @@ class ByteRanges:
 
     @classmethod
     def intersection(cls, sets: Sequence[ByteRanges]) -> ByteRanges:
-        """The intersection of the sets, of which there is at least one: one sweep over all their ends."""
+        """The intersection of one or more sets, by one sweep over all their ends."""
         if len(sets) == 1:
             return sets[0]
         return cls(tuple(_covered(sorted(_ends(sets)), len(sets))))

@@ -39,7 +39,7 @@ class ScanReport:
     stop: Marker | None
     # The conditions that are tested on each partition of the scan; none if all of them are kept.
     residual: tuple[PartitionFilter, ...]
-    # The numbers of partitions in the scan, where it is known, and of those that the filter keeps.
+    # The number of partitions in the scan, None if not known; and the number of those that the filter keeps.
     scanned: int | None
     kept: int
 
@@ -58,7 +58,7 @@ class FilterReport:
 
     @property
     def scanned(self) -> int | None:
-        """The number of partitions that are looked at; None where that of a scan is not known."""
+        """The number of partitions that are looked at; None if the number of a scan is not known."""
         known = [scan.scanned for scan in self.scans if scan.scanned is not None]
         return sum(known) + self.unreadable if len(known) == len(self.scans) else None
 
@@ -120,7 +120,7 @@ def _values(key: bytes, keys: PartitionKeys) -> tuple[Key | None, ...] | None:
         try:
             values.append(keys.decode_field(column, field))
         except ValueError:
-            # Behind the last day, or within a character.
+            # The bytes stand behind the last day, or end within a character.
             return None
         key = key[len(field) :]
     return None if key else tuple(values)
@@ -135,13 +135,13 @@ def _whole_field(key: bytes, column: int, keys: PartitionKeys) -> bytes | None:
 
 
 def _values_before(key: bytes, keys: PartitionKeys) -> tuple[Key | None, ...] | None:
-    """The values whose `successor` the key is, which lacks bytes 255 at the end and has a last byte one higher."""
+    """The values whose `successor` is the key: without bytes 255 at the end, and with a last byte one higher."""
     last = key[-1]
     if last == 0:
         return None
     before = key[:-1] + bytes((last - 1,))
     if key[-1:] == END and (values := _values(key[:-1], keys)) is not None:
-        # Behind all values of the next column.
+        # The key stands behind all values of the next column.
         return values
     for _ in range(_FIELD_BYTES_MAX):
         values = _values(before, keys)

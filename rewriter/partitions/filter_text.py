@@ -26,7 +26,7 @@ from rewriter.sql.bounded_parser import parsed_into
 from rewriter.sql.classify import depends_on_quoting
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,20}")
-# The parts of a condition that are read. One with any other part is refused, such as the query of an IN.
+# The parts of a condition that are read. A condition with any other part, such as an IN's query, is refused.
 _READ: Final = frozenset({"this", "expression", "expressions", "low", "high", "negate"})
 _EVERYTHING: Final = And(())
 _NOTHING: Final = Or(())

@@ -79,7 +79,7 @@ class PartitionIndex:
     keys: PartitionKeys
     entries: OrderedEntries
     unreadable: tuple[str, ...] = ()
-    # Their number, where somebody has counted them.
+    # The number of all partitions, where they were counted before.
     known_count: int | None = None
 
     @classmethod

@@ -156,7 +156,7 @@ class _Planner:
 
 
 def _bottom_up(root: PartitionFilter) -> Iterator[tuple[PartitionFilter, list[PartitionFilter]]]:
-    """Each node with its terms, behind all of them; the terms in order."""
+    """Each node with its terms, in order; all terms come before their node."""
     order: list[tuple[PartitionFilter, list[PartitionFilter]]] = []
     pending = [(root, 0)]
     while pending:

@@ -15,15 +15,15 @@ from typing import Protocol
 
 from rewriter.domains.literals import Key
 
-# A zero byte inside a string gets a mark behind it, larger than the one that makes it the terminator, so that
-# "a" < "a\0" < "ab". A terminator is then the first zero byte that carries the smaller mark.
+# A zero byte inside a string gets a mark that is larger than the terminator's, so that "a" < "a\0" < "ab". The
+# terminator is then the first zero byte with the smaller mark.
 _ZERO = b"\x00\xff"
 _TERMINATOR = b"\x00\x01"
 
 _INTEGER_BYTES = {"tinyint": 1, "smallint": 2, "int": 4, "bigint": 8}
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-# Of 38 digits at most, as in Spark: lists that replicas share name types too, and a number's width follows them.
+# Of 38 digits at most, as in Spark: replicas share lists that name types, and a number's width follows from these.
 _DECIMAL_TYPE = re.compile(r"decimal\(([1-9]|[12][0-9]|3[0-8]),([0-9]|[12][0-9]|3[0-8])\)")
 _DECIMAL = re.compile(r"([+-]?)([0-9]+)(?:\.([0-9]+))?")
 # The longest number of any type has 38 digits. Reading takes time quadratic in the length.
@@ -173,7 +173,7 @@ class _String:
 def encoded_prefix(value: Key) -> bytes:
     """The first bytes of the encoding of a string, and of every string that starts with it."""
     if not isinstance(value, str) or "\ufffd" in value:
-        # U+FFFD is what bytes became that are not UTF-8: which they were is not known.
+        # Bytes that are not UTF-8 have become U+FFFD: the original bytes are not known.
         raise NotIndexableError("not certainly a string")
     try:
         return value.encode().replace(b"\x00", _ZERO)

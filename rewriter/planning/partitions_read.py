@@ -1,8 +1,9 @@
 """The tables that a statement reads, each with the partitions that the statement's own filters leave of it.
 
 Spark leaves out partitions by these filters while it plans, whatever is inserted. A scan in the statement's own
-FROM is known exactly, if all conditions on its partition columns are comparisons with literals. Of any other, such
-as one in a derived table or with `ds > current_date()`, Spark may leave out more than is found here, never less.
+FROM is known exactly, if all conditions on its partition columns are comparisons with literals. In any other scan,
+such as one in a derived table or with `ds > current_date()`, Spark may leave out more than is found here, never
+less.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from rewriter.semijoins.small_sides import TinySides
 from rewriter.sql.statement import Statement
 from rewriter.vocabulary.identifiers import TableName
 
-# Conditions on the partitions of one table that are read: each may cut what is left of them into more parts.
+# Conditions on one table's partitions that are read: each may cut the remaining partitions into more parts.
 _TERMS_MAX = 100
 # Comparisons of a time with a constant, which Spark casts to a time.
 _COMPARISONS = (exp.EQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In)
@@ -44,7 +45,7 @@ class TableRead:
     facts: TableFacts | None
     # The partitions that are read, or more, by columns in lower case.
     within: Cover
-    # True if no fewer are read, but for what is inserted.
+    # True if exactly these partitions are read, as long as nothing is inserted.
     is_exact: bool
     # The place in the statement; None behind a view, and where the FROM is not understood.
     reference: TableReference | None = None

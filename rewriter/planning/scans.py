@@ -69,7 +69,7 @@ def _by_fixed_keys(scan: PlannedScan) -> PlannedScan:
 def beside_foreign(planned: tuple[PlannedScan, ...], foreign: AbstractSet[TableName]) -> tuple[PlannedScan, ...]:
     """The scans without reducers of formats that skip files by themselves, if a foreign table is read.
 
-    A condition that such a format can use is one that Spark infers for the other table.
+    Spark infers any condition that such a format can use for the foreign table too.
     """
     if not foreign:
         return planned
@@ -145,7 +145,7 @@ def _with_merge_check(
     if facts is None or not is_among(folded(limits.merge_tables), target.name, facts):
         check: MergeCheck | Refusal = SkipReason.MERGE_OFF
     elif not facts.skips_files_itself:
-        # Of no other format a MERGE that fails leaves the table as it was.
+        # In any other format, a MERGE that fails may leave the table changed.
         check = SkipReason.PROVIDER.because(facts.provider)
     else:
         check = merge_check(scopes.statement, scope, filter_finder.filters_of(scope))
@@ -226,7 +226,7 @@ def _scan(scopes: Scopes, block: Block, leaf: Leaf, reference: TableReference, n
 
 
 def _hides_metadata(statement: Statement, facts: TableFacts) -> bool:
-    """True if a narrowed scan would hide a column of Iceberg's: an outer query's column could then be read."""
+    """True if a narrowed scan would hide a column of Iceberg's: its name could then mean an outer query's."""
     named = statement.iceberg_metadata if facts.iceberg is not None else ()
     return any(facts.column(name) is None for name in named)
 

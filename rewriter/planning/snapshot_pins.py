@@ -31,7 +31,7 @@ def pins(
     A table is pinned if every reference to it can be, to the same snapshot. If one reference stayed plain, the
     statement could read the table as of two snapshots, as no statement does by itself. The same could happen if
     the table had two names here: a writer may commit between the look-ups of the two. With `reads_unnamed` the
-    statement may read any table by what no name in it tells.
+    statement may read any table without naming it.
     """
     asked = {name for scan in scans for tables in _asked(scan.reducers) for name in tables}
     tables = {name: facts for name in asked if (facts := scopes.catalog.get(name)) and _is_of_iceberg(facts)}

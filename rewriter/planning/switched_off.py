@@ -45,7 +45,7 @@ def beside(catalog: Catalog, *, lost_times: bool, delta: bool) -> Catalog:
 def with_written(statement: Statement, catalog: Catalog) -> Catalog:
     """The catalog in which the target of an INSERT is known as such, by any name that it may be read by.
 
-    It is no small side, nor is a view over it: soundness.md asks that a statement writes none.
+    Neither it nor a view over it is a small side: soundness.md asks that a statement writes no small side.
     """
     if not statement.inserts:
         return catalog

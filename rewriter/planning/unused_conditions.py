@@ -1,4 +1,4 @@
-"""Refusals of facts that no equality and no condition over partition columns narrows, with what the statement has.
+"""Refusals of facts that no equality and no condition over partition columns narrows, with the nearest condition.
 
 A fact is narrowed by conditions that look at its partition columns and at one other table or a subquery. This
 module tells a user which condition comes nearest to one, and what it lacks. It runs for refused facts alone.
@@ -30,7 +30,7 @@ from rewriter.vocabulary.skip_reason import Refusal, SkipReason
 
 # FROM items that read the query of a fact. A CTE may have many, and the first ones tell enough.
 _READERS_MAX = 10
-# Conditions outside it that are looked at for each fact.
+# Conditions outside that query that are looked at for each fact.
 _TERMS_MAX = 20
 
 _NO_EQUALITY = "it is no equality of the column alone"

@@ -1,19 +1,19 @@
 """Views that join a fact with small sides in their text: the view's reference is narrowed by the join's keys.
 
 `SELECT sum(amount) FROM v WHERE cal_year = 2024`, with `SELECT s.ds, s.amount, c.year AS cal_year FROM sales s
-JOIN calendar c ON s.ds = c.ds` as the view's text: the statement is planned once more with `(SELECT .. FROM
-(text) AS reduced_view0) AS v` in the place of `v`, names in the text qualified. Keys that reduce `sales` there
-reduce the view too, if it shows `s.ds` or, by the inner join, `c.ds`: rows of the view with one key are those
-that rows of the fact with that key make. So the client's text gets `(SELECT * FROM v WHERE ds IN (..)) AS v`,
-and the planned text is never sent.
+JOIN calendar c ON s.ds = c.ds` as the view's text: the statement is planned once more with `(SELECT .. FROM (text)
+AS reduced_view0) AS v` in the place of `v`, names in the text qualified. Keys that reduce `sales` there reduce the
+view too, if it shows `s.ds` or, by the inner join, `c.ds`: the view's rows with one key come from the fact's rows
+with that key. So the client's text gets `(SELECT * FROM v WHERE ds IN (..)) AS v`, and the planned text is never
+sent.
 
-That asks more of the view than a derived table in the client's text does:
+This asks more of a view than of a derived table in the client's text:
 
-* A row of the view must not be there for a row of the fact that is not: the fact is on no padded side, and in no
-  branch of a UNION. A condition on the view would drop what is padded, and rows of the other branches.
+* Each row of the view must come from a row of the fact: the fact is on no padded side, and in no branch of a
+  UNION. A condition on the view would drop padded rows, and rows of the other branches.
 * A view's conditions have the settings of its maker (`rewriter.semijoins.settled_expressions`).
-* A view's user may read rows of its tables that the view's text does not let through, or fewer rows than it does
-  where an extension of Spark adds row filters: with unknown extensions nothing is narrowed so.
+* The user of a view may read other rows of its tables than the view's text does: more, or fewer where an extension
+  of Spark adds row filters. With unknown extensions no view is narrowed so.
 * The view may have got another text since it was described: the caller has it described anew (`Plan.follows`).
 """
 
@@ -56,7 +56,7 @@ _Origin: TypeAlias = tuple[TableReference, str]
 # The alias of a view's text in the planned text, with a number.
 _ALIAS = "reduced_view"
 
-# The length of the planned text, which is parsed once more for each statement: two views of the longest texts.
+# Characters that views may add to the planned text, which each statement parses: two of the longest texts.
 _CHARS_MAX = 40_000
 
 # Texts that are kept parsed, each some 230 bytes a character.
@@ -92,7 +92,7 @@ def view_findings(
 ) -> Iterator[Finding]:
     """The reducers of the statement's views by joins in their texts, and the reasons why there are none."""
     if {Rule.VIEWS, Rule.VIEW_JOINS} & limits.rules_off or limits.strict:
-        # With strict consistency nothing may have changed, and the view's text may.
+        # Strict consistency allows no change since, and the view's text may have changed.
         return
     views = list(_view_references(scopes))
     planned = _with_texts(scopes.statement, views) if views else None
@@ -101,7 +101,7 @@ def view_findings(
     expanded = Scopes(planned, scopes.catalog, has_variables=scopes.has_variables, steps=scopes.steps)
     if Rule.MADE_INNER not in limits.rules_off:
         make_outer_joins_inner(expanded)
-    # A list of partitions is a table's, and the reference is the view's.
+    # A list of partitions belongs to a table, and the reference is to the view.
     by_keys = replace(limits, rules_off=limits.rules_off | {Rule.PARTITION_LIST})
     sides = FilteredSides(expanded, OuterFilterFinder(expanded), tiny, partitions, by_keys.rules_off)
     follower = FactFollower(expanded, sides)
@@ -308,7 +308,7 @@ def _is_in_each_row(leaf: Leaf) -> bool:
 
 
 def _equal_columns(scope: Scope, operand: Operand) -> Iterator[Operand]:
-    """The columns that an inner join compares with a column of one of its items, which both are in each row."""
+    """The columns that an inner join compares with a column of one of its items: each row has both items."""
     for join in scope.block.tree.joins:
         for pair in _compared(scope, join) if join.kind is JoinKind.INNER else ():
             for own, other in (pair, pair[::-1]):

@@ -1,8 +1,8 @@
 """Views: their texts are followed down to the tables, so that a view counts as the query that it names.
 
-A view in a fact's place is narrowed by a filter around its name. That is sound whatever the view's query is; the
-text only shows if Spark can push the filter down to the partitions of tables. For a view as a small side the key
-query names the view as the client does. There the text must show that the view gives the same rows again.
+A view in a fact's place is narrowed by a filter around its name. The filter is sound whatever the view's query is;
+the text only shows if Spark can push the filter down to the partitions of tables. For a view as a small side the
+key query names the view as the client does. There the text must show that the view gives the same rows again.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class FollowedViews:
     views: tuple[_View, ...] = ()
     # True if the statement, or a view's text, reads a table that no name tells.
     reads_unnamed: bool = False
-    # The table that a MERGE joins with what it reads: Spark infers filters for it from those of its source.
+    # The target of a MERGE, which joins it with its source: Spark infers filters for it from the source's.
     target: TableName | None = None
 
     @cached_property
@@ -108,7 +108,7 @@ class FollowedViews:
 
     @cached_property
     def unknown(self) -> frozenset[TableName]:
-        """The names of which it is not known what they read."""
+        """The names whose tables are not known."""
         return frozenset(name for name in self._joined if may_read_anything(self.catalog.get(name)))
 
     @cached_property
@@ -230,7 +230,7 @@ class _ViewQuery:
 
     @cached_property
     def refusal_of_partitions(self) -> Refusal | None:
-        """The same of a key query that reads some partitions of the tables behind it."""
+        """The reason why a key query must not read some partitions of the tables behind it; None if it may."""
         return view_refusal(self._scopes, of_partitions=True)
 
     @cached_property
@@ -256,7 +256,7 @@ class _ViewQuery:
         return with_underlying_tables(self._catalog, self._names)
 
     def as_derived_table(self, alias: str) -> str | None:
-        """The view's columns by a SELECT from its text, which has the alias; None if that is not certain."""
+        """A SELECT of the view's columns from its text, under the alias; None if that is not certain."""
         if self._derived is None:
             return None
         shown, text = self._derived
@@ -264,7 +264,7 @@ class _ViewQuery:
 
     @cached_property
     def _derived(self) -> tuple[str, str] | None:
-        """The view's columns as Spark shows them, and the text that they are of, its names qualified."""
+        """The view's columns as Spark shows them, and the text that shows them, with qualified names."""
         query = self._scopes.statement.tree
         outputs = self._scopes.outputs_of(query) if isinstance(query, exp.Select) else None
         names = [output.name for output in outputs or ()]
@@ -277,7 +277,7 @@ class _ViewQuery:
         shown = []
         for column, name in zip(self._columns, self._outputs, strict=True):
             is_as_shown = self._type_of(types, query, outputs[names.index(name)]) == column.type_name
-            # Spark casts a column whose type is another one by now. None that is cast is followed.
+            # Spark casts a column whose type has changed by now. A column that is cast is not followed.
             what = quoted(name) if is_as_shown else f"CAST({quoted(name)} AS {column.type_name.upper()})"
             shown.append(f"{what} AS {quoted(column.name)}")
         return ", ".join(shown), text
@@ -309,7 +309,7 @@ class _ViewQuery:
         return self._holds(_is_partition, column)
 
     def skips_by(self, column: Column) -> bool:
-        """True if the column is, in every branch of the text, that of a table whose format skips files by it."""
+        """True if the column is, in every branch of the text, a table's column by which the format skips files."""
         return self._holds(_skips_files, column)
 
     @cached_property
@@ -328,7 +328,8 @@ class _ViewQuery:
                 found = output_origins(self._scopes, tree, position) if position is not None else ()
                 self._found[asked] = bool(found) and all(_is_narrowable(o, column) and test(o) for o in found)
             except StepsSpentError:
-                # As if it held nothing: the plan's next step raises again, and behind the plan that is safe.
+                # The answer of a column without origins: the plan's next step raises again, and behind the plan
+                # this is safe.
                 return False
         return self._found[asked]
 

@@ -42,8 +42,8 @@ def row_group_predicate(
     Up to as many keys as `PARQUET` accepts are listed. More are written as ranges, whose gaps are where the files
     of the index have most of their bytes, or where the keys are farthest apart. None if every file would be read
     whole, if neither the table nor its files are ordered by the columns, if the condition is too long, or if it is
-    not proven to hold every key. `among` are the rows that are read in any case. With `for_files` nothing else
-    leaves out files, so it pays where they are spared. Raises UnreadableKeyError.
+    not proven to hold every key. `among` are the rows that the partition predicate leaves. With `for_files` no
+    other condition leaves out files, so this one pays where it does. Raises UnreadableKeyError.
     """
     keys = restriction.cover
     costs = _costs(restriction, index)
@@ -75,8 +75,8 @@ def _skips(
 ) -> bool:
     """True if there may be row groups to skip, as their bounds tell.
 
-    Where these are not known, or the condition spares whole files, which need not be left out otherwise: if the
-    table is ordered, and a file has more rows than the keys'.
+    Bounds may not be known, or the condition may spare whole files that nothing else leaves out. Then the answer
+    is True if the table is ordered, and a file has rows of other keys too.
     """
     if index is None or not index.files:
         return True

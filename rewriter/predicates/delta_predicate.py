@@ -1,7 +1,7 @@
 """Keys of a Delta table's columns as a condition that Delta skips files by.
 
 Delta's log has the bounds of each file. Delta compares them with each comparison of a condition, and with the
-least and greatest value of an IN; values of partition columns it compares as they are (`DataSkippingReader` in
+least and greatest value of an IN. It compares values of partition columns as they are (`DataSkippingReader` in
 Delta's sources). So data columns get a few ranges, and partition columns a list. Conditions on columns of both
 kinds stand side by side: an OR over both would be compared with bounds alone.
 """
@@ -49,7 +49,7 @@ def delta_predicate(
 def _widened(asked: Cover, partitions: AbstractSet[str], consumer: Consumer, boxes_max: int) -> Cover:
     """A cover of few enough ranges, in which partition columns keep their values, or ranges too if these are many.
 
-    Pairs stay paired where no partition column is among them, and where there is no other and their boxes are few.
+    Pairs stay paired where no column is a partition column, and where all of them are and the boxes are few.
     """
     columns = columns_of(asked)
     inside = [name for name in columns if name.lower() in partitions]

@@ -20,7 +20,7 @@ from rewriter.domains.domain import Domain
 from rewriter.domains.gap_costs import Costs, Gaps
 from rewriter.semijoins.limits import INSERTED_CHARS_MAX, RewriteLimits
 
-# Characters of a value: a day in quotes, and what joins it to the next.
+# Characters of a value: a day in quotes, and the separator behind it.
 CHARS_PER_VALUE: Final = 16
 
 # Keys that are made into predicates, and characters of predicates, before any is chosen. Beyond them a scan is not
@@ -28,7 +28,7 @@ CHARS_PER_VALUE: Final = 16
 KEYS_WRITTEN_MAX: Final = 200_000
 CHARS_WRITTEN_MAX: Final = 4 * INSERTED_CHARS_MAX
 
-# The size of a table that is not known: that of a small fact.
+# The size that is assumed of a table without a known one: that of a small fact.
 _UNKNOWN_BYTES: Final = 1024**3
 # Boxes of a cover whose shares are added up.
 _BOXES_MAX: Final = 1_000
@@ -91,7 +91,7 @@ def spared_bytes(size_bytes: int | None, cover: Cover | None, costs: Mapping[str
 
 
 def _share(domains: Iterable[tuple[str, Domain]], costs: Mapping[str, Costs]) -> float:
-    """The part of the table in a box; none where that is not known, since nothing was known to be left out."""
+    """The part of the table in a box; 0 where no distribution is known, as if the box left out the whole table."""
     known = ((domain, costs[name]) for name, domain in domains if name in costs)
     shares = [Gaps.of(domain, along).share for domain, along in known if along.type_name == domain.type_name]
     return prod(shares) if shares else 0.0

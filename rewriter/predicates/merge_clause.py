@@ -18,14 +18,14 @@ from rewriter.semijoins.reducer import Reducer
 from rewriter.vocabulary.identifiers import quoted
 
 _AUTHOR, _CHANGED = "starpruner: ", "the keys have changed since they were read"
-# The message of the error for a further key, but for the word in it.
+# The message of the error for a further key, without the check's word.
 KEYS_CHANGED: Final = _AUTHOR + _CHANGED
 
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 
 
 def message(word: str) -> str:
-    """The message of a check with a word. An error that quotes the statement's text does not have it."""
+    """The message of a check with a word. An error that only quotes the statement's text does not contain it."""
     return _AUTHOR + _changed(word)
 
 
@@ -65,8 +65,8 @@ def _is_new(keys: Mapping[str, KeyColumn], known: str) -> str:
 def _can_match(name: str, type_name: str) -> str:
     """A condition that holds for keys that `=` can find in a row of the fact, and is false for null.
 
-    Delta evaluates the check for rows of the target without a partner too, of which all keys are null: AND skips
-    what follows FALSE, and not what follows NULL.
+    Delta evaluates the check for rows of the target without a partner too, and their keys are all null. AND skips
+    the terms behind a FALSE, but not those behind a NULL.
     """
     held = integers_of(type_name)
     if held is None or type_name == "bigint":

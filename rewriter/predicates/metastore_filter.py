@@ -5,8 +5,8 @@ Spark sends the metastore a text, `(k) in (1, 2) and s = "a"`, in which no name 
 database compares texts. An error there fails the whole statement, with or without its own filters; a text that a
 backslash ends too early is even read as another filter, and rows are lost.
 
-Spark converts comparisons, IN, LIKE and combinations of them by AND, OR and NOT, and skips any other condition:
-such a one prunes partitions in Spark's planner alone.
+Spark converts comparisons, IN, LIKE and combinations of them by AND, OR and NOT. It skips any other condition,
+which then prunes partitions in Spark's planner alone.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from rewriter.domains.literals import CALENDAR_SWITCH_DAYS, Key
 # `Identifier` of Filter.g in Hive 2.3, which Spark embeds, and in 3.1; 4.0 takes names that begin with `_` too.
 # A word of digits alone is a number. Case is ignored.
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]*")
-# The keywords that all three versions have. Hive 4.0 has DATE and TIMESTAMP as well, which are common names and
-# names to the others: `proxy.session.feedback.metastore_limits` learns from the first refusal.
+# The keywords that all three versions have. Hive 4.0 has DATE and TIMESTAMP as well, which are common names, and
+# no keywords of the others: `proxy.session.feedback.metastore_limits` learns from the first refusal.
 _KEYWORDS: Final = frozenset({"and", "or", "not", "like", "between", "in", "const", "struct"})
 
 # The metastore's calendar has no year 0. No key is made of the days in 1582 on which calendars differ

@@ -1,4 +1,4 @@
-"""Predicates whose columns stand where they need another name."""
+"""Other names for the columns of a predicate, for a place outside the table's own scan."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Condition that leaves out the partitions of a list that cannot match, for Spark's planner alone.
 
-Between two values that are known to miss, another partition may come at any time: a string between two days is no
-day, but a string. So the condition names the misses, and no range around the matches, and a metastore could seldom
-use it. Spark's planner prunes the partitions by it before it lists their files.
+Between two values that are known to miss, another partition may come at any time: a text between two days is no
+day, but still a string. So the condition names the misses, and no range around the matches, and a metastore could
+seldom use it. Spark's planner prunes the partitions by it before it lists their files.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rewriter.predicates.metastore_filter import hidden_from_metastore
 from rewriter.predicates.predicate import Restriction, changed_assumptions
 from rewriter.vocabulary.identifiers import quoted
 
-# A condition that is short enough, if another form is shorter or not.
+# A condition of so many characters is short enough, even if another form is shorter.
 _SHORT_CHARS = 500
 
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -65,7 +65,7 @@ def _as_list(restriction: Restriction, matches: PartitionMatches) -> Iterator[st
 def _as_days(restriction: Restriction, matches: PartitionMatches) -> Iterator[str]:
     """The days of a column of strings as ranges of dates.
 
-    A string that says its date as Spark writes it is that very day's string: no other string is left out.
+    Only a string that is a date exactly as Spark writes it can be left out.
     """
     misses = [row[0] for row in matches.misses]
     days = [value for value in misses if isinstance(value, str) and _is_day(value)]
@@ -92,7 +92,7 @@ def _is_day(text: str) -> bool:
 
 
 def _null_aside(name: str, condition: str, matches: PartitionMatches) -> str:
-    """The condition for values, and null kept or left out beside them."""
+    """The condition for values, extended to keep null or to leave it out."""
     if (None,) in matches.misses:
         return f"({condition} AND {name} IS NOT NULL)"
     return f"({condition} OR {name} IS NULL)"

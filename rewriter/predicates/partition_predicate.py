@@ -88,7 +88,7 @@ def partition_predicate(
 
 
 def _reads_more(wide: Cover, intersected: Cover, costs: Mapping[str, Costs]) -> bool:
-    """True if the wider cover keeps partitions that the other one does not, or that is not known."""
+    """True if the wider cover keeps partitions that the other one does not, or if that is not known."""
     if wide == intersected:
         return False
     if len(wide.boxes) != 1 or len(intersected.boxes) != 1:
@@ -118,7 +118,7 @@ def _is_ordered_alike(keys: Keys, index: int) -> bool:
     """True if every metastore orders the keys of a column as Spark does.
 
     The metastore's database compares strings in its own collation, which may put 'B' before 'a' or ignore
-    punctuation. All order keys alike that differ in digits only, such as dates.
+    punctuation. All collations order keys alike that differ in digits only, such as dates.
     """
     return differ_in_digits_only([end for end in keys_or_range_ends(keys, index) if isinstance(end, str)])
 

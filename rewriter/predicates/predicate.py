@@ -86,7 +86,7 @@ def changed_assumptions(restrictions: Sequence[Restriction]) -> list[str]:
     """Conditions of which one holds if an assumption of the keys no longer does."""
     types = {column.name: column.type_name for restriction in restrictions for column in restriction.columns}
     # Without a single key no row matches, whatever the type. Two sets without a common key still need the types:
-    # to a column of another type 'a' and 'A' may be equal.
+    # in a column of another type 'a' and 'A' may be equal.
     if any(restriction.keys.is_none for restriction in restrictions):
         types = {}
     assumed = (assumption for restriction in restrictions for assumption in restriction.keys.assumptions)
@@ -99,8 +99,8 @@ def changed_assumptions(restrictions: Sequence[Restriction]) -> list[str]:
 def reader_guards(restrictions: Iterable[Restriction]) -> list[str]:
     """Conditions to OR with strings that a reader of files compares wrongly, so that it leaves them to Spark.
 
-    The keys of any table need that: from an equality Spark infers that a fact's condition holds for the small side
-    too, and lets its reader skip what that misses.
+    The keys of any table need guards: Spark infers from an equality that a fact's condition holds for the small
+    side too, and lets the small side's reader skip rows by it.
     """
     found = (_guards(quoted(name), keys) for name, keys in _texts(restrictions))
     return list(dict.fromkeys(chain.from_iterable(found)))
@@ -110,8 +110,8 @@ def require_kept_by_delta(restrictions: Iterable[Restriction]) -> None:
     """Raise UnreadableKeyError for a text that the log of a Delta table may not keep as it is.
 
     The log has the first 32 characters of texts, and writers before Delta 3.3 cut between the two halves of a
-    character of four bytes, or end a bound too low behind one (delta-io/delta 3430). Of CHAR, which DESCRIBE shows
-    as a string here, it has the text with its spaces. From an equality Spark infers such a filter for each table.
+    character of four bytes, or end a bound too low behind one (delta-io/delta 3430). For CHAR, which DESCRIBE
+    shows as a string here, it has the padded text. Spark infers such a filter for each table from an equality.
     """
     if any(_may_be_cut(key) for _, keys in _texts(restrictions) for key in keys):
         raise UnreadableKeyError("Delta's log may have other bounds of the text")
@@ -121,7 +121,7 @@ def _may_be_cut(key: Key | None) -> bool:
     return isinstance(key, str) and (len(key.encode("utf-16-le")) // 2 > _UNITS_KEPT or key.endswith(" "))
 
 
-# UTF-16 units of a text of which the log surely has all.
+# UTF-16 units of the longest text that the log surely keeps whole.
 _UNITS_KEPT = 31
 
 
@@ -152,8 +152,8 @@ def _may_be_uuid(key: Key | None) -> bool:
 def _is_ordered_otherwise_by_orc(key: Key | None) -> bool:
     """ORC's writer takes the least text by its UTF-8 bytes, and its reader compares by UTF-16.
 
-    The two differ where one text has a character of four bytes, such as a smiley, and the other one at its place a
-    character from U+E000 on, such as a letter of full width. A key without either is compared rightly with any.
+    The two orders differ where one text has a character of four bytes, such as a smiley, and the other text has in
+    its place a character from U+E000 on, such as a full-width letter. A key without either compares rightly.
     """
     return isinstance(key, str) and not key.isascii() and max(key) > _LAST_ORDERED_ALIKE
 
@@ -163,7 +163,7 @@ _LAST_ORDERED_ALIKE = "\ud7ff"
 
 
 def without_ranges(restrictions: Iterable[Restriction]) -> frozenset[str]:
-    """Decimal columns of which no range is said: the table's reader, or that of the small side, may lose rows.
+    """Decimal columns that get no range: with one, the reader of the table or of the small side may lose rows.
 
     Parquet's filter counts the end of a range in as many bits as a file has, and a file may be of a narrower
     decimal than the table: in one of decimal(5,2), `k <= 21474837.00` is compared with a negative number (Spark
@@ -186,7 +186,7 @@ _WRAPS_AT = 1 << 31
 
 
 def keys_or_range_ends(keys: Keys, index: int) -> Iterable[Key | None]:
-    """The keys of a column, or the ends of their ranges; none of a list of partitions, which is never sent."""
+    """The keys of a column, or the ends of their ranges; none for a list of partitions, which is never sent."""
     if isinstance(keys, PartitionMatches):
         return ()
     return chain.from_iterable(keys.ranges) if isinstance(keys, KeyRanges) else map(itemgetter(index), keys.rows)

@@ -43,7 +43,7 @@ class TableLayout:
 
     costs: Mapping[str, Costs]
     index: FileIndex | None
-    # True if the files that are left of a scan are wanted whether or not any is left out.
+    # True if the files that a scan reads are wanted even where none is left out.
     wants_files: bool = False
 
 
@@ -138,7 +138,7 @@ def _by_partition_list(restrictions: Sequence[Restriction], chars_max: int) -> l
 
 
 def _skips_files_itself(scan: PlannedScan, restrictions: Sequence[Restriction]) -> bool:
-    """True if its format skips files by itself; of a view, those of all tables that have the columns with keys."""
+    """True if its format skips files by itself; for a view, if those of all tables with the key columns do."""
     facts = scan.facts
     if facts is None or facts.behind is None:
         return facts is not None and facts.skips_files_itself
@@ -248,7 +248,7 @@ def _of_parts(
     for restriction in ranged if index is not None else ():
         for name in filter(scan.has_files_by, restriction.names):
             asked = restriction.of_columns({name.lower()})
-            # No hint names the files of Hive's tables: their row groups are skipped, all of a file's together.
+            # Hive's tables take no hint that names files. Row groups are skipped instead, perhaps all of a file's.
             for_files = scan.facts is not None and scan.facts.is_hive
             found = (
                 row_group_predicate(asked, index, chars_max, partitions, for_files=for_files)
@@ -266,7 +266,7 @@ def _file_predicate(
     index: FileIndex,
     chars_max: int,
 ) -> tuple[str, FileSelection]:
-    """The hint which files to skip, empty for none, and the files that it leaves of the partitions read."""
+    """The hint that names files to skip, empty for none, and the files that it leaves of the partitions read."""
     asked = Cover.all()
     for restriction in restrictions:
         asked = _intersected(asked, _in_lower_case(restriction.cover))
@@ -289,7 +289,7 @@ def _file_predicate(
 
 
 def _own_type_changes(scan: PlannedScan) -> list[str]:
-    """Conditions that a column of the statement's own filters has another type: they may let through more then."""
+    """Conditions that a column of the statement's own filters has another type: the filters may then keep more."""
     names = sorted({name for box in scan.own_cover.boxes for name, _ in box.domains})
     known = [scan.facts.column(name) for name in names] if scan.facts is not None else []
     return [type_changed(column) for column in known if column is not None]

@@ -7,7 +7,8 @@ A hint alone may go into a scan too: then nothing is filtered, and there is no p
 The proof has two parts. With a placeholder for each predicate the text must parse to the original's tree plus the
 narrowed scans and the further conjuncts. And each predicate must be one condition by its tokens, whatever stands
 around it: so a text that parses with the placeholder parses with the predicate in its place. Parsing thousands of
-literals would take half a second. A check is proven likewise: it is in parentheses that none of its tokens closes.
+literals would take half a second. A check is proven likewise: parentheses enclose it, and none of its tokens
+closes them.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _PLACEHOLDER_BEFORE_CONJUNCT = "`placeholder`"
 
 _SCAN = frozenset({"expressions", "from_"})
 
-# Insertions whose proofs are kept with a statement: few of its scans are narrowed now and not then.
+# Proofs that are kept with a statement: the set of its narrowed scans seldom changes.
 _PROVEN_MAX = 16
 
 # All tokens of predicates. None of them ends a statement, a clause or a parenthesis around the predicate.
@@ -90,13 +91,13 @@ class Narrowing:
 
 @dataclass(frozen=True)
 class _AtOffset:
-    """Text that is inserted at an offset, around none of the client's."""
+    """Text that is inserted at an offset, and encloses none of the client's text."""
 
     start: int
 
     @property
     def stop(self) -> int:
-        """The end of the text that it stands around, which is empty."""
+        """The end of the client's text that it encloses: none, so this is the start."""
         return self.start
 
 
@@ -124,7 +125,7 @@ class CheckClause(_AtOffset):
 
     # An expression in parentheses that never holds, and raises where the statement must fail.
     check: str
-    # The text behind THEN, which is that of the clause behind.
+    # The text behind THEN, the same as in the next clause.
     action: str
 
     @property
@@ -222,9 +223,9 @@ def _inserted(statement: Statement, ordered: Sequence[Insertion]) -> str:
 
 
 def _is_original_plus(statement: Statement, ordered: Sequence[Insertion], text: str) -> bool:
-    """True if the text parses to the original's tree once each narrowed scan is a plain reference again.
+    """True if the text, without its insertions, parses to the original's tree.
 
-    And once each further conjunct and each check's clause is gone.
+    Each narrowed scan becomes a plain reference again; each further conjunct and each check's clause is dropped.
     """
     tree = parse_tree(text)
     if tree is None:
@@ -265,9 +266,9 @@ def _is_dropped(placeholder: exp.Identifier) -> bool:
 
 
 def _is_clause_dropped(placeholder: exp.Identifier) -> bool:
-    """Take the first clause for rows that are not matched away, if the next one does the same.
+    """Remove the first clause for rows that are not matched, if the next such clause has the same action.
 
-    Its condition is the placeholder.
+    The condition of the removed clause is the placeholder.
     """
     column = placeholder.parent
     when = column.parent if isinstance(column, exp.Column) and len(column.parts) == 1 else None

@@ -34,7 +34,7 @@ _SELECT_ARGS = frozenset(
 
 # Outputs of one SELECT. Wide tables have hundreds; stars over joins of stars double with each level.
 OUTPUTS_MAX = 5_000
-# Columns that USING merged into one: of each a join above is taken for an equality.
+# Columns that USING merged into one: a join above counts as an equality with each of them.
 _MERGED_MAX = 5
 # Columns that a FULL JOIN by USING shows as one.
 _PAIR = 2
@@ -55,7 +55,7 @@ class Block:
 
     @property
     def reads_several(self) -> bool:
-        """True if it has several items, beside LATERAL VIEWs of columns that others of them have."""
+        """True if it has several items, not counting LATERAL VIEWs over columns of other items."""
         views = [leaf for leaf in self.tree.leaves if leaf.node.args.get("view") and read_by_generator(leaf.node)]
         return len(self.tree.leaves) - len(views) > 1
 
@@ -146,7 +146,7 @@ class Scope:
     def _by_column(self) -> dict[str, list[Operand]] | None:
         """Every column by its lower-case name; None if a name could mean a column that we do not know.
 
-        A name of a LATERAL VIEW has no column here: it stands for what a generator makes, or for a column besides.
+        A name of a LATERAL VIEW has no column here: it may stand for a generator's output or for another column.
         """
         if self._generated is None:
             return None
@@ -179,11 +179,11 @@ class Scope:
     def resolve(self, node: exp.Expr, at: Join) -> Operand | None:
         """The column that an expression names in the condition of a join; None where that is not certain.
 
-        `a.b.c` is column c of a table of a FROM that is named `a.b` and has no alias, before anything else.
+        `a.b.c` is, before anything else, column c of a table that a FROM names `a.b` without an alias.
         """
         if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
             return None
-        # The node is kept, so that its id is no other one's.
+        # The node is kept, so that no other node gets its id.
         if (id(node), at) not in self._resolved:
             self._resolved[id(node), at] = node, self._look_up(node, at)
         return self._resolved[id(node), at][1]
@@ -218,9 +218,9 @@ class Scope:
         return (alike[place] for place in places)
 
     def _may_be_another(self, node: exp.Column) -> bool:
-        """True if this block, an outer query or the session may have a name that was found in another case.
+        """True if a name, found in another case, may exist as it is spelled: here, further out or in the session.
 
-        The name denotes that one in a session with spark.sql.caseSensitive. `F.ds` may be a field of a column F.
+        With spark.sql.caseSensitive the name denotes that one. `F.ds` may be a field of a column F.
         """
         first = node.text("db") or node.table
         if self.known.has_variables or (first and (self._by_column is None or first in self._spelled_columns)):
@@ -311,10 +311,10 @@ class Scope:
                 yield lefts, rights[0]
 
     def _equal_to_first(self, alike: list[Operand]) -> list[Operand]:
-        """Those of several columns of one name that equal the one which Spark takes: the first that it shows.
+        """The columns, of several with one name, that equal the one that Spark takes: the first that it shows.
 
-        Of an inner join and of a left join by USING, Spark shows the left one. After inner joins alone the right
-        one equals it, if no cast of different types stands between them.
+        Spark shows the left column of an inner join and of a left join by USING. After inner joins alone the right
+        column equals it, if their types are the same, so that none is cast.
         """
         if not self._kinds_of_merges <= {JoinKind.INNER, JoinKind.LEFT}:
             return []
@@ -374,7 +374,7 @@ class Scope:
     def _kinds_of_merges(self) -> frozenset[JoinKind]:
         """The kinds, as written, of the joins by USING or NATURAL.
 
-        One that was made inner counts as FULL: the column that it shows may be the right one, or of both.
+        A join that was made inner counts as FULL: it may show the right column, or one made of both.
         """
         merges = (join for join in self.block.tree.joins if join.using or join.natural)
         return frozenset(JoinKind.FULL if join.is_made_inner else join.kind for join in merges)

@@ -26,7 +26,7 @@ def conjunct_for(statement: Statement, block: Block, leaf: Leaf) -> int | None:
     if names.count(leaf.alias.lower()) > 1 or block.select.args.get("laterals"):
         return None
     for join in block.tree.joins:
-        # Of an outer join that only counts as inner, Spark may not push the condition down.
+        # Spark may not push the condition down through an outer join that only counts as inner.
         if join.condition is None or join.is_made_inner or not leaf.is_visible_at(join):
             continue
         if not must_be_passed(join, leaf):

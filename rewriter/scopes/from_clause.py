@@ -12,7 +12,7 @@ from rewriter.sql.statement import Statement
 # Parenthesised joins inside one another. A person writes two or three; the limit bounds the recursion.
 _NESTING_MAX = 30
 
-# Items of one FROM. Spark takes minutes to plan some hundred, and each stands beside each other one.
+# Items of one FROM. Spark takes minutes to plan some hundred, and each is looked at beside each other one.
 _ITEMS_MAX = 1_000
 
 _JOIN_ARGS = frozenset({"this", "on", "using", "kind", "side", "method"})
@@ -58,7 +58,7 @@ class JoinTreeBuilder:
             raise UnsupportedFromError(f"more than {_ITEMS_MAX:,} tables in one FROM")
         root = self._joined(select.args["from_"].this, joins, nesting=0)
         for view in views:
-            # The others stand beside the tree: they have rows of their own for each joined row.
+            # Other LATERAL VIEWs are not in the tree: they make rows of their own for each joined row.
             if generated_column(view) is not None:
                 middle = len(self._leaves)
                 self._add_leaf(view)
@@ -150,7 +150,7 @@ def named_leaves(select: exp.Select, statement: Statement) -> tuple[Leaf, ...]:
 def _holds_items(source: exp.Expr) -> bool:
     """True if a subquery contains items that the FROM can name, or has joins attached.
 
-    `((SELECT ..) a JOIN b ON ..)` is to sqlglot a query in parentheses, as `((SELECT ..) LIMIT 3)` is one.
+    sqlglot reads `((SELECT ..) a JOIN b ON ..)` as a query in parentheses, like `((SELECT ..) LIMIT 3)`.
     """
     if not isinstance(source, exp.Subquery):
         return False

@@ -46,7 +46,7 @@ CONDITION_HOLDS: dict[JoinKind, frozenset[Side]] = {
 }
 
 # The sides whose rows never come through: they only tell if a row of the other side has a partner. A fact may be
-# there too. Without its rows of keys that no row of the other side has, each row finds the partners that it had.
+# there too. Each row of the other side keeps its partners if the fact loses only rows of keys that side lacks.
 PROBED: dict[JoinKind, frozenset[Side]] = {
     **dict.fromkeys(JoinKind, _NONE),
     JoinKind.SEMI: frozenset({Side.RIGHT}),

@@ -183,7 +183,7 @@ def name_parts(table: exp.Expr) -> list[exp.Expr]:
 
 
 def table_name(table: exp.Expr) -> TableName:
-    """The name as one; a table function's parts make a name that no catalog holds."""
+    """The name of a table; for a table function, a name that no catalog holds."""
     return TableName(tuple(part.name for part in name_parts(table)), version_of(table))
 
 

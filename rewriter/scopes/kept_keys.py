@@ -50,7 +50,7 @@ def aggregates(expression: exp.Expr) -> bool:
 def has_totals(group: exp.Group) -> bool:
     """True if rows of several keys may share a group, which shows null in place of a key.
 
-    ROLLUP, CUBE and GROUPING SETS stand beside the keys or among them. For GROUP BY ALL nobody names the keys.
+    ROLLUP, CUBE and GROUPING SETS stand beside the keys or among them. GROUP BY ALL names no keys.
     """
     beside = any(value for name, value in group.args.items() if name != "expressions")
     return beside or group.find(exp.Rollup, exp.Cube, exp.GroupingSets) is not None

@@ -90,7 +90,7 @@ def _found_through_query(scopes: Scopes, query: exp.Expr, position: int, nesting
 def origins_by_branch(scopes: Scopes, leaf: Leaf, name: str, nesting: int = 0) -> tuple[ColumnOrigin, ...]:
     """The origins of a FROM item's column, also of two that a FULL JOIN shows as one, or in branches of a UNION.
 
-    Each is good for narrowing what it stands for, and tells nothing of the column's other origins.
+    Each origin may be narrowed by itself, and tells nothing of the column's other origins.
     """
     found = origins(scopes, leaf, name)
     if found or nesting > _NESTING_MAX:
@@ -191,7 +191,7 @@ class ColumnTypes:
 
 
 def branches(query: exp.Expr) -> list[exp.Select]:
-    """The SELECTs of a UNION; empty if the query is anything else."""
+    """The SELECTs of a UNION, or the one SELECT that a query is; empty for any other query."""
     pending = [query]
     found: list[exp.Select] = []
     while pending:
@@ -213,7 +213,7 @@ def _through_select(scopes: Scopes, select: exp.Select, position: int, nesting: 
 
 
 def column_of_output(scopes: Scopes, select: exp.Select, position: int) -> Operand | None:
-    """The column that an output of a SELECT shows, if its rows with one value do not change those with another."""
+    """The column that an output of a SELECT shows, if rows with one value do not change rows with another."""
     found = _columns_of_output(scopes, select, position)
     return found[0] if len(found) == 1 else None
 
@@ -244,7 +244,7 @@ def _look_up_columns_of_output(scopes: Scopes, select: exp.Select, position: int
 
 
 def shows_rows_apart(scopes: Scopes, select: exp.Select) -> bool:
-    """True if each row of a SELECT shows what expressions without aggregates make of rows that are alike in them.
+    """True if each output row of a SELECT comes from rows that are alike in all expressions without aggregates.
 
     A SELECT without groups shows its rows one by one. One with groups may show such an expression only if it is
     the same for all rows of a group: Spark refuses any other.

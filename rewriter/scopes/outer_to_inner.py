@@ -43,7 +43,7 @@ _OUTER = frozenset(kind for kind, _ in _WITHOUT_PADDED)
 # Readers that are looked at for one side of one join: a CTE may be read by several others, and they in their turn.
 _READERS_MAX = 60
 
-# Tells a column of a FROM item that is null in every row that a join pads, or that such a row becomes.
+# Tells if a FROM item's column is null in every row that a join pads, and in every row made of such a row.
 _IsNull: TypeAlias = Callable[[Operand], bool]
 
 # A conjunct of a join's condition, or two columns that USING compares.
@@ -59,7 +59,7 @@ def make_outer_joins_inner(scopes: Scopes) -> None:
 
 
 def _readers_first(scopes: Scopes, readers: Readers) -> Iterator[Scope]:
-    """The blocks, each behind those that read it: an item that is no longer padded there passes on its filters."""
+    """The blocks, each behind its readers: a reader's item that is no longer padded passes the filters on."""
     found = {id(block.select): scope for block in scopes.blocks if (scope := scopes.scope_of(block.select))}
     before = {
         key: [id(reader.scope.block.select) for reader in readers.readers_of(scope.block.select)]
@@ -121,7 +121,7 @@ class _BlockJoins:
         self._readers_left = 0
 
     def make_inner(self) -> None:
-        """Replace the kinds of the joins whose padded rows reach the result by no way."""
+        """Replace the kinds of the joins whose padded rows cannot reach the result."""
         tree = self._scope.block.tree
         if all(join.kind not in _OUTER for join in tree.joins):
             return
@@ -149,7 +149,7 @@ class _BlockJoins:
         return _drops_padded(tree.joins[-1], join) and self._is_rejected_outside(self._scope, is_null)
 
     def _is_rejected_outside(self, scope: Scope, is_null: _IsNull) -> bool:
-        """True if every reader of the block drops all rows that rows with these nulls become, or change."""
+        """True if every reader of the block drops all rows that rows with these nulls make or change."""
         readers = self._readers.readers_of(scope.block.select)
         return bool(readers) and all(self._is_rejected_by(reader, scope, is_null) for reader in readers)
 
@@ -179,7 +179,7 @@ class _BlockJoins:
         return is_null_outside
 
     def _shows_null(self, scope: Scope, position: int, is_null: _IsNull) -> bool:
-        """True if an output is null in all rows of a SELECT that rows with these nulls become, or change."""
+        """True if an output is null in all rows of a SELECT that rows with these nulls make or change."""
         select = scope.block.select
         outputs = self._scopes.outputs_of(select) or ()
         if position >= len(outputs):

@@ -15,7 +15,7 @@ from rewriter.scopes.scopes import Scopes
 
 @dataclass(frozen=True, eq=False)
 class ReadingItem:
-    """A FROM item that reads a query, and the branches of the UNION that it is, or the one SELECT."""
+    """A FROM item that reads a query, and the query's SELECTs: the branches of a UNION, or one."""
 
     scope: Scope
     item: Leaf

@@ -25,7 +25,7 @@ _NESTING_MAX = 30
 # Arguments of a reference to a CTE that reads its rows as they are.
 _PLAIN_REFERENCE = frozenset({"this", "alias", "joins"})
 
-# The type of a column that a query computes: the answer of the key query has it.
+# The type of a column that a query computes: the key query's answer tells it.
 _UNKNOWN_TYPE = ""
 
 # Expressions that give one column without an alias. Any other could be a generator, such as `posexplode` and
@@ -78,8 +78,9 @@ class Scopes:
         self._columns: dict[Leaf, tuple[Column, ...] | None] = {}
         self._outputs: dict[int, tuple[Output, ...] | None] = {}
         self._ctes_read: dict[int, dict[str, exp.Expr] | None] = {}
-        # For `rewriter.scopes.lineage`: the origins of queries' outputs; and of SELECTs the columns that outputs
-        # show, the keys that they keep apart, and whether they show rows apart that differ in expressions.
+        # For `rewriter.scopes.lineage`: the origins of queries' outputs; and, for each SELECT, the columns that
+        # its outputs show, the keys that it keeps apart, and whether it shows rows apart that differ in
+        # expressions.
         self.origins: dict[tuple[int, int], tuple[ColumnOrigin, ...]] = {}
         self.columns_of_output: dict[tuple[int, int], tuple[Operand, ...]] = {}
         self.origins_by_branch: dict[tuple[Leaf, str], tuple[ColumnOrigin, ...]] = {}
@@ -338,12 +339,12 @@ def _sees(node: exp.Expr, cte: _Cte) -> bool:
 
 
 def _folded(name: str) -> str:
-    """A CTE's name, equal for all spellings that Spark may take for it: it compares letters in upper case too.
+    """A CTE's name, equal for all spellings that Spark may take for it: Spark compares letters in upper case too.
 
     So `dates` is no table where a CTE has that name with a long s. Columns and tables are found in lower case.
     """
     return name.upper().casefold().replace(_DOT_ABOVE, "")
 
 
-# The character that is left beside the letter when a capital I with a dot is made a small one.
+# A capital I with a dot in lower case leaves this character beside the letter.
 _DOT_ABOVE = "\u0307"

@@ -1,8 +1,8 @@
 """Steps of planning: counted work, so that a statement that repeats itself cannot be planned for minutes.
 
-A step is a name that is resolved, or a word that is parsed once more: 20 to 40 microseconds with all that comes of
-it. Steps are counted where loops over the statement's parts stand within one another, and where texts are read
-again. So a test can hold the limit on any machine.
+A step is a name that is resolved, or a word that is parsed once more: 20 to 40 microseconds with all work that
+follows. Steps are counted where loops over the statement's parts stand within one another, and where texts are
+read again. So a test can hold the limit on any machine.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 # joined by OR nearly all, and no text of TPC-DS a fiftieth (tests/benchmark_queries/test_steps_of_benchmarks.py).
 PLAN_STEPS_MAX: Final = 100_000
 
-# Looks at a condition, an item or an equality, which is there already, that are one step.
+# So many looks at a condition, an item or an equality that is there already count as one step.
 LOOKS_PER_STEP: Final = 8
 
 

@@ -1,8 +1,8 @@
-"""Rows of a small side that are chosen by their order: the same each time where ties cannot tell.
+"""Rows of a small side that a LIMIT chooses by order: the same values each time if ties show the same.
 
 `SELECT ds FROM calendar WHERE .. ORDER BY ds DESC LIMIT 7` shows the same seven values whichever of equal rows
-Spark takes, since all that it shows it also orders by, and equal values of these types are one value. Ordered by
-the weekday it may show others each time.
+Spark takes: it orders by all that it shows, and equal values of these types are one value. Ordered by the weekday
+it may show others each time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def uncertain_choice(scopes: Scopes, query: exp.Expr) -> str | None:
 
 
 def _chooses_certain_rows(scopes: Scopes, clause: exp.Expr) -> bool:
-    """True if a LIMIT or OFFSET of a number chooses rows of which equal ones show the same."""
+    """True if a LIMIT or OFFSET of a number shows the same values whichever of equal rows it chooses."""
     select = clause.parent
     if not isinstance(clause, exp.Limit | exp.Offset) or not isinstance(select, exp.Select):
         return False
@@ -43,9 +43,9 @@ def _column(scope: Scope, expression: exp.Expr) -> Operand | None:
 
 
 def _places(scope: Scope, select: exp.Select, shown: list[Operand | None], key: exp.Expr) -> set[int]:
-    """The outputs that show what a SELECT is ordered by: Spark looks for a name among the outputs first.
+    """The outputs by which a SELECT is ordered: Spark looks for a name among the outputs first.
 
-    A number may be that of an output, or itself (spark.sql.orderByOrdinal).
+    A number may stand for an output or for itself (spark.sql.orderByOrdinal).
     """
     column = key.this
     if isinstance(column, exp.Column) and not column.table:

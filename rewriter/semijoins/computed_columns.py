@@ -23,7 +23,7 @@ from rewriter.sql.statement import is_plain_name
 # Derived tables inside one another that only rename the column.
 _NESTING_MAX = 30
 
-# SELECTs that make a UNION.
+# The number of SELECTs from which on a query is a UNION.
 _UNION = 2
 
 
@@ -37,7 +37,7 @@ class ComputedColumn:
     item: Leaf
     text: str
     reads: tuple[str, ...]
-    # True if a join within may pad it with nulls, or what it is computed of.
+    # True if a join within may pad it, or the columns that it is computed from, with nulls.
     is_padded: bool
 
 
@@ -69,7 +69,7 @@ def computed_columns(scopes: Scopes, leaf: Leaf, name: str) -> list[ComputedColu
 
 
 def _selects(scopes: Scopes, leaf: Leaf, name: str) -> list[exp.Select]:
-    """The SELECTs whose rows a FROM item shows, of a UNION those that it casts nothing of."""
+    """The SELECTs whose rows a FROM item shows; none for a UNION that may cast the column."""
     query = scopes.query_of(leaf, only_once=True)
     selects = branches(query) if query is not None else []
     return selects if len(selects) < _UNION else [select for select, _ in branches_apart(scopes, leaf, name)]

@@ -2,11 +2,11 @@
 
 A day of the session's time zone need not begin at midnight, last 24 hours, or be in one piece. Where clocks are
 put back across midnight, from 00:01 to 23:01, an hour of the first day comes after a minute of the second. So
-Spark tells when days begin, by the zones that it has itself, and where the following day is longer than 24 hours a
-day counts up to the end of that one. The answer holds in that zone, which the narrowed scan assumes.
+Spark tells when days begin, by its own rules of the zones. If the following day is longer than 24 hours, a day
+counts up to the end of the following one. The answer holds in that zone, which the narrowed scan assumes.
 
 A day can begin no earlier than Spark says: to be on the day, clocks must have passed or skipped its midnight, and
-of a midnight that occurs twice Spark takes the first.
+Spark takes the first of a midnight that occurs twice.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from rewriter.vocabulary.skip_reason import SkipReason
 _DAY_MICROS = 86_400_000_000
 # A day that is longer has an hour, or less, that comes twice.
 _LONGEST_PLAIN_DAY = _DAY_MICROS
-# Days beyond are as good as these, which no certain time lies on; so that no number of microseconds overflows.
+# Days beyond these count as these, so that no number of microseconds overflows: no certain time lies on them.
 _DAY_NUMBER_MIN = CERTAIN_MIN // _DAY_MICROS - 2
 _DAY_NUMBER_MAX = CERTAIN_MAX // _DAY_MICROS + 2
 _KEY_TYPE = "date"

@@ -46,7 +46,7 @@ class ItemPartner:
 
 @dataclass(frozen=True, eq=False)
 class QueryPartner:
-    """A subquery with a number of columns that must answer the values of a fact's row."""
+    """A subquery with a number of columns: its answer must hold the values of a fact's row."""
 
     query: exp.Expr
     width: int
@@ -61,7 +61,7 @@ Partner: TypeAlias = ItemPartner | QueryPartner
 class KeyEquality:
     """A column of a fact that equals `key`, an expression over its partner, in every row that counts."""
 
-    # The column as the equality names it, which a derived table may show of a table's.
+    # The column as the equality names it: a derived table may show a table's column by that name.
     operand: Operand
     origin: ColumnOrigin
     partner: Partner
@@ -71,7 +71,7 @@ class KeyEquality:
     rules: frozenset[Rule] = frozenset()
     # The tables that subqueries in the key read.
     tables: frozenset[TableName] = frozenset()
-    # The type of the key, if it is not for the key query to tell; and the partner's columns in it, in lower case.
+    # The type of the key, None if only the key query tells it; and the partner's columns in it, in lower case.
     key_type: str | None = None
     reads: frozenset[str] = frozenset()
 
@@ -109,7 +109,7 @@ class KeyEquality:
 
 @dataclass(frozen=True, eq=False)
 class DayEquality:
-    """`cast(t.at AS date) = d.day`: an equality of a fact's timestamps whose key is the day that they are on."""
+    """`cast(t.at AS date) = d.day`: an equality whose key is the day of a fact's timestamps."""
 
     equality: KeyEquality
 
@@ -202,7 +202,7 @@ class EqualityFinder:
         return of_one_type(self._scopes, self._scope.united(side, join))
 
     def _of_days(self, join: Join, fact_side: exp.Expr, small: _KeySide) -> Iterator[DayEquality]:
-        """`cast(t.at AS date) = d.day`, also as `t.at::date`. By any other type Spark casts the days."""
+        """`cast(t.at AS date) = d.day`, also as `t.at::date`. Beside any other type Spark casts the days."""
         fact = self._scope.resolve(fact_side.this.unnest(), join) if _is_day(fact_side) else None
         if fact is None or fact.leaf is small.leaf or small.type_name not in {None, "date"}:
             return
@@ -232,7 +232,7 @@ class EqualityFinder:
             return
         outer, outer_at = place
         small = outer.resolve(outer_side, outer_at)
-        # A FROM without the fact may be in memory as it stands, with a LATERAL VIEW too.
+        # Spark may have a FROM without the fact in memory, just as it stands, with a LATERAL VIEW too.
         if small is not None and not read_by_generator(small.leaf.node):
             partner = ItemPartner(outer, outer_at, small.leaf)
             yield from self._matched(join, fact, partner, self._column_side(small), null_safe=False)
@@ -389,7 +389,7 @@ def _may_be_padding(join: Join, fact: Operand, partner: ItemPartner, origin: Col
 def by_partner(matches: Iterable[KeyEquality]) -> dict[tuple[TableReference, Partner, int], list[KeyEquality]]:
     """The equalities of one fact with one partner, whose keys are pairs: one row of the partner has both.
 
-    A column with two equalities has the second one in a group of its own, unless it says the same as one before.
+    The second equality of a column is in a group of its own, unless it says the same as an earlier one.
     """
     found: dict[tuple[TableReference, Partner, int], list[KeyEquality]] = defaultdict(list)
     times: Counter[tuple[TableReference, Partner, str]] = Counter()

@@ -1,7 +1,7 @@
-"""Exact values: those of which no two that are equal differ.
+"""Exact values: any two of them that are equal are identical.
 
-0.0 equals -0.0, so that GROUP BY puts both into one group, which shows one of them; as text they differ. A filter
-that is said again of each row of a small side must not tell apart values that the statement has put together.
+0.0 equals -0.0, so that GROUP BY puts both into one group, which shows one of them; as text they differ. A key
+query repeats a filter for each row of a small side. It must not tell apart values that the statement has grouped.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rewriter.scopes.scopes import Scopes
 # Derived tables inside one another. The limit bounds the recursion.
 _NESTING_MAX = 20
 
-# Types that are no key's for other reasons: a local time can occur twice, char is padded.
+# Types that keys do not have, for other reasons: a local time can occur twice, char is padded.
 _ALSO_EXACT = ("timestamp", "char(", "varchar(", "binary")
 
 # Expressions that make exact values of exact ones.
@@ -30,7 +30,7 @@ _EXACT = (
     *(exp.Cast, exp.TryCast, exp.DataTypeParam),
 )
 _EXACT_TYPES = frozenset("TINYINT SMALLINT INT BIGINT DECIMAL DATE BOOLEAN".split())
-# The same, but for numbers: Spark adds a text to a number as doubles.
+# The same, but not beside arithmetic: Spark adds a text to a number as doubles.
 _TEXTS = (exp.Substring, exp.Lower, exp.Upper, exp.Trim, exp.Left, exp.Right, exp.Concat, exp.DPipe, exp.TimeToStr)
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Neg)
 

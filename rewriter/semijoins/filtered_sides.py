@@ -48,7 +48,7 @@ class FilteredSide:
     outer: OuterFilters | None
 
     def with_filters(self, texts: tuple[str, ...]) -> FilteredSide:
-        """The side with further conditions, which may read what stands beside it in a key query's FROM."""
+        """The side with further conditions, which may read the other items in a key query's FROM."""
         return replace(self, filters=self.filters + texts)
 
     def behind(
@@ -56,7 +56,7 @@ class FilteredSide:
     ) -> tuple[SmallSide, tuple[str, ...]]:
         """The small side as the items around its block show it, with the key as REDUCED_KEY; and their filters.
 
-        `source` is the FROM that has the small side and what the key is of.
+        `source` is the FROM that has the small side and the item that the key is of.
         """
         alias = self.leaf.alias_text(scopes.statement)
         wrapped = outer.small_side_sql(source, key, alias, self.filters)
@@ -80,11 +80,11 @@ class FilteredSides:
         self.filter_finder = filter_finder
         self.tiny = tiny
         self._rules_off = rules_off
-        # For `rewriter.semijoins.partition_reducers`, which all blocks of the statement share.
+        # For `rewriter.semijoins.partition_reducers`: all blocks of the statement share them.
         self.asked_lists = AskedLists()
         self._snowflakes = Snowflakes(scopes)
         self.partitioned = PartitionedSides(scopes, filter_finder, lists, tiny)
-        # With the facts themselves, so that they are kept and none comes to have the identity of others.
+        # With the facts themselves: as long as they are kept, no other facts get their id.
         self._found: dict[tuple[ItemPartner, int], tuple[TableFacts, FilteredSide | Refusal]] = {}
 
     def side_of(self, partner: ItemPartner, fact: TableFacts) -> FilteredSide | Refusal:
@@ -106,7 +106,7 @@ class FilteredSides:
     ) -> FilteredSide | Refusal:
         """A small side with all its filters, or the reason why it has too few.
 
-        `base` is the table that a LATERAL VIEW's generator reads, each of whose rows is in one of the table's.
+        `base` is the table that a LATERAL VIEW's generator reads: each row of the view comes from one of its rows.
         """
         scopes, scope, join, leaf = self.scopes, partner.scope, partner.join, partner.leaf
         own = self.filter_finder.filters_of(scope)
@@ -135,8 +135,8 @@ class FilteredSides:
     def _has_outer_conditions(self) -> bool:
         """True if a side may be filtered by the condition of an outer join, which keeps rows that fail it.
 
-        Of `d LEFT JOIN f ON f.k = d.k AND d.g BETWEEN 'A' AND 'a'` Spark sends a database behind `d` nothing. A
-        key query would send it the range, which the database may take in another order.
+        For `d LEFT JOIN f ON f.k = d.k AND d.g BETWEEN 'A' AND 'a'`, Spark sends nothing to a database behind `d`.
+        A key query would send it the range, and the database may have another order.
         """
         joins = (join for block in self.scopes.blocks for join in block.tree.joins)
         return any(map(_has_outer_condition, joins))

@@ -1,4 +1,4 @@
-"""Facts that stand as small sides: they are not read, their own small sides tell what may be in them.
+"""Facts as small sides of other facts: their own small sides are read instead, and tell their possible keys.
 
 `FROM sales s JOIN calendar c ON s.ds = c.ds JOIN returns r ON r.ds = s.ds WHERE c.ym = '2024-03'`: s may be
 replaced by its rows with a day of that month, whatever r holds (the theorem, for s). The small side of r is then
@@ -50,7 +50,7 @@ class FollowedSide:
     def through(
         self, matches: Sequence[KeyEquality], scopes: Scopes
     ) -> tuple[SmallSide, tuple[str, ...], list[KeyEquality]] | None:
-        """Equalities with the fact as such with its small side, with the key query's FROM and filters.
+        """Equalities with the fact, turned into equalities with its small side; the key query's FROM and filters.
 
         None if all of them read other columns of the fact.
         """
@@ -109,7 +109,7 @@ class FactFollower:
         if scope not in self._found:
             found: dict[Leaf, list[KeyEquality]] = defaultdict(list)
             finder = EqualityFinder(self._scopes, scope, self.sides.filter_finder)
-            # Of an equality with a column of a UNION there is one for each branch.
+            # An equality with a column of a UNION is found once for each branch.
             said: set[tuple[Leaf, str, Partner, str, bool]] = set()
             for one in (one for join in scope.block.tree.joins for one in finder.matches(join)):
                 if isinstance(one, KeyEquality):
@@ -132,7 +132,7 @@ class FactFollower:
             yield from self._sides_by_item(fact, partner, group, followed)
 
     def _reads_any(self, leaf: Leaf, followed: frozenset[Leaf]) -> bool:
-        """True if an item is one of the facts, or reads one of them: its keys would be all that the fact has."""
+        """True if an item is one of the facts, or reads one of them: its keys would be all keys of the fact."""
         query = self._scopes.query_of(leaf)
         return leaf in followed or (query is not None and any(is_within(fact.node, query) for fact in followed))
 

@@ -28,9 +28,9 @@ from rewriter.vocabulary.skip_reason import SkipReason
 # A row of an answer: for each key column its value and its type, then the values of the assumptions.
 Row: TypeAlias = Sequence[object]
 
-# A condition that always holds, and that no query of a user's has. Spark reads a part of a query from memory where
-# CACHE TABLE has put such a query there, as it was at that moment. With `SELECT * FROM d WHERE d.y = 2026` in
-# memory, a key query of those words would read old rows, and the statement, which joins d, those of now.
+# A condition that always holds, and that no query of a user's has. Spark reads a part of a query from memory if
+# CACHE TABLE has put the same query there, as it was at that moment. With `SELECT * FROM d WHERE d.y = 2026` in
+# memory, a key query of those words would read old rows, and the statement, which joins d, current ones.
 NOT_IN_MEMORY = "'starpruner' IS NOT NULL"
 _SESSION_WORD = re.compile(rf"\b(?:{'|'.join({*SESSION_FUNCTIONS, *CLOCKS})})\b", re.IGNORECASE)
 
@@ -65,7 +65,7 @@ class KeySetQuery:
     sql_with_repeats: str = field(default="", compare=False)
     # True if it is a scalar subquery: a second row, even an equal one, is an error to Spark.
     is_scalar: bool = False
-    # True if it has a scalar subquery, of which a second row is an error: an error of the query may be that one.
+    # True if it has a scalar subquery: an error of the query may come from a second row of the subquery.
     may_fail: bool = False
 
     @property
@@ -206,6 +206,6 @@ def session_functions(text: str) -> tuple[str, ...]:
         for token, after in zip(tokens, [*tokens[1:], None], strict=True)
         if (after is not None and after.token_type is TokenType.L_PAREN) or token.text.lower() in BARE_FUNCTIONS
     }
-    # Of the clock a key query reads the day alone.
+    # A key query reads nothing but the day from the clock.
     called |= {"current_date"} if CLOCKS & called else set()
     return tuple(name for name in SESSION_FUNCTIONS if name in called)

@@ -37,7 +37,7 @@ class RewriteLimits:
     # A small side of this known size is asked for its keys without any filter.
     tiny_side_bytes_max: int = 16 * 1024
     metastore: Consumer = METASTORES["derby"]
-    # The same for tables for which it refused a filter, by their full names.
+    # The metastore's limits for tables for which it refused a filter, by their full names.
     metastore_for: Mapping[TableName, Consumer] = field(default_factory=dict)
     # Tables with a partition whose value the metastore may cast to another one than Spark does. A caller that
     # does not know them names all of `Plan.cast_tables`.
@@ -45,7 +45,7 @@ class RewriteLimits:
     predicate_chars_max: int = 128 * 1024
     # For the list of files to skip, which Spark's planner reads once and no metastore gets.
     file_hint_chars_max: int = 512 * 1024
-    # The same for all scans of a statement together, and the values and comparisons in them
+    # Characters that are inserted into all scans of a statement together, and the values and comparisons in them
     # (`rewriter.predicates.inserted_total`).
     inserted_chars_max: int = INSERTED_CHARS_MAX
     inserted_values_max: int = INSERTED_VALUES_MAX
@@ -62,7 +62,7 @@ class RewriteLimits:
     tables_off: frozenset[TableName] = frozenset()
     # The only tables that are narrowed, if any are named.
     only_tables: frozenset[TableName] = frozenset()
-    # The tables of which the target of a MERGE is narrowed, in the same way.
+    # The tables that are narrowed as the target of a MERGE, named in the same way.
     merge_tables: frozenset[TableName] = frozenset()
     # True if only keys that cannot change are to be used: those of tables at a snapshot, or of no table. A MERGE's
     # target has a check in the statement, whatever its keys.
@@ -80,7 +80,7 @@ class RewriteLimits:
     # True if the server may have Delta's rules: a table that is not known may be Delta's.
     has_delta: bool = False
     # Functions of newer versions of Spark (`NEWER_FUNCTIONS`) that the server is not known to have: a user's own
-    # may have the name.
+    # function may have the name.
     missing_functions: frozenset[str] = frozenset()
     # Formats, parquet and orc, whose tables in Hive's format the session does not read by Spark's own reader.
     unconverted_formats: frozenset[str] = frozenset()

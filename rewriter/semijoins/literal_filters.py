@@ -11,7 +11,7 @@ false, so its NOT is true of nulls.
 
 A literal must be of the column's own type, or Spark casts one of the two. Casts are followed where all of them
 give the same answer: `x = '30'` is `x = cast('30' as bigint)`, or `as int` with ANSI off, and `x IN ('30')` is
-`cast(x as string) = '30'` there. That is `x = 30` each time, since 30 is written so; of '030' it is not.
+`cast(x as string) = '30'` there. Each time that is `x = 30`, since Spark writes 30 so; for '030' it is not.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ class _ConditionReader:
         return values
 
     def _column(self, side: exp.Expr | None, at: Join) -> Column | None:
-        """The table's column that an expression is, in lower case, if it is one of those to read."""
+        """The table's column that an expression names, in lower case, if it is one of those to read."""
         operand = self.scope.resolve(side, at) if side is not None else None
         if operand is None or operand.leaf is not self.leaf or operand.name.lower() not in self.columns:
             return None
@@ -249,7 +249,7 @@ class _Literals:
         raise UnreadableKeyError(f"no literal that is a {self.type_name} for certain")
 
     def compared(self, node: exp.Expr, *, is_ordered: bool = False) -> Key:
-        """The value that a literal is equal to, whichever side Spark casts; or that it is ordered by."""
+        """The value that a literal equals, whichever side Spark casts; or, if `is_ordered`, is ordered by."""
         node = node.unnest()
         held = integers_of(self.type_name)
         if not isinstance(node, exp.Literal) or not node.is_string or self.type_name == "string":

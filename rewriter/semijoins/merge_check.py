@@ -1,19 +1,19 @@
 """The check by which a narrowed MERGE fails, before it commits, if its source holds a key that was not asked for.
 
-`MERGE INTO t USING s ON t.k = s.k ..` gets `t.k IN (C)` in front of ON. Each pair of rows stays that has a key in
-C. Any other key would be lost: its row of the source finds no partner, and is inserted a second time, or updates
-nothing. But such a row is certain not to be matched. So a clause in front of the other ones for such rows raises:
+`MERGE INTO t USING s ON t.k = s.k ..` gets `t.k IN (C)` as a conjunct of ON. Each pair with a key in C stays.
+Any other key would be lost: its row of the source finds no partner, and is inserted a second time, or updates
+nothing. But such a row is certain not to be matched. So a further clause, before the others for such rows, raises:
 
 `WHEN NOT MATCHED AND (CASE WHEN s.k NOT IN (C) THEN raise_error(..) ELSE FALSE END) THEN INSERT ..`
 
 Spark has to evaluate it for each row of the source without a partner, to know which clause takes the row. It
 cannot infer the condition away: ON says nothing about rows without a partner. And it reads all of the source,
 whatever is left of the target, since each row of it counts for a clause of this kind. A check in the source itself
-has no such hold: for matched rows alone Spark makes an inner join, and does not read the source to its end
-where no row of the target is left (adaptive execution), or reads only what the target's other keys select (dynamic
+might not run: for matched rows alone Spark makes an inner join, and does not read the source to its end where no
+row of the target is left (adaptive execution), or reads only what the target's other keys select (dynamic
 pruning).
 
-The clause's INSERT is a copy of the client's first one, so that it means no other columns. A MERGE without one is
+The clause's INSERT is a copy of the client's first one, so that it names no other columns. A MERGE without one is
 left alone, and so is one with WHEN NOT MATCHED BY SOURCE, for which each row of the target counts.
 """
 
@@ -52,7 +52,7 @@ class MergeCheck:
         return column.lower() in self.keys
 
     def checkable(self, result: Reducer | Refusal) -> tuple[Reducer | Refusal, ...]:
-        """The reducer; or, if the check cannot tell all of its keys, those of its columns that it can tell."""
+        """The reducer; or, if the check cannot tell all of its keys, its alternatives whose keys it can tell."""
         if isinstance(result, Refusal) or all(map(self.has_key, result.columns)):
             return (result,)
         left = tuple(one for one in result.alternatives if all(map(self.has_key, one.columns)))
@@ -88,8 +88,8 @@ def _equalities(statement: Statement, scope: Scope, filters: BlockFilters) -> It
 def _limited(scope: Scope) -> Iterator[str]:
     """The columns of the target that a condition reads without the source, in lower case.
 
-    With ours beside it Spark may know that no row of the target is left, and then fails to plan a MERGE that
-    Iceberg writes by copying (None.get, Spark 4.1).
+    With our condition beside it, Spark may know that no row of the target is left. It then fails to plan a MERGE
+    that Iceberg writes by copying (None.get, Spark 4.1).
     """
     join, (target, _) = scope.block.tree.joins[0], scope.block.tree.leaves
     for term in conjuncts(join.condition):

@@ -1,4 +1,4 @@
-"""Outer filters: on the output of a derived table or CTE in whose body the small side is joined.
+"""Outer filters: filters on the output of a derived table or CTE whose body joins the small side.
 
 `SELECT .. FROM (SELECT .., d.month AS m FROM sales s JOIN dates d ON ..) x WHERE x.m = 12`: rows of `x` with
 another month do not reach the result, so the key query may ask for the keys of that month alone. This holds where
@@ -152,7 +152,7 @@ class OuterFilterFinder:
         self._scopes = scopes
         self._types = ColumnTypes(scopes)
         self._values = ExactValues(scopes, self._types)
-        # Of each SELECT: whether it puts equal rows together.
+        # For each SELECT, True if it puts equal rows together.
         self._together: dict[int, bool] = {}
         self._filters: dict[Scope, BlockFilters] = {}
         self.readers = Readers(scopes)

@@ -1,10 +1,10 @@
-"""Conditions over a fact's partition columns that no key tells: Spark is asked which partitions satisfy them.
+"""Conditions over a fact's partition columns that keys cannot answer: Spark tells which partitions satisfy them.
 
-Of a join's condition count the conjuncts that read partition columns of the fact and one other FROM item, or
-partition columns and subqueries alone: `to_date(f.ds) = d.day`, `f.ds BETWEEN p.first AND p.last`,
-`f.ds > (SELECT max(l.ds) FROM loads l)`. Of a BETWEEN that reads more, each end counts for itself. A column may be
-one that a derived table computes of partition columns (`rewriter.semijoins.computed_columns`). A row of the fact
-must satisfy them where it stands on a side whose rows the join keeps only if its condition holds
+A conjunct of a join's condition counts if it reads partition columns of the fact and one other FROM item, or
+partition columns and subqueries alone: `f.ds > (SELECT max(l.ds) FROM loads l)`, `to_date(f.ds) = d.day`,
+`f.ds BETWEEN p.first AND p.last`. In a BETWEEN that reads more, each end counts by itself. A derived table may
+compute the column from partition columns (`rewriter.semijoins.computed_columns`). A row of the fact must satisfy
+them where it stands on a side whose rows the join keeps only if its condition holds
 (`rewriter.scopes.join_rules`), as for an equality.
 """
 
@@ -38,7 +38,7 @@ from rewriter.sql.conditions import Conjunct, ends_of_between
 from rewriter.sql.statement import is_plain_name
 from rewriter.vocabulary.identifiers import Column, TableName, quoted
 
-# Aggregates that are a value of one of their rows.
+# Aggregates whose result is the value of one of their rows.
 _EXTREMES = (exp.Max, exp.Min)
 
 # Steps in which a subquery of a condition is looked through.
@@ -54,8 +54,8 @@ class PartitionCondition:
     scan: Leaf
     reference: TableReference
     facts: TableFacts
-    # The columns that it reads: the fact's names for them in the block, and the table's own columns. Of computed
-    # columns these are what they are computed from, by the names there.
+    # The columns that it reads: the fact's names for them in the block, and the table's own columns. For computed
+    # columns these are the columns that they are computed from, by the names there.
     columns: tuple[tuple[str, Column], ...]
     computed: tuple[ComputedColumn, ...]
     partner: ItemPartner | None
@@ -186,7 +186,7 @@ class PartitionConditionFinder:
     def _conditions_on(
         self, fact: Leaf, names: Sequence[str], computed: tuple[ComputedColumn, ...], asked: _Asked
     ) -> Iterator[PartitionCondition]:
-        """The conditions on columns of the fact, or on those that its computed columns are computed of."""
+        """The conditions on columns of the fact, or on those that its computed columns are computed from."""
         item, join, partner = computed[0].item if computed else fact, asked.join, asked.partner
         by_reference: dict[TableReference, dict[str, ColumnOrigin]] = defaultdict(dict)
         for name in names:
@@ -207,7 +207,7 @@ class PartitionConditionFinder:
                     asked.text,
                     asked.queries,
                     tables,
-                    # We do not look for padding inside a derived table, but on the way to where one computes.
+                    # Padding inside a derived table is looked for only on the way to the SELECT that computes.
                     fact.is_padded_below(join)
                     or any(column.is_padded for column in computed)
                     or any(origin.leaf is not item for origin in found.values()),
@@ -228,9 +228,9 @@ class PartitionConditionFinder:
 def condition_of_extreme(
     scopes: Scopes, filters: OuterFilterFinder, match: KeyEquality
 ) -> PartitionCondition | None:
-    """The filters that an extreme in a derived table has passed, asked about in place of its keys; None without.
+    """The filters that an extreme in a derived table has passed, asked about in place of its keys; None if none.
 
-    Of `f JOIN (SELECT s, max(ds) AS last FROM f WHERE ds > '2026-01' GROUP BY s) l ON f.s = l.s AND f.ds = l.last`
+    In `f JOIN (SELECT s, max(ds) AS last FROM f WHERE ds > '2026-01' GROUP BY s) l ON f.s = l.s AND f.ds = l.last`
     each `last` is the ds of a row that has passed the filter. So f.ds passes it, if it has the same type.
     """
     partner = match.partner

@@ -30,8 +30,8 @@ PARTITIONS_ASKED_MAX: Final = 200_000
 class PartitionsQuery(KeySetQuery):
     """A query for the partitions of a list that can match; its rows are those of a KeySetQuery.
 
-    The values that are asked for have null among them where it is in the list, as the default partition is, or
-    where it may stand for a row that an outer join padded.
+    Null is among the values that are asked for where the list has it, as for the default partition, or where it
+    may stand for a row that an outer join padded.
     """
 
     asked: frozenset[PartitionRow] = field(default=frozenset(), compare=False)
@@ -64,7 +64,7 @@ class PartitionList:
     columns: tuple[tuple[str, str], ...]
     # The values that are asked for.
     values: frozenset[PartitionRow]
-    # If the fact has computed columns: the name of what they are computed of, and the expressions by their names.
+    # If the fact has computed columns: the name of the item they are computed from, and the expressions by name.
     within: str = ""
     computed: tuple[tuple[str, str], ...] = ()
 
@@ -82,7 +82,7 @@ class PartitionList:
     def with_padding(self) -> PartitionList:
         """The list with the nulls of a row that an outer join padded.
 
-        Without need they are not asked about: `to_date(concat_ws('-', f.year, f.month))` of nulls is an error.
+        They are asked about only where needed: `to_date(concat_ws('-', f.year, f.month))` of nulls is an error.
         """
         return replace(self, values=self.values | {_padding(self.columns)})
 
@@ -120,7 +120,7 @@ class PartitionList:
     def _padded(self, columns: int) -> str:
         """A row of nulls, if the list has one for padding.
 
-        An outer join around the SELECT pads what it has computed, and one within pads what it computes that of.
+        An outer join around the SELECT pads its computed columns; one within pads the columns they are made from.
         """
         return (
             f" UNION ALL SELECT {', '.join(['NULL'] * columns)}" if _padding(self.columns) in self.values else ""

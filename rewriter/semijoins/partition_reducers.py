@@ -60,12 +60,12 @@ class PartitionReducerPlanner:
     def reducer(
         self, join: Join, conditions: Sequence[PartitionCondition], *, chooses: bool = True
     ) -> Reducer | Refusal:
-        """The reducer by all of some conditions on one table and with one partner, or the reason for none.
+        """The reducer by several conditions together, on one table and with one partner; or the reason for none.
 
         With `chooses`, the partner may be partitioned itself, if the statement chooses partitions of it.
         """
         first = conditions[0]
-        # Others are computed elsewhere: one list can be in the place of one derived table.
+        # Conditions on columns that another SELECT computes are left out: one list replaces one derived table.
         conditions = [condition for condition in conditions if _place(condition) == _place(first)]
         named = dict(column for condition in conditions for column in condition.columns)
         if len({column.name for column in named.values()}) < len(named):
@@ -241,7 +241,7 @@ class PartitionReducerPlanner:
 
 
 def _place(condition: PartitionCondition) -> tuple[exp.Select, Leaf] | None:
-    """The SELECT that computes a condition's columns, and the item that it computes them of; None if none does."""
+    """The SELECT that computes a condition's columns, and the item that it reads for them; None if none does."""
     return next(((column.select, column.item) for column in condition.computed), None)
 
 

@@ -3,7 +3,7 @@
 The dimension of a Hadoop warehouse is often a daily snapshot: `users` by `dt`, read with `d.dt = '2026-11-05'` or
 `d.dt = (SELECT max(dt) FROM users)`. Its key query reads those partitions alone, as the statement does, by the
 same words. Their size decides whether it is worth asking. A view of such a table is read by its own name. Its text
-only tells the partitions, and so the size: what settings the view has does not matter.
+only tells the partitions, and so the size: the settings of the view do not matter.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class PartitionedSides:
         return self._of_items[partner]
 
     def of_query(self, query: exp.Expr, width: int) -> PartitionedSide | None:
-        """A subquery as such a small side, its columns named by `query_key`; None as of an item."""
+        """A subquery as such a small side, its columns named by `query_key`; None as for an item."""
         covers = self.covers_in(query)
         if covers is None or not all(map(_fixed_columns, covers.values())):
             return None
@@ -296,7 +296,7 @@ class PartitionedSides:
     ) -> Iterator[Cover]:
         """The partitions that filters such as `dt = (SELECT max(dt) FROM users)` leave, by the list of all.
 
-        It is good for the size alone: that partition may be empty, or the subquery may have a filter.
+        The list is good for the size alone: its last partition may be empty, or the subquery may have a filter.
         """
         for one in filters:
             if not isinstance(one.tree, exp.EQ):

@@ -35,7 +35,7 @@ class PlannedScan:
     grouped_within: Cover | None = None
     # The offset of a conjunct before which the predicate is inserted; None for a filter around the reference.
     conjunct_start: int | None = None
-    # The check that the statement gets if it is narrowed, of a MERGE's target; None for any other scan.
+    # The check that a MERGE gets if this scan, its target, is narrowed; None for any other scan.
     merge_check: MergeCheck | None = None
 
     @property

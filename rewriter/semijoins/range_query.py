@@ -98,8 +98,8 @@ def key_ranges_query(  # noqa: PLR0913 - the parts of a query
 ) -> KeyRangesQuery:
     """Compose a range query from the parts of a key query.
 
-    The inner queries number the distinct keys: by the gap in front of each, the widest first, and by their own
-    order, in which the ranges are counted up at each of the widest gaps.
+    The inner queries number the distinct keys by the gap in front of each, the widest first. In the keys' own
+    order, a new range then begins at each of the widest gaps.
     """
     where = where_clause(filters)
     asked = f"SELECT DISTINCT {key} AS key FROM {source}{where}"

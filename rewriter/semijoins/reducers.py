@@ -49,7 +49,7 @@ from rewriter.semijoins.small_sides import (
 from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import CausedRefusal, Refusal, SkipReason
 
-# Steps in which a key query is written, with the queries in its place; and characters of it that take one more.
+# Steps for writing a key query, with the queries in its place; and characters of it that take one more step.
 _STEPS_PER_QUERY = 10
 _CHARS_PER_STEP = 20
 
@@ -108,9 +108,9 @@ class BlockPlanner:
         matches: Sequence[KeyEquality],
         listed: Sequence[PartitionCondition],
     ) -> Iterator[Finding]:
-        """The findings of equalities, with the list of partitions for keys of another type, or where are none."""
+        """The findings of equalities; and of the partition list, for keys of another type or if no keys reduce."""
         findings = list(self._reduced(reference, matches[0].partner, matches))
-        # Of a partitioned small side Spark infers by itself what columns that are compared alone must be.
+        # Spark itself infers, from a partitioned small side, the values of columns that are compared alone.
         chooses = any(match.is_expression for match in matches)
         by_list = self._lists.reducer(join, listed, chooses=chooses) if listed else None
         for finding in findings:
@@ -248,15 +248,15 @@ class BlockPlanner:
     def _told_apart(self, small_side: SmallSide, matches: Sequence[KeyEquality]) -> Sequence[KeyEquality]:
         """The equalities with keys that Spark itself tells apart and orders.
 
-        From a catalog of a database Spark fetches the distinct values of a column or a known function, and their
-        extremes: with most collations of MySQL one of 'k' and 'K' is missing then.
+        Spark lets a database behind a catalog find the distinct values of a column or a known function, and their
+        extremes. With most collations of MySQL one of 'k' and 'K' is then missing.
         """
         if not reads_foreign(self._scopes.catalog, small_side.tables):
             return matches
         return [replace(match, key=f"array_max(array({match.key}))") for match in matches]
 
     def _too_large(self, small_side: SmallSide, matches: Sequence[KeyEquality]) -> Refusal | None:
-        # The next thing is the text of a key query, which repeats what it reads.
+        # Next comes the text of a key query, which repeats the text of the small side.
         self._scopes.steps.take(_STEPS_PER_QUERY + len(small_side.sql) // _CHARS_PER_STEP)
         catalog, fact = self._scopes.catalog, matches[0].origin.facts
         if known_bytes(catalog, small_side.tables) > self._limits.small_side_bytes_max:

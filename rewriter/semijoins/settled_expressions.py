@@ -1,10 +1,10 @@
 """Expressions that mean the same under all settings of a session.
 
 Spark evaluates a view's text with settings of the session that made the view: its ANSI mode, its time zone and all
-others that were set there. A key query that says a condition of the text again is evaluated with those of the
-client's session. So of a view's conditions count only those that no setting changes: comparisons of columns of one
-type with each other and with literals of that type. `'01' = 1`, `CAST(d.ts AS DATE)` and `current_date()` may come
-out otherwise in another session.
+others that were set there. A key query that repeats a condition of the text is evaluated with the settings of the
+client's session. So a view's condition counts only if no setting changes it: comparisons of columns of one type
+with each other and with literals of that type. `'01' = 1`, `CAST(d.ts AS DATE)` and `current_date()` may come out
+otherwise in another session.
 """
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ def _of_no_table(statement: Statement, leaf: Leaf) -> SmallSide | Refusal:
 def generator_base(scope: Scope, leaf: Leaf) -> Leaf | None:
     """The one FROM item whose columns a LATERAL VIEW's generator reads; None if there is none, or several.
 
-    An outer join must not pad it: of `explode(array(1, p.x))` a padded row has rows too, and no row of p has them.
+    An outer join must not pad it: `explode(array(1, p.x))` makes rows of a padded row too, which no row of p has.
     """
     columns = read_by_generator(leaf.node) if generated_column(leaf.node) is not None else []
     top = scope.block.tree.joins[-1]
@@ -153,7 +153,7 @@ def generator_base(scope: Scope, leaf: Leaf) -> Leaf | None:
 def small_side_of_generator(scopes: Scopes, leaf: Leaf, base: Leaf) -> SmallSide | Refusal:
     """The rows that a LATERAL VIEW makes of a small table's: `promotions p LATERAL VIEW explode(..) d AS day`.
 
-    With that FROM in memory, Spark would find it below the key query's WHERE. It stands behind a join for that.
+    A join goes before the view. Without it, Spark would read that FROM from memory, below the key query's WHERE.
     """
     table = small_side_of_item(scopes, base)
     if isinstance(table, Refusal):
@@ -368,7 +368,7 @@ def _refusal_of_columns_from_outside(scopes: Scopes, query: exp.Expr) -> Refusal
 
 
 def _not_own(scope: Scope, columns: Iterable[exp.Column]) -> list[exp.Column]:
-    """The columns that are not the block's own. A name in ON that only a later item has is an outer one."""
+    """The columns that are not the block's own. A name in ON that only a later item has is an outer query's."""
     joins = scope.block.tree.joins
     conditions = [(join, join.condition) for join in joins if join.condition is not None]
     named = [(column, join) for join, condition in conditions for column in own_parts(condition)[0]]
@@ -470,9 +470,9 @@ def _tables_refusal(
 def reads_partition_columns_alone(scopes: Scopes, query: exp.Expr) -> bool:
     """True if the query asks for extremes, groups, distinct or first values, and reads partition columns alone.
 
-    Such as `SELECT region, date_sub(max(ds), 7) FROM t WHERE .. GROUP BY region`, `SELECT DISTINCT ds FROM t WHERE
-    ..` and `SELECT ds FROM t ORDER BY ds DESC LIMIT 1`. It answers no more rows than there are partitions, or than
-    it says, and the statement runs it too: Spark lists the table's partitions once for both.
+    Examples: `SELECT region, date_sub(max(ds), 7) FROM t WHERE .. GROUP BY region`, `SELECT DISTINCT ds FROM t
+    WHERE ..` and `SELECT ds FROM t ORDER BY ds DESC LIMIT 1`. It answers no more rows than there are partitions,
+    or than its LIMIT says. The statement runs it too, and Spark lists the table's partitions once for both.
     """
     scope = scopes.scope_of(query) if isinstance(query, exp.Select) else None
     if scope is None or query.args.get("having"):

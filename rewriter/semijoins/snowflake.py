@@ -53,8 +53,8 @@ class Snowflakes:
     ) -> tuple[SnowflakeTable, ...]:
         """The filtered tables around a small side, and the tables between; nearest first.
 
-        Every row of the small side that can be a partner at `join` is in a row of the FROM with rows of these
-        tables that satisfy the equalities and their filters. `fact` is the table that the keys are for.
+        Every row of the small side that can be a partner at `join` stands in a row of the FROM beside rows of
+        these tables that satisfy the equalities and their filters. `fact` is the table that the keys are for.
         """
         found: dict[Leaf, SnowflakeTable] = {}
         wanted: set[Leaf] = set()

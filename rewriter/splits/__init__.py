@@ -1,1 +1,1 @@
-"""Fewer splits for scans of small files: the proofs that a result shows none of it, and the numbers."""
+"""Fewer splits for scans of small files: the proofs that no result shows the change, and the numbers."""

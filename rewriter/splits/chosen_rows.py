@@ -1,8 +1,8 @@
-"""Tests whether a statement takes the same rows each time where it takes a number of them by their order.
+"""Tests whether each LIMIT and OFFSET of a statement takes the same rows each time.
 
 `ORDER BY day LIMIT 10` takes any rows of the last of those days. If a SELECT is ordered by all that it shows, or
-by all that it groups by, rows that are equal in their order are one, or show the same. A number in ORDER BY is
-taken for that of an output, as it is unless `spark.sql.orderByOrdinal` is off.
+by all that it groups by, rows that are equal in their order are one, or show the same. A number in ORDER BY counts
+as that of an output, as Spark reads it unless `spark.sql.orderByOrdinal` is off.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rewriter.scopes.kept_keys import has_totals
 from rewriter.splits.signed_zeros import IsToldApart
 from rewriter.sql.statement import Statement
 
-# Of one group these make several rows.
+# These make several rows of one group.
 _GENERATORS = (exp.Explode, exp.ExplodeOuter, exp.Posexplode, exp.PosexplodeOuter)
 
 
@@ -64,7 +64,7 @@ def _place(outputs: Sequence[exp.Expr], key: exp.Expr) -> int | None:
 
 
 def _place_of_key(outputs: Sequence[exp.Expr], key: exp.Expr) -> int | None:
-    """The output that shows what is grouped by: Spark looks for a name among the columns of the FROM first."""
+    """The output that shows a group key: Spark looks for a name among the columns of the FROM first."""
     if isinstance(key, exp.Literal):
         return _ordinal(outputs, key)
     same = next((place for place, output in enumerate(outputs) if output.unalias() == key), None)

@@ -1,9 +1,9 @@
 """Tests whether the sums of a statement are the same in whatever order their values are added.
 
 Sums of integers and decimals are. Floating-point numbers are rounded with each addition, so that the last digits
-of a sum depend on the order, which is that of the tasks in which rows are read. Spark adds an average of integers
-up as a floating-point number. A sum of decimals that passes 38 digits on the way is null or an error, although
-the next value may bring it back: only those count as exact that have room for any order.
+of a sum depend on the order, which is that of the tasks in which rows are read. Spark adds up the integers of an
+average as floating-point numbers. A sum of decimals that passes 38 digits on the way is null or an error, although
+the next value may bring it back: only sums with room for any order count as exact.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _INEXACT = frozenset(
 
 # The digits that integers take as decimals, or more (`DecimalType.forType`).
 _INTEGERS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
-# Their average is exact: so many rows that their sum passes 2^53, which a double holds, are in no table. This
-# holds beside literals that are no larger, and not for products.
+# Their average is exact: no table has so many rows that their sum passes 2^53, which a double holds. This is true
+# beside literals that are no larger, and not for products.
 _AVERAGED = frozenset({"tinyint", "smallint"})
 _AVERAGED_LITERAL_MAX = 10_000
 _INTEGER_CASTS = {
@@ -43,11 +43,11 @@ _INTEGER_CASTS = {
 }
 _DECIMAL = re.compile(r"decimal\(([0-9]+),\s*([0-9]+)\)")
 
-# Spark adds decimals of p digits up in one of p + 10, and of 38 at most (`Sum.resultType`, `Average.sumDataType`).
-# So many rows that ten more digits do not hold their sum are in no table.
+# Spark adds up decimals of p digits in one of p + 10, and of 38 at most (`Sum.resultType`, `Average.sumDataType`).
+# No table has so many rows that ten more digits do not hold their sum.
 _DECIMAL_DIGITS_MAX = 28
 
-# Operands of these are exact where all their parts are. A quotient of integers is a floating-point number.
+# These are exact where all their operands are. A quotient of integers is a floating-point number.
 _KEEPING = (exp.Neg, exp.Paren, exp.Coalesce)
 _CALCULATING = (exp.Add, exp.Sub, exp.Mul)
 
@@ -86,7 +86,7 @@ def called_names(statement: Statement) -> list[str]:
 
 
 def of_tables_alone(statement: Statement, type_of: TypeOf) -> TypeOf:
-    """The types of columns that have no name of an alias: a column of a query has one, and may be of any type."""
+    """The types of columns whose names are no aliases: a query's column has an alias, and may be of any type."""
     named = {alias.alias.lower() for alias in statement.find_all(exp.Alias)}
     named |= {name.name.lower() for alias in statement.find_all(exp.TableAlias) for name in alias.columns}
 
@@ -118,7 +118,7 @@ def exact_digits(value: exp.Expr, type_of: TypeOf, *, is_average: bool = False) 
         parts = operands(current, keeping)
         found.append((current, parts))
         pending += parts
-    # Operands stand behind what they are operands of.
+    # Each value stands before its operands.
     digits: dict[int, Digits] = {}
     for current, parts in reversed(found):
         of_parts = [digits[id(part)] for part in parts]

@@ -1,4 +1,4 @@
-"""The pass by which scans of many small files are read in fewer splits, after all that can be narrowed is."""
+"""The pass for fewer splits of scans of many small files, which follows the pass that narrows scans."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _grouping_within(
 ) -> Grouping | None:
     """The grouping of the splits of all files that may hold a row of the partitions.
 
-    None where they are too many to compute, or the table has outgrown its index by the size that it has.
+    None where they are too many to compute, or where the table's size shows that it has outgrown its index.
     """
     if has_outgrown(size_bytes, index.files, packing):
         return None

@@ -12,15 +12,15 @@ SELECT of its own; here it is put in for the hint alone, so nothing else of Spar
 * Tables in buckets have a split for each bucket, by which Spark spares shuffles (`TableFacts.packs_files`).
 * Aggregates over one table in FROM are merged likewise (`MergeSubplans`), and fields of variants are read alone
   where nothing stands between.
-* Of `element_at(pairs, 1).x`, and through some other functions, Spark 4.3 reads the field x alone where nothing
+* Spark 4.3 reads the field x alone for `element_at(pairs, 1).x`, and through some other functions, where nothing
   stands between.
-* Of a small filtered table Spark makes a Bloom filter for a large one (`InjectRuntimeFilter`), and not behind a
+* Spark makes a Bloom filter of a small filtered table for a large one (`InjectRuntimeFilter`), but not behind a
   hint. So of several tables only the largest one is read in fewer splits.
 
 A table whose size is not known may have grown since it was indexed, and a user's function may count the rows of
-its task. Sums of floating-point numbers depend on the order in which they are added; of texts that are equal by
-their collation, and of zeros that differ in their sign, the first one is shown; and LIMIT takes any of the rows
-that are equal in their order.
+its task. Sums of floating-point numbers depend on the order in which they are added. Spark shows the first one of
+texts that are equal by their collation, and of zeros that differ in their sign. LIMIT takes any of the rows that
+are equal in their order.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from rewriter.splits.signed_zeros import are_extremes_exact, is_without_floats, 
 from rewriter.sql.statement import Statement
 from rewriter.sql.task_dependence import calls_unknown_functions
 
-# Subqueries of which Spark merges some.
+# The number of scalar subqueries from which on Spark merges some.
 _MERGED_MIN = 2
 
 # Matched from the start of a type: a search would go on to its end from each of many arrays.
@@ -133,7 +133,7 @@ def _is_plain_table(scopes: Scopes, leaf: Leaf, reference: TableReference, size_
         return False
     if facts.iceberg is not None and not _is_plain_iceberg(scopes, reference, facts):
         return False
-    # Of an Iceberg table the files themselves are known as of a snapshot.
+    # The files of an Iceberg table are those of a known snapshot.
     if facts.iceberg is None and (facts.size_bytes is None or facts.size_bytes < size_max):
         return False
     return not any("variant" in one.type_name for one in facts.columns) and not _reads_fields_apart(scopes, facts)
@@ -167,7 +167,7 @@ def _partitions(scopes: Scopes, filter_finder: OuterFilterFinder, block: Block, 
 
 
 def _reads_known_tables_once(scopes: Scopes) -> bool:
-    """True if each FROM is understood, of tables whose columns are known, and names none of them or a CTE twice.
+    """True if each FROM is understood and reads tables with known columns, no table or CTE by its name twice.
 
     A view may read any table.
     """

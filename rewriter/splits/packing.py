@@ -27,7 +27,7 @@ _SPLITS_MAX = 100_000
 # A single task for all of a scan lets Spark leave out the exchange above, and all that follows is one task too.
 _GROUPS_MIN = 2
 
-# The least factor of fewer splits. A smaller one changes little, and the known sizes may be as far off.
+# The least factor by which splits get fewer. A smaller one changes little, and known sizes may be as far off.
 _FEWER_MIN = 2
 
 # `TableScanUtil.MIN_SPLIT_SIZE`.
@@ -83,7 +83,7 @@ class IcebergPacking(Packing):
         return max(size_bytes, self.open_cost_bytes)
 
     def taken(self, size_bytes: int) -> int:
-        """The same room."""
+        """The room that the file then takes: as much as it needed."""
         return self.needed(size_bytes)
 
 
@@ -197,7 +197,7 @@ def _grouping(sizes: tuple[int, ...], packing: Packing, limits: GroupLimits, row
 def has_outgrown(size_bytes: int | None, indexed: Sequence[FileFacts], packing: Packing) -> bool:
     """True if a table has more bytes beside the files of its index than one split has.
 
-    All of them may be read by one task, beside its own: then no task reads more than two splits of Spark's.
+    One task may read all of these bytes beside its own: then no task reads more than two of Spark's splits.
     """
     sizes = [file.size_bytes for file in indexed]
     return size_bytes is not None and size_bytes - sum(sizes) > packing.bytes_max(sizes)

@@ -1,7 +1,8 @@
 """Tests whether a statement may show that floating-point zeros have a sign: `-0.0 = 0.0`, and the two differ.
 
-Of equal values `max` and `min` keep one, by the order in which they come, and `percentile` may. Spark makes the
-two zeros one where it groups, joins and tells values apart (`NormalizeFloatingNumbers`), and not there.
+`max` and `min` keep one of equal values, by the order in which they come, and `percentile` may. Spark makes the
+two zeros one where it groups, joins and tells values apart (`NormalizeFloatingNumbers`), but not in these
+functions.
 """
 
 from __future__ import annotations
@@ -13,18 +14,18 @@ from sqlglot import exp
 from rewriter.splits.exact_sums import TypeOf, arguments, called_names, exact_digits, operands
 from rewriter.sql.statement import Statement
 
-# Tells whether of a value all that are equal are the same.
+# Tells if any two equal values of an expression are identical.
 IsToldApart = Callable[[exp.Expr], bool]
 
 _EXTREMES = (exp.Max, exp.Min, exp.Median, exp.Quantile)
 _EXTREME_NAMES = frozenset({"max", "min", "median", "percentile"})
 
-# A text and a decimal, of which one is chosen, become a floating-point number.
+# A choice between a text and a decimal is a floating-point number.
 _FLOATING_TYPES = ("float", "double", "decimal")
 _FLOATING = (exp.DType.FLOAT, exp.DType.DOUBLE, exp.DType.DECIMAL)
 
-# Functions that make floating-point numbers, some of integers and texts alone. Of the functions that
-# `rewriter.sql.task_dependence` knows, the others do not.
+# Functions that make floating-point numbers, some of them of integers and texts alone. The other functions that
+# `rewriter.sql.task_dependence` knows make none.
 _FLOATING_FUNCTIONS = frozenset(
     """
     abs bround cbrt corr covar_pop covar_samp double exp float kurtosis ln log log10 log2 mean median mod
@@ -33,7 +34,7 @@ _FLOATING_FUNCTIONS = frozenset(
     variance
     """.split()
 )
-# Of a text that says a number these make a floating-point one.
+# These make a floating-point number of a text that says a number.
 _CALCULATING = (exp.Add, exp.Sub, exp.Div, exp.Mul, exp.Mod, exp.Neg)
 
 _WHOLE_CASTS = frozenset(
@@ -87,9 +88,9 @@ def are_extremes_exact(statement: Statement, is_told_apart: IsToldApart) -> bool
 
 
 def is_without_floats(value: exp.Expr, type_of: TypeOf) -> bool:
-    """True if a value neither is nor holds a floating-point number, by what it is made of.
+    """True if the parts of a value show that it neither is nor holds a floating-point number.
 
-    Of a text and a decimal one is chosen as a floating-point number.
+    A choice between a text and a decimal is a floating-point number.
     """
     if exact_digits(value, type_of) is not None:
         return True

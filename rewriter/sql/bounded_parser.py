@@ -1,9 +1,9 @@
 """sqlglot's parser of Spark SQL, for texts that it reads in a time that grows with their length.
 
-It reads some parts twice, and what stands within each other 4 times, 8 times, 16 times:
+It reads some parts twice, and such parts within one another 4 times, 8 times, 16 times:
 
 * A type's name before a parenthesis or a bracket, as in `date(a)`, as a type with arguments, and then as a call.
-* Whatever stands behind OFFSET, since that may be an alias with columns.
+* All that stands behind OFFSET, since that may be an alias with columns.
 * The joins behind one without a condition, as joins within it, as in `a JOIN b JOIN c ON .. ON ..`.
 
 So thirty levels of `date(date(..` would take hours. The tokens tell how often before anything is parsed.
@@ -26,7 +26,7 @@ _SPARK: Final = Spark()
 SparkParser.COLON_IS_VARIANT_EXTRACT = True
 
 
-# Tokens that may be read again, which takes a second or two. Of the 99 texts of TPC-DS together it is 3,000.
+# Tokens that may be read again, which takes a second or two. The 99 texts of TPC-DS together have 3,000.
 TOKENS_READ_AGAIN_MAX: Final = 60_000
 # Levels beyond which a single token would be too many.
 _DOUBLINGS_MAX: Final = TOKENS_READ_AGAIN_MAX.bit_length()
@@ -76,7 +76,7 @@ def _check(tokens: Sequence[Token]) -> None:
 
 @dataclass
 class _Level:
-    """A pair of parentheses or brackets, or the whole text, and how often what stands there is read."""
+    """A pair of parentheses or brackets, or the whole text, and how often its content is read."""
 
     # Doublings by the word before it and by all levels around it; by joins without a condition; and by OFFSET.
     outer: int

@@ -28,7 +28,7 @@ class Call(NamedTuple):
 
 
 def calls_in(tokens: Sequence[Token], nodes: Iterable[exp.Expr]) -> Iterator[Call]:
-    """The calls in a text, of which some words may be none. `nodes` are those of its tree."""
+    """The calls in a text, and some words that may be none. `nodes` are those of its tree."""
     tree = _Tree.of(nodes)
     for at, (name, opening) in enumerate(pairwise(tokens)):
         if opening.token_type is not TokenType.L_PAREN or name.start in tree.columns_behind:
@@ -47,7 +47,7 @@ def calls_in(tokens: Sequence[Token], nodes: Iterable[exp.Expr]) -> Iterator[Cal
 
 @dataclass(frozen=True)
 class _Tree:
-    """Calls and names in a tree, by their offsets. sqlglot keeps none of some, such as IF(..): then it is None."""
+    """Calls and names in a tree, by their offsets: None where sqlglot keeps no offset, as for IF(..)."""
 
     functions: set[int | None] = field(default_factory=set)
     # Calls that are items of a FROM.
@@ -80,7 +80,7 @@ class _Tree:
         return tree
 
     def has_for_table(self, start: int) -> bool:
-        """True if the call there may be an item of a FROM: perhaps that of which no offset is known."""
+        """True if the call there may be an item of a FROM, perhaps the item without a known offset."""
         return start in self.tables or (None in self.tables and start not in self.functions)
 
 

@@ -30,7 +30,7 @@ _JOIN_OR_SELECTS = re.compile(r"\b(?:join|merge)\b|\bselect\b.*\bselect\b", re.I
 
 
 def is_found(pattern: re.Pattern[str], words: Sequence[str], text: str) -> bool:
-    """True if the pattern is found in the text, of which each match holds one of the words, in any case.
+    """True if the pattern is found in the text; each match of it must hold one of the words, in any case.
 
     The words are looked for first, a hundred times as fast: a pattern holds the interpreter, and other clients
     wait.
@@ -41,7 +41,7 @@ def is_found(pattern: re.Pattern[str], words: Sequence[str], text: str) -> bool:
 def has_none(words: Sequence[str], text: str) -> bool:
     """True if the text certainly has none of the words, in any case.
 
-    To Spark some letters beyond ASCII are others in lower case, such as the long s: such a text may have any.
+    Spark takes some letters beyond ASCII, such as the long s, for others in lower case: such a text may have any.
     """
     if not text.isascii():
         return False
@@ -81,8 +81,8 @@ def may_be_rewritten(
 ) -> bool:
     """True if the text could hold a query that reads less, or in fewer splits.
 
-    By a join, by a filter where files are indexed, by a join in a view if any name may be that of a view, or from
-    a table of small files if any name may be that of one.
+    It may hold a join, a filter where files are indexed, a view with a join in it if any name may be that of a
+    view, or a table of small files if any name may be that of one.
     """
     return (
         may_have_a_join(text)

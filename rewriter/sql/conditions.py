@@ -18,8 +18,8 @@ from rewriter.sql.statement import Statement, parse_tree
 # at all.
 ALTERNATIVES_MAX = 100
 
-# Conditions whose trees are remembered, 4 MB at most: those of a join come again with each refresh of a dashboard,
-# and in a statement that is planned again.
+# Conditions that are remembered, 4 MB at most, with the types and hashes of their trees: those of a join come
+# again with each refresh of a dashboard, and in a statement that is planned again.
 _REMEMBERED_MAX, _REMEMBERED_CHARS_MAX = 10_000, 300
 
 _EQUALS = frozenset({TokenType.EQ, TokenType.NULLSAFE_EQ})
@@ -120,7 +120,7 @@ class EndOfBetween:
 def ends_of_between(statement: Statement, conjunct: Conjunct) -> tuple[EndOfBetween, ...]:
     """`a >= b` and `a <= c` of `a BETWEEN b AND c`; none of other conditions, and if a place is not certain.
 
-    Spark casts the operands of each for themselves: `'9' BETWEEN 1 AND '10'` is false.
+    Spark casts the operands of each comparison by themselves: `'9' BETWEEN 1 AND '10'` is false.
     """
     tokens, between = statement.tokens, conjunct.tree
     outside = (i for i, depth in depths(tokens, conjunct.first, conjunct.last + 1) if depth == 0)

@@ -1,14 +1,14 @@
 """Names that may stand in a key query: functions that always answer the same for the same input.
 
 Source: `deterministic` of the expressions registered in Spark's FunctionRegistry.scala. A test compares the list
-with what Spark 4.3 says, and has the reasons for which functions are left out that Spark calls deterministic: the
+with what Spark 4.3 says, and has the reasons why some functions are left out that Spark calls deterministic: the
 clock, encryption with a random start, errors, lambdas. A name that is not listed is unknown, and no key query uses
 it: rand, uuid, input_file_name, first, any_value, and user functions. Functions that the session fixes
 (current_date, current_user, ..) have a table of their own.
 
 Functions that read the session's time zone, such as to_timestamp, are listed: a key query runs in the session of
 the statement. So are functions that older servers lack, such as try_to_date (`NEWER_FUNCTIONS`): there a user's
-own may have the name.
+own function may have the name.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ KEEPS_LETTERS = frozenset(
     """.split()
 )
 
-# Of those, the functions with a pattern, which shows names for some of its letters.
+# The functions among those with a pattern, some of whose letters stand for names.
 DATE_FORMATTERS = frozenset({"date_format", "from_unixtime", "to_char", "to_varchar"})
 
 # Strings that Spark reads as the clock when they are cast to a date or a timestamp (SpecialDatetimeValues). All
@@ -191,7 +191,7 @@ DATE_FORMATTERS = frozenset({"date_format", "from_unixtime", "to_char", "to_varc
 CLOCK_WORDS = frozenset({"now", "today", "yesterday", "tomorrow"})
 
 # Names that `rewriter` takes to be those of Spark's functions, and that Spark 3.3 does not have. On a server that
-# lacks one, it is that of a user's own function, which may do anything. Source: `SHOW SYSTEM FUNCTIONS`.
+# lacks one, the name is that of a user's own function, which may do anything. Source: `SHOW SYSTEM FUNCTIONS`.
 NEWER_FUNCTIONS = frozenset(
     """
     any_value approx_top_k approx_top_k_accumulate approx_top_k_combine array_append array_compact

@@ -79,8 +79,8 @@ def generated_column(node: exp.Expr) -> str | None:
 
     The call is a FROM item, `explode(array(1, 7)) AS t(n)`, also behind LATERAL, or it is that of a LATERAL VIEW.
     An array of literals, or a sequence between two, has the same rows beside each row of the other items, as an
-    inline table has. That of a LATERAL VIEW may also read columns of the items before it (`read_by_generator`).
-    OUTER is left out: it has a row of null where the array has none.
+    inline table has. The array of a LATERAL VIEW may also read columns of the items before it
+    (`read_by_generator`). OUTER is left out: it has a row of null where the array has none.
     """
     alias, called = node.args.get("alias"), node.this
     if not isinstance(node, exp.Lateral | exp.Table) or type(called) is not exp.Explode:

@@ -21,7 +21,7 @@ from sqlglot import exp
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """The mark behind the parts of a condition, for whoever joins their results: the last so many."""
+    """The mark behind the parts of a condition: the last `count` results are joined there."""
 
     count: int
     is_conjunction: bool

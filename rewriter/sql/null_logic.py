@@ -229,7 +229,7 @@ def _in(node: exp.Expr, evaluate: _Evaluate) -> Possible:
         return _ANY
     is_null = evaluate(node.this) is _NULL
     if node.args.get("query") is not None:
-        # Of no rows, a subquery holds nothing: then IN is false.
+        # A subquery without rows holds nothing: then IN is false.
         return _NULL | _FALSE if is_null else _ANY
     are_null = bool(members) and all(evaluate(member) is _NULL for member in members)
     if members and (is_null or are_null):
@@ -318,7 +318,7 @@ def _literals(node: exp.Expr, evaluate: _Evaluate) -> list[exp.Expr] | None:
         return None
     branches = list(_branches(node, evaluate))
     every = [result.unnest() for result in (*(result for _, result in branches), _default(node)) if result]
-    # Of several types Spark makes one, in which other literals may be equal.
+    # Spark makes one type of several, and in it other literals may be equal.
     written = [result for result in every if not isinstance(result, exp.Null)]
     if not all(isinstance(result, exp.Literal) for result in written):
         return None

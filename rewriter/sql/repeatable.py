@@ -137,7 +137,7 @@ def _uncertain_call(tokens: Sequence[Token], called: int) -> str:
 
 
 def _uncertain_name(tokens: Sequence[Token], index: int) -> str:
-    """The same for a word that is not called; it may be the database of a function."""
+    """The same reason for a word that is not called; it may be the database of a function."""
     around = [token.token_type for token in tokens[index + 1 : index + 4 : 2]]
     if around == [TokenType.DOT, TokenType.L_PAREN]:
         return _uncertain_call(tokens, index + 2)
@@ -326,7 +326,7 @@ def located_query(statement: Statement, query: exp.Expr) -> Statement | None:
 
 
 def uncertain_word_of_query(query: Statement, bare_functions: AbstractSet[str]) -> str | None:
-    """The word for which a query may give other rows each time, for a user; None if all are deterministic.
+    """The word by which a query may give other rows each time, for a user; None if all are deterministic.
 
     Session functions count as deterministic: the key query returns their values. The caller checks the rows that
     the query's clauses choose.
@@ -335,7 +335,7 @@ def uncertain_word_of_query(query: Statement, bare_functions: AbstractSet[str]) 
 
 
 def uncertain_part_of_view(view: Statement) -> str | None:
-    """The part of a view's text for which it may give other rows each time; None for a repeatable text.
+    """The part of a view's text by which it may give other rows each time; None for a repeatable text.
 
     Session functions are excluded: the key query has the view's name alone, and cannot return their values.
     """
@@ -387,7 +387,7 @@ def _repeatable_rows(
 def uncertain_rows(query: exp.Expr, is_certain: Callable[[exp.Expr], bool] = lambda _: False) -> str | None:
     """The clause of a query that chooses rows by their order or by chance, or a name that may read the clock.
 
-    `is_certain` tells of a clause that chooses rows if those that it may choose show the same.
+    `is_certain` tells if all the rows that a clause may choose show the same.
     """
     clauses = (clause for clause in query.find_all(*_UNREPEATABLE) if not _gives_the_same(clause))
     clause = next((clause for clause in clauses if not is_certain(clause)), None)
@@ -402,7 +402,7 @@ def uncertain_rows(query: exp.Expr, is_certain: Callable[[exp.Expr], bool] = lam
 def _gives_the_same(clause: exp.Expr) -> bool:
     """True for LATERAL VIEW, whose words are looked at; and for windows that are the same for rows of equal order.
 
-    Such are `rank() OVER (.. ORDER BY ..)` and `max(..) OVER (..)`. Rows of a frame that is said (`ROWS BETWEEN
+    Such are `rank() OVER (.. ORDER BY ..)` and `max(..) OVER (..)`. The rows of an explicit frame (`ROWS BETWEEN
     ..`) may be others each time.
     """
     return bool(isinstance(clause, exp.Lateral) and clause.args.get("view")) or (

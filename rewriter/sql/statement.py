@@ -77,7 +77,7 @@ class Statement:
     tokens: tuple[Token, ...]
     # The client's own text, if `text` has versions inserted (`rewriter.planning.snapshot_pins`).
     client_text: str | None = None
-    # The aliases of derived tables that hold the texts of views (`rewriter.planning.expanded_views`).
+    # The aliases of derived tables that hold the texts of views (`rewriter.planning.view_joins`).
     view_texts: frozenset[str] = frozenset()
 
     @property
@@ -98,7 +98,7 @@ class Statement:
         return tuple(nodes)
 
     def find_all(self, *kinds: type[N]) -> Iterator[N]:
-        """The nodes of these kinds, hints but not what is in them. Outer ones come first.
+        """The nodes of these kinds, outer ones first; hints are found, but no nodes in them.
 
         Literals and identifiers are not found.
         """
@@ -143,7 +143,7 @@ class Statement:
 
     @cached_property
     def proven(self) -> dict[Hashable, bool]:
-        """Whether insertions leave all else of the text as it is (`predicates.splice`): those looked at so far."""
+        """The insertions looked at so far: True if they leave all other text as it is (`predicates.splice`)."""
         return {}
 
     @property
@@ -158,7 +158,7 @@ class Statement:
 
     @cached_property
     def merge_join(self) -> exp.Select | None:
-        """A MERGE as `SELECT FROM target RIGHT JOIN source ON ..`, as which it pairs rows; None for no MERGE.
+        """A MERGE as `SELECT FROM target RIGHT JOIN source ON ..`, which pairs the same rows; None for no MERGE.
 
         The join keeps all rows of the source, as MERGE looks at each. The parts are the tree's own nodes.
         """
@@ -212,7 +212,7 @@ class Statement:
 
     @property
     def planned_text(self) -> str:
-        """The text whose plan shows what it reads: of CREATE TABLE .. AS, the query."""
+        """The text whose plan shows what the statement reads: for CREATE TABLE .. AS, the query."""
         depth = 0
         for token, after in pairwise(self.tokens) if isinstance(self.tree, exp.Create) else ():
             depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
@@ -308,7 +308,7 @@ def parse_failure(text: str) -> str | None:
         told = error.errors[0] if isinstance(error, ParseError) and error.errors else None
         opened = _OPENED.fullmatch(str(error.__cause__))
         if told is not None:
-            # It tells the column of the word's end.
+            # The error tells the column of the word's end.
             part, column = told["highlight"], told["col"] - len(told["highlight"]) + 1
             shown = (told["start_context"] + part)[-_SHOWN_CHARS:].splitlines()[-1].strip()
             return f"at line {told['line']}, column {column}: `{shown}`"
@@ -462,8 +462,8 @@ def _refusal(statement: Statement) -> SkipReason | None:
     if target is None or not (_is_merge(tree) or _writes_query(tree)):
         return SkipReason.NOT_A_QUERY
     if isinstance(target, exp.Directory):
-        # It may be that of a table that is read, or lie within. That loses files before the query reads it, and
-        # gets others once it has run: it never has a row for it that it did not have when keys were read.
+        # The directory may be that of a table that is read, or lie within it. The table then loses files before
+        # the query reads it, and gets others after that: the query finds no row that was not there for the keys.
         return None
     if statement.inserts:
         return None
@@ -473,7 +473,7 @@ def _refusal(statement: Statement) -> SkipReason | None:
 
 
 def _writes_query(tree: exp.Expr) -> bool:
-    """True if it writes the rows of one query. What stores its text, such as CREATE VIEW, would store literals."""
+    """True if it writes the rows of one query. A statement that stores its text, as CREATE VIEW, is left alone."""
     is_ctas = isinstance(tree, exp.Create) and tree.kind == "TABLE"
     return (isinstance(tree, exp.Insert) or is_ctas) and isinstance(tree.args.get("expression"), exp.Query)
 
@@ -499,13 +499,13 @@ def _target(tree: exp.Expr) -> exp.Table | exp.Directory | None:
     found = tree.this if isinstance(tree, exp.Insert | exp.Create | exp.Merge) else None
     found = found.this if isinstance(found, exp.Schema) else found
     if isinstance(found, exp.Directory):
-        # Without a path it is a table named so, or one stands in the OPTIONS.
+        # Without a path it is a table of that name, or the path stands in the OPTIONS.
         return found if isinstance(found.this, exp.Literal) else None
     return found if isinstance(found, exp.Table) else None
 
 
 def _parts(table: exp.Table) -> list[str]:
-    # Of `..t`, which is no name to Spark, sqlglot makes a table whose other parts are empty texts.
+    # sqlglot makes a table of `..t`, which is no name to Spark: its other parts are empty texts.
     return [part.name for part in (table.args.get("db"), table.this) if isinstance(part, exp.Expr)]
 
 
@@ -518,7 +518,7 @@ def _may_be_one(name: Sequence[str], other: Sequence[str]) -> bool:
     return is_by_path or all(a.lower() == b.lower() for a, b in zip(name[:-3:-1], other[:-3:-1], strict=False))
 
 
-# Nodes in which no table is named, of which lists may have thousands.
+# Nodes that name no table; lists may have thousands of them.
 _LEAVES = (exp.Literal, exp.Identifier)
 
 # The places of CTEs in a WITH by their names, and the place up to which they are seen.

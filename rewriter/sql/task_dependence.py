@@ -75,7 +75,7 @@ _KNOWN = QUERY_FUNCTIONS.union(
     """.split()
 )
 
-# Spark's own functions, those that it has where a user's may be written in SQL: from 4.0 on. None reads a table.
+# Spark's own functions from 4.0 on, where a user's function may be written in SQL. None of them reads a table.
 _OF_SPARK = (_KNOWN | _BY_TASK | _BY_SEED | _BY_ORDER | _WITHOUT_ARGUMENTS).union(
     """
     aes_encrypt aggregate array_sort assert_true binary bitmap_construct_agg bitmap_or_agg collate
@@ -140,7 +140,7 @@ def calls_own_functions(statement: Statement) -> bool:
 
 
 def _is_another(known: AbstractSet[str], call: Call) -> bool:
-    """True if a call may be that of another function. A user's own for tables may have the name of any other."""
+    """True if a call may be that of another function. A user's table function may have any name."""
     return not call.is_bare or call.name not in (TABLE_FUNCTIONS if call.makes_table else known)
 
 

@@ -38,7 +38,7 @@ _BEFORE_QUERY: Final = _kinds("ALL DISTINCT EXCEPT INTERSECT L_PAREN R_PAREN UNI
 _BEHIND_RELATION: Final = _kinds("CROSS INNER JOIN ON OUTER USING")
 _BEFORE_CTE: Final = _kinds("COMMA WITH")
 _QUERIES: Final = _kinds("FROM SELECT VALUES WITH")
-# Behind an item of a list that is but a name. Of `, from IN (1)` a key query could begin with `from IN (1)`.
+# Behind a list item that is a name alone. A key query could take the text `from IN (1)` out of `, from IN (1)`.
 _BEHIND_ITEM: Final = _kinds("ALIAS FROM GROUP_BY IDENTIFIER JOIN ORDER_BY VAR WHERE")
 # Words that rows of literals do not begin with: `VALUES from` would be a row of a column.
 _BEHIND_VALUES: Final = _kinds("ALIAS AND FROM GROUP_BY IS JOIN ON OR ORDER_BY USING WHERE")
