@@ -47,7 +47,7 @@ async def advise(
     statements = recorded(
         _path(config, request.history), since, database=request.database, statements_max=request.statements_max
     )
-    # Nobody waits for a description here, as a statement would.
+    # No statement waits for a description here.
     catalog = replace(config.catalog, query_deadline_s=settings.query_deadline_s)
     advisor = Advisor(SharedState.of(replace(config, catalog=catalog)), settings, progress)
     for database in dict.fromkeys(each.database for each in statements.statements):

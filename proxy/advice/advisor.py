@@ -1,4 +1,4 @@
-"""Advisor: from recorded statements to proposals, by questions that read only.
+"""The advisor: finds the rows that recorded statements need, and samples their tables, by queries that only read.
 
 The stages ask their queries in a session of their own, by `ask_driver`.
 """
@@ -47,7 +47,7 @@ class AdviceSettings:
     sample_bytes: int
     tables_max: int
     query_deadline_s: float
-    # As in the configuration: the list of files that a statement can skip.
+    # As in the configuration: the length of the list of files that a statement can skip.
     hint_chars_max: int
 
 
@@ -85,7 +85,7 @@ class Advisor:
         self._progress = progress
         terms = DecisionTerms(SessionSettings.configured(shared.config, {}), scope="", owner="")
         self._limits = limits_of(shared, terms)
-        # Tables without partitions by their sizes, as Spark estimates them.
+        # Sizes of tables: those in their facts, or Spark's estimates for tables without partitions.
         self._sizes: dict[TableName, int | None] = {}
 
     async def look_at(self, statements: Sequence[RecordedStatement], found: Found) -> None:

@@ -81,7 +81,7 @@ def _load(table: str, column: str, share_min: float, index: str, file_bytes: int
 
 
 def _clustered(sample: TableSample, table: str, column: str, file_bytes: int) -> list[Command]:
-    """Delta's own commands: it clusters no table that has partitions, but sorts the rows of each of them."""
+    """Delta's own commands: Delta clusters no table with partitions, but sorts the rows of each partition."""
     texts = [f"SET spark.databricks.delta.optimize.maxFileSize = {file_bytes}"]
     if sample.facts.partition_columns:
         texts += [f"OPTIMIZE {table} ZORDER BY ({column})"]

@@ -14,7 +14,7 @@ from rewriter.files.file_index import FileIndex, spares_enough
 
 # The least part of the bytes that a proposed layout has to spare: the proxy itself skips no files for less.
 SPARED_SHARE_MIN: Final = 0.1
-# The part of the best layout's gain for which one is taken that costs less.
+# A cheaper layout is taken if it gains at least this part of the best layout's gain.
 NEARLY_BEST: Final = 0.8
 # An index leaves the table as it lies. Of the others, partitions need no index, and prune for whoever reads the
 # table. A load writes the table in its place, and ranges take a new one.
@@ -116,7 +116,7 @@ def _spared_by_delta(sample: TableSample, read: Sequence[tuple[NeededRows, float
 
 
 def _best(found: Sequence[Forecast], spared_today: int = 0) -> Forecast:
-    """The cheapest of those that spare nearly as much as the one that spares most, with what is spared today."""
+    """The cheapest that spares nearly as much as the best one, `spared_today` added to both."""
     wanted = NEARLY_BEST * (spared_today + max(one.spared_bytes for one in found)) - spared_today
     enough = (one for one in found if one.spared_bytes >= wanted)
     return min(enough, key=lambda one: (_CHEAPEST_FIRST.index(one.layout.kind), -one.spared_bytes))
@@ -131,7 +131,7 @@ def _scan(
     sample: TableSample, layout: Layout, needed: NeededRows, share_today: float, hint_chars_max: int
 ) -> ScanForecast:
     if layout.kind is LayoutKind.CLUSTERED:
-        # An order by another column, by which the scan may be spared some files today, is lost.
+        # Clustering loses an order by another column, which may spare the scan some files today.
         return ScanForecast(needed, share_today, _share_then(sample, layout, needed, hint_chars_max))
     told = layout.index.type_names.keys() - sample.partition_columns
     if told.isdisjoint(needed.columns):

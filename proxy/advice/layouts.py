@@ -1,7 +1,7 @@
 """Layouts that a table could have, as the file index would tell of them: files with bounds, made from a sample.
 
-A layout is only as good as its files tell columns apart, so each is a `FileIndex`, and the files that a statement
-would be spared are those that the rewriter itself finds in it.
+A layout is only as good as its files tell values apart. So each is a `FileIndex`, in which the rewriter itself
+finds the files that a statement would be spared.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ PARTITIONS_MAX: Final = 1_000
 _SEEN_ONCE_MAX: Final = 0.1
 # The least part of --file-mb that a file of one value should have: smaller ones make more tasks than they spare.
 _FILE_PART_MIN: Final = 0.25
-# Shares of rows that the load takes for frequent: below, a partition has too many files; above, no value is.
+# Shares of rows by which the load takes a value for frequent: below the first, a partition has too many files;
+# above the second, no value is frequent.
 _SHARE_MIN, _SHARE_MAX = 0.01, 0.5
-# Rows of the sample that a file is made of at least: its bounds are of chance with fewer.
+# The least number of sampled rows in a file: with fewer, its bounds are due to chance.
 _FILE_ROWS_MIN: Final = 10
 _NOTHING_KNOWN: Final = Bounds(None, None, None)
 
@@ -182,7 +183,7 @@ def _by_ranges(making: _Making, file_bytes: int) -> Layout | None:
 
 
 def _wide(making: _Making, cut: slice, partition: SampleRow, rows: Sequence[SampleRow]) -> Bounds:
-    """Bounds out to the rows beside: rows that are not in the sample may lie between."""
+    """Bounds that reach to the neighbouring rows: rows that are not in the sample may lie between."""
     nulls = sum(making.value_of(row) is None for row in rows)
     before, after = making.rows[cut.start - 1] if cut.start else None, making.rows[cut.stop : cut.stop + 1]
     low = high = None

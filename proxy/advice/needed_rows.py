@@ -40,14 +40,14 @@ KeyAnswers: TypeAlias = Mapping[KeyQuery, Keys | SkipReason]
 _LAID_OUT: Final = frozenset({"parquet", "orc"})
 # Boxes of two covers that are intersected: more take seconds, and one cover alone is right too.
 _BOXES_INTERSECTED_MAX: Final = 10_000
-# Of a condition for Delta, so that its few ranges are never too long.
+# The limit of a condition for Delta, whose few ranges never reach it.
 _CHARS_MAX: Final = 1_000_000
 # Reasons for which another layout of the table may help. Most tables that are not partitioned are dimensions.
 LAYOUT_REASONS: Final = frozenset(
     {SkipReason.NOT_A_PARTITION_COLUMN, SkipReason.NOT_PARTITIONED, SkipReason.OWN_FILTERS_ALONE}
 )
 
-# Reasons that are worth telling of a table that is not Spark's own in Parquet or ORC, or of a name.
+# Reasons that are worth telling of a table without a computed layout (`wanted_tables`), or of a name.
 _LEFT: Final = frozenset(
     {
         SkipReason.NOT_A_PARTITION_COLUMN,
@@ -147,7 +147,8 @@ def plan_with_all_columns(planned: Plan, name: TableName, limits: RewriteLimits)
     assert facts is not None  # noqa: S101 - one of the wanted tables
     told, limits = replace(facts, indexed_columns=key_columns(facts)), replace(limits, has_file_index=True)
     possible = plan(planned.statement, {**planned.catalog, name: told}, limits)
-    # Filters on partition columns alone are Spark's to use, and are told of columns that are none. Delta uses all.
+    # `own_cover` leaves out filters on partition columns alone, by which Spark prunes. So this plan has none of
+    # these columns, and takes a Delta table, which uses all filters, for one of Parquet.
     provider = "parquet" if told.delta is not None else told.provider
     whole = {**planned.catalog, name: replace(told, partition_columns=(), provider=provider, delta=None)}
     own = {scan.reference: scan.own_cover for scan in plan(planned.statement, whole, limits).scans}

@@ -46,7 +46,7 @@ class Recorded:
 
     statements: tuple[RecordedStatement, ...]
     left_out: int = 0
-    # Of which the text is kept without its literals, or not as a whole.
+    # The number of those whose text is kept without its literals, or not as a whole.
     unusable: int = 0
 
 

@@ -22,7 +22,7 @@ FILES_MAX: Final = 5_000
 # Rows whose values are fetched. 50,000 of them tell a quantile of 1 % up to a tenth of itself.
 ROWS_MAX: Final = 50_000
 _ANSWER_BYTES_MAX: Final = 256 * 1024 * 1024
-# So that a chance that takes a few rows too many is not an error.
+# Somewhat fewer rows are chosen than may be fetched, so that chance rarely chooses too many.
 _CHANCE: Final = 0.9
 _SEED: Final = 24
 
@@ -38,7 +38,7 @@ class TableSample:
     """A table's size, the files that were looked at, and rows of these files."""
 
     facts: TableFacts
-    # Of the table.
+    # Numbers of the whole table.
     partition_count: int
     file_count: int
     bytes: int
@@ -140,7 +140,7 @@ def _file(row: Sequence[Value], columns: Sequence[Column]) -> FileFacts:
                 key_of_answer(column.type_name, low), key_of_answer(column.type_name, high), int(nulls or 0)
             )
         except UnreadableKeyError:
-            # Its file is then read for any value.
+            # Without bounds, the file counts as read for any value.
             continue
     return FileFacts(str(path), int(size_bytes or 0), int(modified_ms or 0), int(count or 0), found, ())
 

@@ -1,7 +1,7 @@
 """Limits on what one scan of a table may read, and the judgement of scans by them. Pure values.
 
-Of a user's limits the first one counts that names a scan's table. Where a number is not known, or is one above the
-limit that may be too large, the limit says whether the statement may run.
+Of a user's limits, the first one that names a scan's table counts. If a number is not known, or only an upper
+bound is, and that is above the limit, then the limit says whether the statement may run.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Self
 from proxy.config.limits import LimitingSection, LimitSection
 from rewriter import TableName
 
-# The class of a refusal among Spark's, and its state: 42 stands for access, and none of Spark's begins with 42Z.
+# The error class of a refusal, and its SQLSTATE: 42 stands for access, and none of Spark's begins with 42Z.
 ERROR_CLASS = "STARPRUNER_LIMIT"
 SQL_STATE = "42ZSL"
 
@@ -34,7 +34,7 @@ class Result(Enum):
 class ScanRead:
     """The amount that one scan reads of a table. None is a number that is not known."""
 
-    # The full name, or as it is written where that is not known.
+    # The full name, or the name as written where the full one is not known.
     table: TableName
     # None where the table is not known, and empty for one without partitions.
     columns: tuple[str, ...] | None
@@ -44,9 +44,9 @@ class ScanRead:
     size_bytes: int | None = None
     # True if a filter on a partition column leaves out partitions, or could.
     is_filtered: bool | None = None
-    # True if no more is read, and maybe less.
+    # True if the numbers are upper bounds: less may be read.
     is_at_most: bool = False
-    # True if it may read none: Delta and Iceberg can count rows by what they know of their files.
+    # True if it may read no file: Delta and Iceberg can count rows by their metadata.
     may_read_none: bool = False
 
 
@@ -75,9 +75,9 @@ class Limit:
     """One limit, for the users and tables that it names."""
 
     section: LimitSection
-    # Patterns, those of groups among them.
+    # Patterns of users, those of groups included.
     users: tuple[str, ...]
-    # The parts of names in lower case.
+    # Patterns of tables: the parts of their names, in lower case.
     tables: tuple[tuple[str, ...], ...]
     is_dry_run: bool
 
@@ -100,7 +100,7 @@ class Limit:
         return not self.section.users or any(fnmatchcase(user, pattern) for pattern in self.users)
 
     def names(self, scan: ScanRead) -> bool:
-        """True if it names the table, or may do so where that is not known by its full name."""
+        """True if it names the table, or may do so where the table's full name is not known."""
         parts = tuple(part.lower() for part in scan.table.parts)
         return any(_is_named(pattern, parts, is_known=scan.columns is not None) for pattern in self.tables)
 
@@ -132,7 +132,7 @@ class Limit:
                 yield found(sentence, is_certain=number is not None and not scan.is_at_most)
 
     def unknown(self, table: str, why: str) -> Finding:
-        """The finding for a statement of which it is not known what it would read."""
+        """The finding for a statement if it is not known how much it would read."""
         sentence = f"It is not known what this statement would read of {table}: {why}."
         rejects = self.section.action == "reject" and self.section.unknown == "reject"
         result = Result.REJECTED if rejects else Result.UNKNOWN
@@ -164,7 +164,7 @@ def limits_of(sections: Sequence[LimitSection], terms: LimitingSection) -> tuple
 
 
 def limits_for(limits: Sequence[Limit], user: str | None) -> tuple[Limit, ...]:
-    """The limits that may count for a user, none behind one for all tables; all where the user is not known."""
+    """The limits that may count for a user, up to the first for all tables; all if the user is not known."""
     found: list[Limit] = []
     for limit in limits:
         if user is None or limit.counts_for(user):
@@ -190,7 +190,7 @@ def judge(limits: Sequence[Limit], scans: Iterable[ScanRead]) -> Iterator[Findin
 
 
 def unknown(limits: Sequence[Limit], why: str) -> Finding:
-    """The finding for a statement of which it is not known which tables it reads: by the strictest limit."""
+    """The finding for a statement whose tables are not known: by the strictest limit."""
     findings = [limit.unknown("its tables", why) for limit in limits if limit.bounds]
     return next((one for one in findings if one.result is not Result.UNKNOWN), findings[0])
 

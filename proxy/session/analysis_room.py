@@ -16,7 +16,7 @@ from typing import Final
 # Measured as 140 to 260 for the tree of one parse (lists of literals, columns, CASE, UNION). The plan adds parts,
 # and the rewritten text is parsed as well, for the proof that nothing else has changed.
 BYTES_PER_CHARACTER: Final = 600
-# Garbage is collected no more often than this. In between, the collector looks when it wants to.
+# `take` collects garbage no more often than this. In between, Python's collector runs by its own thresholds.
 COLLECTING_EVERY_S: Final = 5.0
 
 
@@ -45,8 +45,8 @@ class AnalysisRoom:
         self._collected_at = -math.inf
         self._lock = Lock()
         self._taken = 0
-        # Of trees that are of no use any more. Their nodes name their parents, so that memory is free only when
-        # the collector has found them, which by itself looks when a quarter of all objects are new.
+        # The characters of trees that are no longer used. Their nodes name their parents, so only the collector
+        # frees their memory. By itself it looks for them when a quarter of all objects are new.
         self._uncollected = 0
         # Statements for which there was no room.
         self.refused = 0
@@ -54,7 +54,7 @@ class AnalysisRoom:
     def take(self, characters: int) -> bool:
         """Take room for a statement; False where there is too little."""
         if self._has_to_collect(characters):
-            # Some milliseconds: what was there when the proxy started is not looked through (proxy/bootstrap.py).
+            # It takes some milliseconds: objects from the proxy's start are frozen (proxy/bootstrap.py).
             self._collect()
         with self._lock:
             if self._taken + characters > self._characters_max:
@@ -64,7 +64,7 @@ class AnalysisRoom:
         return True
 
     def give_back(self, characters: int) -> None:
-        """The trees of a statement are of no use any more."""
+        """Give back the room of a statement whose trees are no longer used."""
         with self._lock:
             self._taken -= characters
             self._uncollected += characters

@@ -1,4 +1,4 @@
-"""Ask: the keys of the small sides of a plan, and the checks that what the plan rests on still holds."""
+"""Ask: gets the keys of a plan's small sides, and checks that its tables and settings are still as planned."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def ask_keys(
         check = partial(_check, ctx, planned, key_queries, answers)
         draft = replace(draft, unchecked=UncheckedKeys(key_queries.to_check, check, ctx.start))
     elif asks_later and not await _is_settled(ctx, planned):
-        # There are none, or all may be trusted: nothing is asked later.
+        # The plan has no key queries, or all its keys are trusted: no check asks later.
         draft = draft.left(SkipReason.TABLES_UNSETTLED)
     elif await _are_views_in_memory(ctx, planned, answers):
         draft = draft.left(SkipReason.VIEW_IN_MEMORY)
@@ -58,8 +58,8 @@ async def ask_keys(
 
 
 def uses_expired_in_vain(ctx: DecisionContext, planned: Plan, fence: Fence) -> bool:
-    """True if the plan rests on what has expired although its keys have to be asked for first."""
-    # At snapshots other questions are asked, and tables at snapshots are described by what is current.
+    """True if the plan rests on expired facts or settings, although its keys have to be asked for first."""
+    # A plan at snapshots has other key queries, and current facts describe its tables.
     asks_these = planned.key_queries and not planned.pinnable
     is_at_hand = asks_these and ctx.key_queries(planned, fence).are_all_checked_later(planned)
     return not is_at_hand and _rests_on_expired(ctx, planned)
@@ -68,8 +68,8 @@ def uses_expired_in_vain(ctx: DecisionContext, planned: Plan, fence: Fence) -> b
 async def _check(
     ctx: DecisionContext, planned: Plan, key_queries: KeyQueries, answers: KeyAnswers
 ) -> CheckVerdict:
-    """Ask again for what was remembered, while the statement runs: keys, and what has expired."""
-    # The check needs answers of now, and is no part of the decision's time.
+    """Ask again, while the statement runs, for its remembered keys and for expired facts and settings."""
+    # The check needs current answers, and its time is no part of the decision's.
     ctx = ctx.by(ctx.catalog.policy.current(asking(ctx.catalog.metadata, ctx.shared.writes, anew=True)))
     verdict = await replace(key_queries, ask=ctx.catalog.policy.ask).check(key_queries.to_check)
     if verdict is not CheckVerdict.HELD:
@@ -82,7 +82,7 @@ async def _check(
 async def _are_views_in_memory(ctx: DecisionContext, planned: Plan, answers: KeyAnswers) -> bool:
     """True if Spark may read one of the views that are narrowed, or a part of it, from memory.
 
-    It would show old rows of the small side in its text, for which the key query has read those of now.
+    Such a view shows old rows of the small side in its text, while the key query has read the current ones.
     """
     with ctx.timings.lookup(ctx.shared.clock):
         for name, condition in sorted(planned.joining_views(answers), key=str):
@@ -92,7 +92,7 @@ async def _are_views_in_memory(ctx: DecisionContext, planned: Plan, answers: Key
 
 
 async def _is_settled(ctx: DecisionContext, planned: Plan) -> bool:
-    """True if views, tables and settings are as the plan takes them to be. Nobody asks for them later."""
+    """True if views, tables and settings are as the plan takes them to be. No later check asks for them."""
     with ctx.timings.lookup(ctx.shared.clock):
         if _rests_on_expired(ctx, planned):
             return await _are_tables_and_settings_as_planned(ctx, planned)
@@ -114,6 +114,6 @@ async def _are_tables_and_settings_as_planned(ctx: DecisionContext, planned: Pla
 
 
 def _described_since(ctx: DecisionContext) -> float:
-    """The moment from which on a description is as good as a new one."""
+    """The moment since which a description counts as a new one."""
     since = ctx.terms.keys.asked_since
     return ctx.start if since is None else min(since, ctx.start)

@@ -41,8 +41,8 @@ def chances_of(
     splits = Rule.SPLITS not in config.rewrite.rules_off
     if splits:
         names_small = files.may_name_small_files(statement, believes_ungrouped=believes_ungrouped)
-        # Any table may have many small files where it was not asked, or that has expired: the index is asked
-        # beside the statement.
+        # If the index was not asked, or its answer has expired, any table may have many small files: the index is
+        # asked beside the statement.
         splits = not catalog.is_like_no_other if names_small is None else names_small
     return Chances(rows, views, splits)
 

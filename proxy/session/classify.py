@@ -1,4 +1,4 @@
-"""Classify and plan: statements that may be rewritten, by their class, are parsed, and planned by facts."""
+"""Classify and plan: parses statements whose class may be rewritten, and plans them by their tables' facts."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ async def classify(ctx: DecisionContext) -> Statement | SkipReason:
     """Parse the statement, if it is of a class that may be rewritten."""
     statement, chances = ctx.statement, ctx.chances()
     if chances.has_any and ctx.terms.hidden_names is not None:
-        # Before anything is asked: in such a session an answer is the client's.
+        # This comes before any query: in such a session, the client's own objects could answer it.
         return ctx.terms.hidden_names
     has_file_index = chances.has_any and bool(ctx.shared.config.files.index)
     if has_file_index and not statement.may_have_a_join:
-        # Without a join only the file index helps. With its tables known, the next look is an exact one.
+        # Without a join only the file index helps. Once its tables are known, `chances` is exact.
         with ctx.timings.lookup(ctx.shared.clock):
             _ = await ctx.files.indexed()
         chances = ctx.chances()
@@ -68,7 +68,7 @@ def _takes_room(ctx: DecisionContext) -> bool:
 
 
 def _refusal(statement: StatementClass) -> SkipReason | None:
-    """The reason to leave a statement alone, whatever it says."""
-    # Its call is kept until its answer is there, to be made again if that is out of date.
+    """The reason to leave a statement alone for its size, whatever it says."""
+    # The proxy keeps the call until its answer comes, and makes it again if the answer is out of date.
     call_bytes = len(statement.text.encode(errors="surrogatepass")) + _CALL_BYTES
     return SkipReason.TOO_LARGE_TO_REPEAT if call_bytes > KEPT_CALL_BYTES_MAX else None

@@ -1,7 +1,7 @@
 """One decision: a statement on its way through the stages gate, classify, plan, weigh, ask and apply.
 
-Each stage takes a draft and returns it with more in it. The queries that a stage asks are answered in one of the
-proxy's own sessions where there is one, those for keys in the client's own (`proxy.session.consistency.asking`).
+Each stage takes a draft and returns it with more in it. A stage asks its queries in one of the proxy's own
+sessions where there is one, and those for keys in the client's session (`proxy.session.consistency.asking`).
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ async def decide(
 ) -> Decision:
     """Decide about a statement: whether it is rewritten, by which keys, and why not.
 
-    To explain is a policy: stages go on although there is a reason to leave the statement alone, as far as they
-    can, and at the end all is looked up that only a user wants to know.
+    For an explanation, the stages go on as far as they can, although there is a reason to leave the statement
+    alone. At the end, all that only a user wants to know is looked up.
     """
     with ExitStack() as rooms:
         ctx = DecisionContext.of(shared, catalog, listings, statement, terms, rooms)
@@ -58,7 +58,7 @@ async def decide(
 
 
 def _with_last_lists(ctx: DecisionContext, decision: Decision) -> Decision:
-    """The decision with the partitions of which a scan keeps some, where that needs no query: for the history."""
+    """The decision with the partition lists of narrowed scans, for the history: those that need no query."""
     if decision.rewrite is None:
         return decision
     narrowed = {scan.scan.reference.name for scan in decision.rewrite.scans if scan.predicate is not None}
@@ -83,7 +83,7 @@ async def _draft(ctx: DecisionContext) -> Draft:
 
 
 async def _classified(ctx: DecisionContext, draft: Draft) -> Draft:
-    """Parse a statement that neither its text nor its runs so far say to leave alone."""
+    """Parse a statement, unless its text or its earlier runs say to leave it alone."""
     key = known_key(ctx)
     if key is not None:
         draft = gate(ctx, draft, key)

@@ -21,7 +21,8 @@ from proxy.statements.statement_class import StatementClass
 from proxy.statements.written_tables import WriteTargets, words_in
 from rewriter import SkipReason, TableName
 
-# Statements that may change the columns of a table, which Iceberg's catalog keeps as they were for each session.
+# First words of statements that may change the columns of a table. Iceberg's catalog keeps the old columns for
+# each session.
 _DEFINING = frozenset({"alter", "call", "create", "drop", "replace"})
 
 
@@ -29,7 +30,7 @@ class SessionCatalogs:
     """The catalogs of one client session: one for each state that it is in."""
 
     def __init__(self, shared: SharedState, list_owner: tuple[str, ...] = ()) -> None:
-        """Take the owner of lists where the session is one of the proxy's own, which no client uses."""
+        """`list_owner` is the owner of lists, given for a session of the proxy's own that no client uses."""
         self._shared = shared
         # A new configuration counts from the next session on.
         self._settings = shared.config.catalog
@@ -39,11 +40,11 @@ class SessionCatalogs:
         self._unshared = self._cache.of_nobody_else(list_owner)
 
     def of_state(self, state: bytes | None) -> SessionCatalog:
-        """The catalog of the session in this state (`SessionState.digest`), shared with its other sessions.
+        """A catalog for one statement of the session in this state (`SessionState.digest`).
 
-        Each statement has one of its own, with the time that it may wait for a store.
-        Without a digest the session is like no other, and the catalog is its own. So it is as long as the proxy
-        has no session in that state to ask in.
+        It has the time that the statement may wait for a store, and shares its metadata with other sessions of the
+        state. The metadata is this session's alone where the state has no digest, or where the proxy has no
+        session of its own in that state to ask in.
         """
         if self._cache is not self._shared.metadata:
             # The configuration was read anew.
@@ -64,8 +65,8 @@ class SessionCatalogs:
     def forget(self, words: Collection[str], state: bytes | None) -> None:
         """Forget the meanings of names and settings, for all sessions of a state.
 
-        The file index is forgotten where it may be one of the tables among these words. Files that it has listed
-        need not be asked for again (`proxy.session.layout.file_lists`).
+        This session also forgets the overview of the file index. The others do so where these words may name the
+        index. Files that it has listed need not be asked for again (`proxy.session.layout.file_lists`).
         """
         is_of_index = self._shared.files.is_named_by(words)
         for metadata in self._kept(state):
@@ -124,7 +125,7 @@ class Decider:
         return self._catalogs.of_state(state).is_table(name)
 
     def note_evolution(self, state: bytes | None, backend: str) -> None:
-        """Note whether a backend lets writes add columns, as a session was told that has set nothing about it."""
+        """Note whether a backend lets writes add columns, as it told a session that has set nothing about it."""
         told = self._catalogs.of_state(state).last_settings
         if told is not None and told.value.uncertainty is not SkipReason.SETTINGS_UNKNOWN:
             answer = Answer(told.value.evolves_schemas, told.came_at, told.until)

@@ -38,20 +38,20 @@ class DecisionTerms:
     scope: str
     # The user whom lessons count for (`owner_of`).
     owner: str
-    # Stands for this session in remembered keys; unlike that of any other session.
+    # Names this session in remembered keys: no two sessions share one.
     asker: str = ""
     # The digest of the session's state, for metadata that sessions of one state share; None where it is like no
     # other.
     state: bytes | None = None
-    # The reason why names may mean others than the described tables or Spark's functions, if there is one
-    # (`SessionState.hidden_names`).
+    # The reason why names may mean other tables than the described ones, or other functions than Spark's, if there
+    # is one (`SessionState.hidden_names`).
     hidden_names: SkipReason | None = None
-    # True if it may have variables (`SessionState.has_variables`).
+    # True if the session may have variables (`SessionState.has_variables`).
     has_variables: bool = False
     run_key_queries: bool = True
     # True if a user asks for an explanation: then stages run although the statement is left alone.
     is_explained: bool = False
-    # True if the statement is compared beside its original, which does not wait for it.
+    # True if shadow mode compares the statement beside its original, which does not wait.
     is_compared: bool = False
     # The remembered keys that may be used beside those that the settings allow.
     keys: KeyTerms = ASK_FIRST
@@ -60,12 +60,12 @@ class DecisionTerms:
 
     @property
     def waits_for_splits(self) -> bool:
-        """True if it is asked how many splits there are before anything is sent, and not beside it."""
+        """True if the splits are asked for before the statement is sent, and not beside it."""
         return self.is_explained or self.is_compared
 
     @property
     def grace_s(self) -> float:
-        """How long ago facts and settings may have expired that are asked for again while the statement runs."""
+        """Seconds for which expired facts and settings are used, and asked for again while the statement runs."""
         may_be_due = self.keys.may_be_checked and self.state is not None and self.settings.consistency == "window"
         return self.settings.keys_remembered_s if may_be_due else 0.0
 
@@ -129,9 +129,9 @@ class Decision:
     quarantined: tuple[QuarantineEntry, ...] = ()
     # The place where it does not parse; for explain.
     parse_failure: str | None = None
-    # None where its keys were asked for.
+    # Its remembered keys that are still to be checked; None where there are none.
     unchecked: UncheckedKeys | None = None
-    # Questions to ask while it runs, whose answers later statements are read in fewer splits by.
+    # Queries to ask while it runs. By their answers, later statements are read in fewer splits.
     beside: Work[None] | None = field(default=None, repr=False)
 
     @property
@@ -160,7 +160,7 @@ class Decision:
 
     @property
     def check_failure(self) -> str:
-        """The message with which a MERGE fails, before it commits, for a key that was not asked for; or empty."""
+        """The message with which a MERGE fails, before it commits, if it meets a key not asked for; else empty."""
         return self.rewrite.check_failure if self.rewrite is not None and self.is_narrowed else ""
 
     @property
@@ -194,12 +194,12 @@ class Decision:
         is_left = self.gate_report is not None and self.gate_report.leaves
         is_left = is_left and (self.rewrite is not None or self.is_left_by_gate)
         if self.key is None or self.plan is None or is_left:
-            # It was left alone: by the gate itself, whatever the number of its splits, or for a while.
+            # The gate left it alone, whatever the number of its splits; or it has no plan, such as in quarantine.
             return Run(self.key, Way.ORIGINAL, listings, facts=self.facts) if self.key is not None else None
         is_narrowed = self.is_narrowed and self.rewrite is not None and self.rewrite.is_narrowed
         has_splits_alone = self.is_narrowed and not is_narrowed and not self.plan.key_queries
         if has_splits_alone or has_own_filters_alone(self.plan):
-            # It has no keys that were worth their time or not.
+            # Without keys, there is no time of asking to judge.
             return None
         if self.skip is SkipReason.DESCRIPTION_LATE:
             # A late description says nothing of the statement, and its facts are not known.

@@ -41,7 +41,7 @@ class DecisionContext:
     """A statement that is decided about: the session that brings it, its terms, and all that is known."""
 
     shared: SharedState
-    # It asks, and notes in `timings` how long that took.
+    # It notes in `timings` how long its queries take.
     catalog: SessionCatalog
     listings: SessionListings
     statement: StatementClass
@@ -52,7 +52,7 @@ class DecisionContext:
     settings: Answer[ServerSettings] | None
     # Gives back the room for the statement's tree.
     rooms: ExitStack
-    # They are shared by all plans of the decision.
+    # All plans of the decision share these planning steps.
     steps: Steps
 
     @classmethod
@@ -111,7 +111,7 @@ class DecisionContext:
 
 @dataclass(frozen=True)
 class Draft(Decision):
-    """A decision as far as it has come, with all that its stages need of one another."""
+    """An unfinished decision, with all that its stages need of one another."""
 
     # The statement as it was parsed.
     statement: Statement | None = None
@@ -129,7 +129,8 @@ class Draft(Decision):
     def planned(self, plan: Plan | SkipReason) -> Draft:
         """The draft with a plan, or left alone for the reason why there is none."""
         if isinstance(plan, SkipReason):
-            # More telling to a user than the verdict of the gate, but for a statement that reads tables alone.
+            # The plan's reason tells a user more than the gate's verdict, but for a statement that reads tables
+            # alone.
             return self.left(plan) if plan is SkipReason.NO_JOIN_IN_TEXT else replace(self, skip=plan)
         return replace(self, plan=plan, unpinned=plan.unpinned)
 
@@ -145,7 +146,7 @@ class Draft(Decision):
 
 
 def hindrance(planned: Plan, answers: KeyAnswers, result: Rewrite) -> SkipReason | None:
-    """The reason for which a rewrite is none, where it lies in the whole; the scans have reasons of their own."""
+    """The reason why a rewrite changes nothing, if it concerns the whole statement; scans have their own."""
     if result.skip is not None or result.text != planned.statement.original:
         return result.skip
     if SkipReason.SMALL_SIDE_WRITTEN in answers.values():

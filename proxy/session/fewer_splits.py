@@ -1,7 +1,7 @@
 """Fewer splits: scans that nothing narrows, and whose files are small and many, are read in fewer tasks.
 
-That is not worth a wait: what is not known is asked for beside the statement, for those that follow. Only who asks
-for an explanation or a comparison waits for it.
+Fewer splits are not worth a wait: unknown facts are asked for beside the statement, for later statements. Only
+explanations and comparisons wait for them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class PlanFiles:
 
 
 def is_for_splits_alone(ctx: DecisionContext) -> bool:
-    """True if nothing can come of the statement but fewer splits, which no query is waited for."""
+    """True if a rewrite can only bring fewer splits, for which the statement waits for no query."""
     chances = ctx.chances()
     return chances.splits and not chances.rows and not ctx.terms.waits_for_splits
 
@@ -62,12 +62,12 @@ async def with_fewer_splits(ctx: DecisionContext, draft: Draft) -> Draft:
     keeps_splits = not found.lacks_splits and found.skip not in _PASSING
     if keeps_splits and not waits and draft.skip is not SkipReason.FEW_FILES:
         ctx.catalog.metadata.ungrouped.add(ctx.statement.text)
-    # Any other reason than the first one is less telling to a user.
+    # The first reason tells a user the most.
     return found if draft.skip is None else replace(draft, lacks_splits=found.lacks_splits)
 
 
 async def files_of(ctx: DecisionContext, planned: Plan, answers: KeyAnswers, limits: RewriteLimits) -> PlanFiles:
-    """The files by which a plan's scans are narrowed, and those for splits alone, which nothing is waited for."""
+    """The files by which a plan's scans are narrowed, and, without waiting, those for splits alone."""
     is_expired = _would_group_by_expired(ctx, planned)
     of_all = not is_expired and (ctx.terms.waits_for_splits or not planned.may_be_grouped)
     found = await _files_of(ctx, planned, answers, limits, of_all=of_all)
@@ -124,9 +124,10 @@ async def _grouped(ctx: DecisionContext, draft: Draft) -> Draft:
     if planned is None or basis is None:
         return draft
     if not basis.limits.has_small_files:
-        # The plan was made before anything was known of such files.
+        # The plan was made before the small files were known of.
         return replace(draft, lacks_splits=True)
-    # Before, too: a list that another session asks for may come meanwhile.
+    # This is checked before and after the files are fetched: a list that another session asks for may come in
+    # between.
     lacks_splits = draft.lacks_splits or not ctx.files.are_splits_current(planned)
     if _would_group_by_expired(ctx, planned):
         return replace(draft.left(SkipReason.SPLITS_UNKNOWN), lacks_splits=True)

@@ -1,11 +1,12 @@
-"""Keys that were read before: for users who allow a small side to be as old as that, and to be checked while used.
+"""A cache of keys: users may allow small sides to be some time old, or keys to be checked while they are used.
 
 An entry belongs to a session's state (`SessionState.digest`: user, settings, database), so nobody is given keys
-that the backend might have refused or answered otherwise. A client may have bent the session that read them: other
-sessions use them only where they ask again while their statement runs. An entry is worth nothing any more once a
-write through the proxy may have touched a table that it was read from; how old it may be, each reader says. Each
-keeps the fence that was opened before it was read: no order of reading, writing and keeping lets a stale one pass.
-Bounded by bytes, and told apart by asker and fence, they are more than `proxy.session.catalog.answers` keeps.
+that the backend might have refused or answered otherwise. A client may have manipulated the session that read
+them: other sessions use them only where they ask again while their statement runs. An entry is void once a write
+through the proxy may have touched a table that it was read from. Each reader says how old it may be. Each entry
+keeps the fence that was opened before it was read, so no order of reading, writing and keeping lets a stale one
+pass. `proxy.session.catalog.answers` would not do: entries are bounded by bytes, and told apart by asker and
+fence.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ ENTRIES_MAX: Final = 1_000
 # All entries together. A full one of 5,000 keys takes half a megabyte.
 BYTES_MAX: Final = 64 * 1024 * 1024
 
-# Answers in a row that were others than those before: such a question is asked first.
+# After so many answers in a row that differed from the one before, the keys are asked for first.
 _CHANGES_MAX: Final = 3
 
 # Bytes of a key beside the characters of its text: a string, its place in a tuple, and the tuple.
@@ -42,7 +43,7 @@ class _Entry:
     asked_at: float
     fence: Fence
     size_bytes: int
-    # How often in a row the answer was another one than that before.
+    # How often in a row the answer differed from the one before.
     changes: int = 0
 
 
@@ -60,14 +61,14 @@ class KeyCache:
         return len(self._entries)
 
     def trusted(self, state: bytes, question: KeyQuery, *, asker: str, asked_since: float) -> Keys | None:
-        """The keys that a session has asked for in that state, if that was since then and they still hold."""
+        """The keys that the session `asker` itself has asked for since then, if they still hold."""
         entry = self._current(state, question, asked_since)
         return entry.keys if entry is not None and entry.asker == asker else None
 
     def checked_later(self, state: bytes, question: KeyQuery, *, asked_since: float) -> Keys | None:
         """The keys that any session of that state has asked for, to be checked while they are used.
 
-        None where the last answers were each other ones.
+        None where the last answers all differed.
         """
         entry = self._current(state, question, asked_since)
         return entry.keys if entry is not None and entry.changes < _CHANGES_MAX else None
@@ -98,7 +99,7 @@ class KeyCache:
             self._keep(state, question, _Entry(keys, asker, question.tables, asked_at, fence, size_bytes, changes))
 
     def _current(self, state: bytes, question: KeyQuery, asked_since: float) -> _Entry | None:
-        """The entry, if it is of then or later, as the one used last; dropped where its tables were written."""
+        """The entry, now the one used last, if it was asked for then or later. After a write it is dropped."""
         with self._lock:
             entry = self._take(state, question)
             # Behind its views there may be other tables by now than those that the entry was kept for.

@@ -1,8 +1,8 @@
-"""The key queries of one statement: what is remembered of their answers, and the asking for the rest.
+"""The key queries of one statement: remembered keys are used, and the rest is asked for.
 
-Trusted keys are used without a question: by default none, since `rewrite.key_staleness_s` and, for keys at a
-snapshot, which no write can change, `rewrite.key_snapshot_s` are 0. Others may be used as they were some time ago
-where they are checked later, while the statement runs (`proxy.operations.key_check`).
+Trusted keys are used without a query. By default there are none: `rewrite.key_staleness_s` is 0, and so is
+`rewrite.key_snapshot_s`, which counts for keys at a snapshot, since no write can change these. Other remembered
+keys may be used where they are checked later, while the statement runs (`proxy.operations.key_check`).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class UsableKeys:
     # The session of the statement. Keys that it asked for itself, up to so many seconds ago, need no check.
     asker: str
     staleness_s: float
-    # By the clock: those that it asked for since then need none either. Infinite where there are none.
+    # Keys that it asked for since this moment of the clock need no check either. Infinite where there are none.
     asked_since: float = inf
     # Keys of this age may be used if they are asked for again while the statement runs; 0 where none may.
     checked_s: float = 0.0
@@ -76,7 +76,7 @@ class KeyQueries:
     async def answers(self, planned: Plan, known: KeyAnswers | None = None) -> KeyAnswers:
         """The keys of all small sides, or the reasons for none; `known` are answers that are there already.
 
-        Those of one that is being written are not asked for: a write that runs is seen by every fence.
+        Keys of a side that is being written are not asked for: every fence sees a running write.
         """
         answers = dict(known or {})
         while pending := planned.pending(answers):

@@ -77,15 +77,15 @@ class LimitJudge:
         self.seconds = 0.0
         # True if Spark cannot plan the statement.
         self._is_refused = False
-        # Tables of which no plan tells more.
+        # Tables of which no plan of Spark tells more.
         self._untold: set[str] = set()
-        # By the full names.
+        # Partition lists, by the full names of tables.
         self._indexes: dict[TableName, PartitionIndex] = {}
-        # Of Iceberg tables, by what the text leaves of them.
+        # The files of Iceberg tables, by what the text leaves of a table.
         self._files_listed: dict[tuple[TableName, Cover], FileIndex] = {}
 
     async def is_within(self) -> bool:
-        """True if the original certainly is, whatever is inserted."""
+        """True if the original certainly is within the limits, whatever is inserted."""
         with self._timed():
             await self._read()
             return self._judged(self._original) == ()
@@ -128,7 +128,7 @@ class LimitJudge:
             reads = partitions_read(statement, facts.current(catalog.policy.grace_s))
             if not reads.missing or await catalog.describe(reads.missing):
                 break
-        # Late ones are missing still.
+        # Tables that were described too late are still missing.
         self._reads = StatementReads(is_whole=False) if reads.missing else reads
         await self._list({one.name: one.facts for one in self._reads.tables})
         for read in self._reads.tables:
@@ -176,7 +176,7 @@ class LimitJudge:
         return None if scans is None else tuple(judge(self._limits, scans))
 
     def _by_text(self, rewrite: Rewrite | None) -> list[ScanRead] | None:
-        """The scans by the text's own filters and what is inserted; None if it does not tell the tables."""
+        """The scans by the text's own filters and what is inserted; None if the text does not tell its tables."""
         if self._reads is None or not self._reads.is_whole:
             return None
         outcomes = {one.scan.reference: one for one in rewrite.scans} if rewrite is not None else {}
@@ -200,7 +200,7 @@ class LimitJudge:
         if facts.skips_files_itself:
             if not _may_be_told(limit, facts):
                 self._untold.add(shown(scan.table))
-            # More may be left out, by any column.
+            # The format may leave out more files, by any column.
             return replace(self._of_format(scan, read, outcome), is_at_most=True, may_read_none=True)
         return scan if index is None else self._counted(scan, facts, index, covers)
 
@@ -210,7 +210,7 @@ class LimitJudge:
         if read.facts is None or iceberg is None:
             return replace(scan, size_bytes=read.facts.size_bytes if read.facts is not None else None)
         if read.name.version:
-            return scan  # the list is that of now
+            return scan  # the list is of the current snapshot
         listed = self._files_listed.get((read.name, read.within))
         left = outcome.files if outcome is not None else None
         left = left if left is not None else files_left(read.within, iceberg.partitioning, listed)
@@ -254,7 +254,7 @@ class LimitJudge:
         word = self._class.first_word
         is_clear = self._class.begins_clearly or self._reads is not None
         if word in {"execute", "explain"} or not is_clear:
-            # Its explanation may execute it.
+            # Spark may execute it in order to explain it.
             return (unknown(self._limits, _NOT_TOLD),)
         known, digest = self._catalog.metadata.plans, blake2b(text.encode(errors="replace")).digest()
         may_keep = self._catalog.policy.is_session_unchanged
@@ -318,7 +318,8 @@ class LimitJudge:
         if facts is None or facts.iceberg is None or limit is None or snapshot_id is None:
             return scan
         told: set[bool | None] = {planned.is_filtered} - {None}
-        # Filters that are pushed down may be on any column. The text tells where all its scans are alike.
+        # Filters that are pushed down may be on any column. The text decides where it filters all scans of the
+        # table alike.
         told = told or {one.is_filtered for one in by_text if one.table == scan.table}
         scan = replace(
             scan,
@@ -374,7 +375,7 @@ def _scan(name: TableName, facts: TableFacts | None) -> ScanRead:
 
 
 def _may_be_told(limit: Limit, facts: TableFacts) -> bool:
-    """True if the plan of Spark may tell more of a Delta or Iceberg table that a limit asks for."""
+    """True if Spark's plan may tell more about a Delta or Iceberg table, as the limit asks for it."""
     section = limit.section
     return bool(section.partition_filter or section.bytes_max or (section.files_max and facts.iceberg is not None))
 

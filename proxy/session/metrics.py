@@ -46,7 +46,7 @@ _STATEMENT_S: Final = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1
 
 
 class StatementCounts(Protocol):
-    """The history, as far as it is counted."""
+    """The counts that the history gives."""
 
     @property
     def session_count(self) -> int:
@@ -227,7 +227,7 @@ class Metrics:
                 self._skips.labels(_label(reason)).inc()
 
     def fell_back(self, rules: Iterable[Rule]) -> None:
-        """The original of a statement was run after all, which had gone out narrowed by these rules."""
+        """A statement had gone out narrowed by these rules, and then its original was run after all."""
         self._count_rules(rules, "fell_back")
 
     def _count_rules(self, rules: Iterable[Rule], result: str) -> None:
@@ -235,7 +235,7 @@ class Metrics:
             self._rules.labels(rule.value, result).inc()
 
     def write_overtaken(self) -> None:
-        """A rewritten statement wrote while a table was written that its keys came from."""
+        """While a rewritten statement wrote, another write changed a table that its keys came from."""
         self._overtaken_writes.inc()
 
     def statement_ended(self, outcome: OutcomeKind, seconds: float, *, rewritten: bool) -> None:
@@ -248,7 +248,7 @@ class Metrics:
         self._key_queries.labels(outcome).observe(result.seconds)
 
     def keys_checked(self, verdict: Enum) -> None:
-        """Remembered keys were asked for again while the statement ran that used them."""
+        """While a statement ran, its remembered keys were asked for again."""
         self._key_checks.labels(_label(verdict)).inc()
 
     def gate_decided(self, verdict: Enum) -> None:
@@ -302,7 +302,7 @@ class Metrics:
         self._registry.register(_BackendSeries(views))
 
     def watch_metastore(self, metastore: Callable[[], MetastoreLimits]) -> None:
-        """From now on, the metastore tells of how many tables it is sent less; a reload may replace it."""
+        """From now on, `metastore` tells for how many tables it is sent less; a reload may replace it."""
         text = "Tables of which the metastore is sent less now, because it refused a filter."
         self._watch("starpruner_metastore_tables_lowered", text, lambda: metastore().lowered_count)
 
@@ -390,7 +390,7 @@ _BACKEND_GAUGES: Final[tuple[tuple[str, str, Callable[[BackendView], float]], ..
 
 
 class _BackendSeries(Collector):
-    """The series of the backends that there are when somebody asks."""
+    """The series of the backends, as they are at each scrape."""
 
     def __init__(self, views: Callable[[], Iterable[BackendView]]) -> None:
         self._views = views

@@ -1,8 +1,8 @@
-"""Statements that were parsed and planned before, for whoever sends the same text again, as a dashboard does.
+"""Statements that were parsed and planned before: clients such as dashboards send the same texts again.
 
-A plan is a function of the text, of the facts of the tables that it may read, and of the limits. It serves again
-only where these are equal to what it was made by. So nothing in it is older than they are, and it tells nobody
-what they do not. A parsed statement is a function of its text alone.
+A plan is a function of the text, of the facts of the tables that it may read, and of the limits. It is used again
+only where these equal those that it was made by. So nothing in it is older than they are, and it tells nobody more
+than they do. A parsed statement is a function of its text alone.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PLANS_MAX: Final = 4
 # One text may take so much of the whole room: otherwise a long one would drive out those of a whole dashboard.
 _SHARE_OF_ONE: Final = 1 / 8
 
-# A text, its greatest length, and what it may be rewritten by.
+# A text, the limit of its length, and whether a file index, views or small files may help it.
 _Asked: TypeAlias = tuple[str, int, bool, bool, bool]
 
 
@@ -52,7 +52,7 @@ class PlanMemory:
         self._characters_max = characters_max
         self._lock = Lock()
         self._known: OrderedDict[_Asked, _Known] = OrderedDict()
-        # The same by the ids of their statements, which live as long as they are here.
+        # The same by the ids of their statements: an id is valid as long as its statement is kept here.
         self._by_statement: dict[int, _Known] = {}
         self._characters = 0
 
@@ -78,7 +78,7 @@ class PlanMemory:
         return parsed
 
     def _may_be_kept(self, statement: Statement) -> bool:
-        """False for a long one, and for a MERGE: to plan it gives parts of its tree other parents."""
+        """False for a long statement, and for a MERGE: planning moves parts of its tree to other parents."""
         return len(statement.text) <= self._characters_max * _SHARE_OF_ONE and statement.merged_into is None
 
     def names_in(self, statement: Statement) -> frozenset[TableName]:
@@ -96,9 +96,9 @@ class PlanMemory:
         partitions: PartitionIndexes,
         steps: Steps | None,
     ) -> Plan:
-        """See `rewriter.plan`. A plan that is known takes no steps, and `catalog` has names that it wants alone.
+        """See `rewriter.plan`. A known plan takes no steps. `catalog` has no names but those that a plan wants.
 
-        One that is made by lists of partitions is not kept: these may be long, and are a store's.
+        A plan that is made by lists of partitions is not kept: the lists may be long, and belong to a store.
         """
         with self._lock:
             known = self._by_statement.get(id(statement)) if not partitions else None
@@ -107,7 +107,7 @@ class PlanMemory:
             if made_within == limits and made.catalog == catalog:
                 return made
         planned = plan(statement, catalog, limits, partitions, steps)
-        # One that had too few steps left says nothing of the next one.
+        # A plan that had too few steps left says nothing of the next one.
         if known is not None and planned.skip is None and not planned.missing:
             with self._lock:
                 known.plans = (*known.plans, (limits, planned))[-_PLANS_MAX:]

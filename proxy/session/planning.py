@@ -34,8 +34,8 @@ from rewriter.sql.deterministic_functions import NEWER_FUNCTIONS
 # size; it may call functions that the server is not known to have.
 _PLANNING_ROUNDS_MAX = VIEW_NESTING_MAX + 4
 
-# Time for which the size of a table that is narrowed is remembered past writes to it: it decides whether keys are
-# worth asking for, never what they are. Each MERGE would ask for it anew.
+# The size of a narrowed table is remembered for this time, also past writes to it: otherwise each MERGE would ask
+# for it anew. It decides whether keys are worth asking for, never what they are.
 _LARGE_SIZE_S: Final = 3_600.0
 
 # Parts of partitioned tables whose sizes one statement is planned by.
@@ -112,7 +112,8 @@ class Planner:
             wanted |= planned.missing
             # Other statements may have read the tables behind a view.
             missing = planned.missing - described.keys()
-            # Asked about before, they change meanwhile, or are more than the session may keep.
+            # Tables that were asked about before and are still missing change meanwhile, or are more than the
+            # session may keep.
             if missing and (missing <= asked or self._are_changing(missing)):
                 break
             late |= await catalog.describe(missing)
@@ -124,7 +125,7 @@ class Planner:
         return bool(self.catalog.metadata.facts.moment().fence.changed_columns(tables))
 
     async def _find_sizes(self, planned: Plan) -> bool:
-        """Find the sizes of described tables, and parts of them, that have none; up to one that is late.
+        """Find the sizes of described tables and parts of tables that have none; stop at the first late answer.
 
         True if any got one.
         """

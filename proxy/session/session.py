@@ -88,9 +88,9 @@ class Session:
         self._writes = SessionWrites(shared.writes)
         # Rewritten statements that write, until their ends have been told.
         self._rewritten_writes: set[WriteUnderWay] = set()
-        # The number of changes of its state after which its own metadata was read.
+        # The number of changes of its state when it last forgot its unshared answers; -1 during a change.
         self._told_after = 0
-        # Stands for this session in remembered keys.
+        # Names this session in remembered keys.
         self._asker = uuid4().hex
         # The session settings that the client has set, by name.
         self._own: Mapping[str, str]
@@ -108,7 +108,7 @@ class Session:
         anything, and compared after its last query. The statement itself is counted as a write and a change last:
         keys are not out of date by a statement's own doing.
         """
-        # Once for the statement: the configuration may be read anew while its keys are asked for.
+        # Read once for the statement: a reload may change the configuration while its keys are asked for.
         settings = self._settings
         handled = self._setting(statement) or self._skew(statement, settings)
         if handled is not None:
@@ -130,7 +130,7 @@ class Session:
             shadow = partial(self._shadow, statement, settings, entry)
             return dispatch if dispatch.refusal is not None else replace(dispatch, beside=shadow)
         if judge is not None and not await judge.is_within():
-            # It may be within the limit if it is narrowed, whether that saves time or not.
+            # A narrowed statement may be within the limit, so it is narrowed whether that saves time or not.
             settings = msgspec.structs.replace(settings, cost_gate=False)
         decision = await self._decider.decide(statement, self._terms(settings, keys))
         self._note_evolution()
@@ -241,7 +241,7 @@ class Session:
     def _undecided(
         self, statement: StatementClass, reason: SkipReason, findings: Sequence[Finding]
     ) -> tuple[Dispatch, StatementEntry]:
-        """Dispatch an original whose time those of rewritten runs are compared with, in any session."""
+        """Dispatch an original: the times of rewritten runs, in any session, are compared with its own."""
         gate = self._shared.gate
         facts = gate.facts_among(words_in(statement.text)) if statement.may_have_a_join else ()
         run = Run(StatementKey("", ""), Way.ORIGINAL, self._decider.listings, facts=facts) if facts else None
@@ -258,7 +258,7 @@ class Session:
     # --- limits on what it may read
 
     def _limits_of(self, statement: StatementClass) -> tuple[Limit, ...]:
-        """The limits that may count for a statement: of a user who is not known, all that may be theirs."""
+        """The limits that may count for a statement; all limits where its user is not known."""
         limits = self._shared.limits
         if not limits or not may_read(statement):
             return ()
@@ -283,7 +283,7 @@ class Session:
                 )
 
     async def _look_up_written(self, statement: StatementClass) -> None:
-        """Ask about the target of a write, for other sessions, also where this one is to be left alone."""
+        """Ask about the target of a write: other sessions need the answer, also where this one is left alone."""
         tables = statement.written
         if tables is None or not self._shared.config.rewrite.enabled or self._state.hidden_names is not None:
             return
@@ -298,10 +298,10 @@ class Session:
             self._decider.note_evolution(self._state.digest, self._backend)
 
     def _catch_up(self) -> None:
-        """Forget the answers from before the last change and during it: the session decides about some alone."""
+        """Forget the answers that this session shares with no other, from before the last change and during it."""
         if self._told_after != self._state.changes:
             self._decider.forget_unshared()
-            # While it lasts, what is told may be of before it.
+            # While a change lasts, an answer may still be from before it.
             self._told_after = -1 if self._state.is_changing else self._state.changes
 
     @property
@@ -315,7 +315,7 @@ class Session:
     def _scope(self) -> str:
         """Sessions of one state share lessons, and so do those of one user whose states are like no other.
 
-        The temporary views of these may differ, and lessons decide only about what is worth the time. dbt opens a
+        The temporary views of the latter may differ, but lessons only decide what is worth the time. dbt opens a
         session with a temporary view for each run of a model.
         """
         digest = self._state.digest
@@ -323,7 +323,7 @@ class Session:
 
     def _terms(self, settings: SessionSettings, keys: KeyTerms = ASK_FIRST) -> DecisionTerms:
         state = self._state
-        # Before the digest is read: a change in between counts.
+        # Read before the digest: a change in between counts.
         changes = state.changes
 
         def is_session_unchanged() -> bool:
@@ -382,7 +382,7 @@ class Session:
         unchecked = decision.unchecked
         if unchecked is None:
             return None
-        # A further one for the connection, and for the views that the keys rest on.
+        # One more deadline is for the connection, and for the views that the keys rest on.
         deadline_s = self._shared.config.rewrite.key_query_deadline_s * (len(unchecked.keys) + 1)
         told = self._shared.metrics.keys_checked
         return KeyCheck(unchecked.work, unchecked.began_at, deadline_s, on_settled=told)
@@ -397,7 +397,8 @@ class Session:
         """The dispatch of a rewritten statement that writes: changes of the session wait for its end."""
         write = WriteUnderWay()
         facts = ", ".join(sorted(map(str, decision.rewrite.tables))) if decision.rewrite is not None else ""
-        # Else it may write any table by a path, and its premises would see its own write.
+        # A statement that does not name its target may write any table by a path, and its premises would see its
+        # own write.
         names_target = isinstance(StatementClass(decision.original).written, WriteTargets)
 
         def over(outcome: Outcome) -> None:
@@ -461,8 +462,9 @@ class Session:
             is_of_check = bool(check_failure) and check_failure in outcome.message
             expected = is_gone or is_of_check or is_filter_refused(outcome.message)
             if suspects is not None and was_rewritten and check_failure:
-                # No second run tells whether that is ours. The next one is the original, whichever it was. An
-                # original reads more, and conflicts oftener with other writers.
+                # No second run tells whether the rewrite is to blame, so the next statement runs as the original
+                # in any case. Conflicts do not count: an original reads more, and conflicts with other writers
+                # more often.
                 conflicts = outcome.kind is OutcomeKind.FAILED and is_write_conflict(outcome.message)
                 ended_badly = {OutcomeKind.FAILED, OutcomeKind.RECOVERED, OutcomeKind.FAILED_TWICE}
                 if outcome.kind in ended_badly and not conflicts:
@@ -492,7 +494,7 @@ class Session:
         decision = await Decider(shared).decide(statement, terms)
         key, rewrite, run = decision.key, decision.rewrite, decision.run(self._decider.listings)
         if run is not None:
-            # By its original; and from now on the facts are known by their names.
+            # The original has listed their files. From now on `facts_among` finds these facts by their names.
             shared.gate.files_listed(run)
         if not (decision.is_narrowed and decision.only_reads) or rewrite is None or key is None:
             entry.compared(None, decision)
@@ -503,7 +505,7 @@ class Session:
             entry.compared(comparison, decision)
             is_refused = comparison.verdict is ShadowVerdict.REFUSED
             if is_refused and rewrite.tables_sent_to_metastore:
-                # As with a statement that is sent rewritten: nothing else is to blame.
+                # As with a statement that is sent rewritten, only the filter is to blame.
                 shared.metastore.refused(rewrite.tables_sent_to_metastore, self._owner)
             elif is_refused or comparison.blames_us:
                 cause = Cause.DIFFERENT if comparison.verdict is ShadowVerdict.DIFFERENT else Cause.FAILED
@@ -518,9 +520,9 @@ class Session:
     # --- skewed values of a table
 
     def _skew(self, statement: StatementClass, settings: SessionSettings) -> Dispatch | None:
-        """The dispatch of a statement in Hive's words about skewed values; in shadow mode all go on as they are.
+        """The dispatch of DDL with Hive's clauses about skewed values; in shadow mode it goes on as it is.
 
-        The statement that keeps the values is dispatched, and counts as what it writes itself.
+        The statement that is sent keeps the values in table properties, and counts by what it writes itself.
         """
         if not (settings.enabled and settings.skewed_by and settings.mode == "rewrite"):
             return None
@@ -537,9 +539,9 @@ class Session:
     # --- settings of the session
 
     def _setting(self, statement: StatementClass) -> Dispatch | None:
-        """The dispatch of a statement about a setting, which is set here and in Spark, which keeps any.
+        """The dispatch of a statement about a setting of ours. It is set here, and in Spark too, which keeps any.
 
-        A query makes the answers that Spark cannot give.
+        Where Spark cannot know the answer, a query that holds the answer is sent.
         """
         setting = setting_statement(statement.text, self._own)
         if setting is None:
@@ -552,7 +554,7 @@ class Session:
             return self.answer(statement, f"SELECT raise_error({literal('string', setting.error)})")
         self._log.labelled(self._settings.label)
         if setting.verb == "set" and setting.name == "label" and ";" not in setting.own["label"]:
-            # It changes nothing that answers depend on: keys that were remembered go on.
+            # A label changes nothing that answers depend on: remembered keys stay valid.
             return self.answer(statement, statement.text)
         if setting.verb != "show":
             return self.forward_unchanged(statement)
@@ -580,7 +582,7 @@ async def _findings(judge: LimitJudge | None, decision: Decision | None = None) 
 
 
 def _parse_failure(statement: StatementClass) -> Callable[[str], bool]:
-    """The test by which it is known that a statement has neither written nor changed the session."""
+    """The test of failure messages: true if the statement has neither written nor changed the session."""
     does_nothing = statement.written is None and statement.leaves_session_unchanged
     return never_unread if does_nothing else parse_failure_of(statement.text)
 

@@ -52,8 +52,9 @@ class ListedPartitions:
 class KnownPartitions:
     """A table as a session knows it: None where it cannot be described, or its partitions cannot be listed.
 
-    Its files are those of the file index, where a statement has needed them: they are not asked for. Where `index`
-    may lack partitions that a filter does not keep, `scanned` has the numbers of those in its scans, if known.
+    Its files are those that a statement has already fetched from the file index: no query asks for them. If
+    `index` comes from scans by a filter, it may lack partitions that the filter does not keep. Then `scanned` has
+    the number of partitions in each scan, None where it is not known.
     """
 
     facts: TableFacts | None
@@ -66,8 +67,8 @@ class KnownPartitions:
 class SessionCatalog:
     """Tables, settings, keys and partitions as a session of one state sees them, and queries that ask for them.
 
-    It is bound to the state: answers that it remembers are those of sessions of the same state. By it, statements
-    are planned (`proxy.session.planning`), and files looked up (`proxy.session.table_files`).
+    It is bound to the state: it remembers only answers of sessions of the same state. `proxy.session.planning`
+    plans statements by it, and `proxy.session.table_files` looks up files.
     """
 
     shared: SharedState
@@ -121,13 +122,13 @@ class SessionCatalog:
         return is_default, self._counts_s(is_answered=None not in values.values())
 
     def may_read_views(self, statement: StatementClass) -> bool:
-        """True if a statement without a join may read a view: not if all its names are known to be tables'."""
+        """True if a statement without a join may read a view; False if all its names are known to be tables."""
         return not statement.names_read <= self.metadata.table_names
 
     async def server_settings(self) -> ServerSettings:
         """The server's settings, which may change what names mean."""
         last = self.last_settings
-        # One for which nothing is rewritten is not used any longer than it counts: nothing would ask again.
+        # Settings for which nothing is rewritten have no grace: no check would ask for them again.
         grace_s = self.policy.grace_s if last is not None and last.value.uncertainty is None else 0.0
         known, may_keep = self.metadata.server_settings, self.policy.is_session_unchanged
         return await known.get_or_ask(None, self._ask_settings, grace_s, may_keep=may_keep)
@@ -192,7 +193,7 @@ class SessionCatalog:
         return self.metadata.server_settings.known(None)
 
     def knows_settings(self, then: Answer[ServerSettings] | None) -> bool:
-        """True if the server's settings have not expired, and are as they were, where they were known then."""
+        """True if the server's settings have not expired, and are as `then`, if they were known then."""
         now = self.metadata.server_settings.get(None)
         return now is not None and (then is None or now.value == then.value)
 
@@ -201,7 +202,7 @@ class SessionCatalog:
         return await self.by(self.policy.current()).server_settings() == then
 
     def is_current(self, planned: Plan) -> bool:
-        """True if no facts that the plan was made with have expired, or are others by now."""
+        """True if the facts that the plan was made with have neither expired nor changed."""
         known = self.metadata.facts.current()
         used = {name: planned.catalog.get(name) for name in planned.names}
         return all(facts is None or _is_as(known.get(name), facts) for name, facts in used.items())
@@ -209,8 +210,8 @@ class SessionCatalog:
     async def is_as_planned(self, planned: Plan, since: float) -> bool:
         """True if the tables are described as they were when the plan was made. Expired facts are asked for again.
 
-        Those behind the views whose texts the plan follows are described now or since a moment: a view that was
-        replaced past this proxy would be narrowed by keys of its old text.
+        The views whose texts the plan follows, and the tables behind them, must have been described at `since` or
+        later: a view that was replaced past this proxy would be narrowed by keys of its old text.
         """
         facts = self.metadata.facts
         used = {name: planned.catalog.get(name) for name in planned.names | planned.follows}
@@ -224,7 +225,7 @@ class SessionCatalog:
         described = await self._described(before.keys() - now.keys())
         # Another session may have asked about some before that moment.
         older = {name for name, (at, _) in described.items() if name in planned.follows and at < since}
-        # By now any question under way was asked since.
+        # A query that is under way by now was asked since that moment.
         again = await self._described(older)
         now |= {name: found for name, (_, found) in described.items() if name not in older}
         now |= {name: found for name, (at, found) in again.items() if at >= since}
@@ -277,7 +278,7 @@ class SessionCatalog:
 
 
 class _Ages:
-    """The ages of answers: how long before our questions other sessions had asked them."""
+    """The ages of shared answers: how long before us another session had asked the same query."""
 
     def __init__(self) -> None:
         self.oldest_s = 0.0
@@ -315,7 +316,7 @@ def indexes_of(listed: Mapping[TableName, ListedPartitions]) -> dict[TableName, 
 def asking(known: SessionMetadata, writes: WriteLog, *, anew: bool = False) -> Ask:
     """Ask the driver: in the proxy's own session of the state, where answers are shared.
 
-    With `anew` the answers are those of now: none that is on its way will do.
+    With `anew` every query is asked now: an answer that is on its way to another session is not shared.
     """
     if known.state is None:
         return ask_driver

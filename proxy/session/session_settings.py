@@ -1,7 +1,7 @@
 """Session settings: a client sets them by `SET starpruner.enabled=false`, or in the URL that it connects with.
 
-Spark keeps such settings too, since it accepts any name. So the proxy answers only in cases that Spark cannot
-know: a name or a value that is not one of the proxy's, and the value that holds where none was set.
+Spark keeps such settings too, since it accepts any name. So the proxy answers only where Spark cannot: about a
+name or a value that is not one of the proxy's, and about the value of a setting that was not set.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SET: Final = re.compile(
 )
 _RESET_ALL: Final = re.compile(rf"{_BEFORE}RESET\s*+;?\s*+", re.IGNORECASE | re.DOTALL)
 _QUOTES: Final = "'\"`"
-# A value in backticks, behind which comments may stand; of any other they are a part.
+# A value in backticks, behind which comments may stand. Comments behind any other value are a part of it.
 _IN_BACKTICKS: Final = re.compile(rf"(`[^`]*+`)(?:{COMMENT_OR_SPACE}|;)*+", re.DOTALL)
 # Characters of a wrong value that an error quotes.
 _QUOTED_CHARS_MAX: Final = 100
@@ -135,7 +135,7 @@ def _unknown(name: str) -> str:
 
 
 def _in_one_line(name: str) -> str:
-    """A name, which may hold anything where it comes from a URL."""
+    """The name in one line: a name from a URL may hold anything."""
     return name[:_QUOTED_CHARS_MAX].encode("unicode_escape").decode()
 
 

@@ -44,12 +44,12 @@ class OwnSessionStates(Protocol):
         ...
 
     def renew(self, digest: bytes) -> None:
-        """Use no session of that state any more that is open now: a table may have other columns."""
+        """Stop using the sessions of that state that are open now: a table may have other columns."""
         ...
 
 
 class NoOwnSessions:
-    """None: each session asks for itself, and shares its answers with no other."""
+    """No sessions: each client's session asks for itself, and shares its answers with no other."""
 
     def state_of(self, digest: bytes) -> KnownState | None:
         """See OwnSessionStates."""
@@ -81,7 +81,7 @@ class SharedState:
     known_texts: KnownTexts = field(default_factory=KnownTexts)
     metrics: Metrics = field(default_factory=Metrics)
     off_switch: OffSwitch = field(default_factory=OffSwitch)
-    # Of the configuration, in their order.
+    # The limits of the configuration, in their order.
     limits: tuple[Limit, ...] = ()
     # Samples statements for shadow mode: a number from 0 to 1 for each.
     chance: Callable[[], float] = random.random

@@ -1,6 +1,6 @@
-"""The log of statements as sessions see it: told of each statement that begins, and of its end.
+"""The log of statements as sessions see it: they tell it of each statement's beginning and end.
 
-A session tells it nothing that it has to keep: a decision is read at once, and its tree is not held until the end.
+The log reads a decision at once, so that the statement's tree is not kept until its end.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class SessionLog(Protocol):
     """The statements of one session in the log. No method may raise."""
 
     def labelled(self, label: str) -> None:
-        """The label of the statements from now on; empty for those that their comments give."""
+        """The label of the statements from now on; where it is empty, their comments give the labels."""
         ...
 
     def began(

@@ -35,7 +35,7 @@ class TableFiles:
     async def wanted(
         self, planned: Plan, answers: KeyAnswers, limits: RewriteLimits, *, of_all: bool
     ) -> dict[TableName, FileIndex]:
-        """The files of the tables whose files a plan wants to know, of those that are listed anywhere.
+        """The files of the tables whose files a plan wants to know, if they are listed anywhere.
 
         Without `of_all`, those of tables that nothing narrows are left out.
         """
@@ -60,7 +60,8 @@ class TableFiles:
                 until = shared.clock() + shared.config.files.tables_ttl_s
                 known.add_iceberg(name, small.index is not None, until=until)
             return small.index
-        # The rows of the index are fetched for their sizes alone, which takes a query.
+        # Rows of the index take a query. Only a table of many small files is worth it, since only their sizes are
+        # needed.
         _ = await self.indexed()
         return await self._files(name, planned) if shared.files.has_small_files(facts, known, files_min) else None
 
@@ -68,7 +69,7 @@ class TableFiles:
         shared, known, policy = self.catalog.shared, self.catalog.metadata, self.catalog.policy
         described = self.catalog.described(name)
         facts = described.facts
-        # Delta keeps what its files hold to itself.
+        # Delta reads the bounds of its files itself, from its own log.
         if facts is None or facts.delta is not None:
             return None
         if facts.iceberg is not None:
@@ -89,7 +90,7 @@ class TableFiles:
         if not (settings.enabled and settings.unnarrowed_scans and statement.names_read):
             return False
         if not statement.keeps_meanings:
-            # It may write as many files as there are tasks.
+            # A statement that writes may write one file for each task.
             return False
         if believes_ungrouped and known.ungrouped.holds(statement.text):
             return False
@@ -102,13 +103,13 @@ class TableFiles:
 
     @property
     def packing(self) -> SplitPacking:
-        """The way to the split hints of a statement by these files."""
+        """The split packing, which makes split hints from these files."""
         deadline_s = self.catalog.settings.query_deadline_s
         settings, known = self.catalog.shared.config.splits, self.catalog.metadata.packings
         return SplitPacking(settings, known, deadline_s, self.catalog.policy.splits_grace_s)
 
     def are_splits_current(self, planned: Plan) -> bool:
-        """True if nothing has expired of what decides about the splits of a plan's scans."""
+        """True if no answer that decides about the splits of a plan's scans has expired."""
         shared, settings = self.catalog.shared, self.catalog.last_settings
         if settings is None or settings.until <= shared.clock() or not self.catalog.is_current(planned):
             return False

@@ -59,7 +59,7 @@ def at_version(facts: TableFacts, columns: tuple[Column, ...], snapshot_id: int 
 def _as_named(facts: TableFacts, name: TableName) -> TableFacts:
     """The facts of a name, which may denote a branch, a tag or a version: `db.t.branch_audit`.
 
-    The description of these has the facts of the table itself, so none of them is used.
+    DESCRIBE tells the facts of the table itself for these, so the facts of its format are not used.
     """
     if not facts.skips_files_itself or facts.full_name is None:
         return facts
@@ -70,7 +70,7 @@ def _as_named(facts: TableFacts, name: TableName) -> TableFacts:
 async def _with_text(
     ask: Ask, name: TableName, facts: TableFacts, known: SessionMetadata, settings: CatalogSection
 ) -> DescribedTable:
-    """A view with its text, as far as the server tells it. It is asked first as it answered last."""
+    """A view with its text, as far as the server tells it. The query that was answered last comes first."""
     newer, older = view_text_query(name, settings), older_view_text_query(name, settings)
     for query in (older, newer) if known.has_older_views else (newer, older):
         answer = None if query is None else await ask(query)

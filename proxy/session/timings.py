@@ -40,7 +40,7 @@ class Timings:
     total_s: float = 0.0
     # The queries one by one, in their order.
     asked: list[AskedQuery] = field(default_factory=list)
-    # The purpose of the queries whose answers count by themselves.
+    # The purpose that the queries inside `counting` have; None where a lookup counts all its time.
     _counted: Purpose | None = None
 
     def timed(self, ask: Ask, clock: Callable[[], float]) -> Ask:

@@ -1,4 +1,4 @@
-"""Gate and weigh: statements that lessons of earlier runs, or the sizes of their facts, say to leave alone."""
+"""Gate and weigh: leaves statements alone by lessons of earlier runs, or by the sizes of their facts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rewriter.sql.fingerprint import fingerprint
 
 
 def known_key(ctx: DecisionContext) -> StatementKey | None:
-    """The key of a statement whose text is known, which need not be parsed to be left alone."""
+    """The key of a statement whose text is known: it can be left alone without being parsed."""
     if ctx.terms.is_explained or not ctx.chances().has_any:
         return None
     known = ctx.shared.known_texts.fingerprint(ctx.statement.text)
@@ -36,7 +36,7 @@ def gate(ctx: DecisionContext, draft: Draft, key: StatementKey) -> Draft:
         return draft.left(SkipReason.QUARANTINED)
     if not ctx.terms.settings.cost_gate:
         return draft
-    # An explained one is not counted as one that runs.
+    # An explained statement does not count as one that runs.
     ask = ctx.shared.gate.report if ctx.terms.is_explained else ctx.shared.gate.decide
     report = ask(key, ctx.listings)
     draft = replace(draft, gate_report=report, verdict=report.verdict)

@@ -26,10 +26,10 @@ _PIECE: Final = re.compile(r"\S+")
 _NO_SIGN: Final = re.compile(r"[\w'\"`\s]")
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
 _NUMBER: Final = re.compile(r"[0-9][0-9A-Za-z_.]*")
-# Parentheses within one another. Each group has its text, with those of all inside it.
+# The depth of nested parentheses. Each group keeps its whole text, inner groups included.
 _DEPTH_MAX: Final = 50
-# Spark lets a backslash at the end of a line carry a `--` comment on, sqlglot does not. `/*+` begins no comment
-# within a comment to Spark, which nests comments but not hints. `${` is replaced before the text is read.
+# Spark lets a backslash at the end of a line carry a `--` comment on, sqlglot does not. Spark nests comments but
+# not hints: within a comment, `/*+` begins none. `${` is replaced before the text is read.
 _UNLIKE: Final = re.compile(r"\\\r?\n|\$\{|/\*\+")
 
 
@@ -46,7 +46,7 @@ class Item:
 
     @property
     def name(self) -> str | None:
-        """The name that it is, without its quotes; None where it is none."""
+        """The item as a name, without its quotes; None where it is no name."""
         if self.symbol == QUOTED_NAME:
             return self.text[1:-1].replace("``", "`")
         return self.text if _WORD.fullmatch(self.text) else None
@@ -82,7 +82,7 @@ def shape(items: Sequence[Item]) -> str:
 
 
 def separated(items: Sequence[Item]) -> list[list[Item]]:
-    """The parts of a list between its commas, of which those between `<` and `>` of a type separate nothing."""
+    """The parts of a list between its commas. Commas between the `<` and `>` of a type do not count."""
     parts: list[list[Item]] = [[]]
     depth = 0
     for before, item in zip([None, *items], items, strict=False):

@@ -27,7 +27,7 @@ TOKEN: Final = re.compile(
     rf"| {_NUMBER} | (?P<open>['\"`].*+)",
     re.VERBOSE | re.DOTALL,
 )
-# Of sentences about a statement, which cite its conditions between backquotes.
+# For sentences about a statement, which cite its conditions between backquotes.
 _CITED: Final = re.compile(
     rf"(?P<string>{_STRINGS}) | (?P<open>['\"].*+) | {_NUMBER} | (?P<word>[^\W\d]\w*+)", re.VERBOSE | re.DOTALL
 )
@@ -69,7 +69,7 @@ def sentence_without_literals(sentence: str) -> str:
 
 
 def end_of_comment(text: str, token: re.Match[str]) -> int:
-    """The end of a comment, which may hold others where it is one in brackets."""
+    """The end of a comment; a bracketed comment may hold other comments."""
     if token.group() != "/*":
         return token.end()
     depth = 0

@@ -14,8 +14,8 @@ from functools import partial
 from hashlib import sha256
 from typing import Final
 
-# Java's class, and not Spark's error class before it: some statements raise one that their client has chosen.
-# Nothing is known where a session has another form of messages (spark.sql.error.messageFormat).
+# The pattern asks for Java's class, not for Spark's error class before it: a client can make some statements raise
+# any of these. Nothing is known where a session has another form of messages (spark.sql.error.messageFormat).
 _REFUSED: Final = re.compile(
     r"(?P<is_status>org\.apache\.hive\.service\.cli\.HiveSQLException: )?"
     r"Error running query: (?:\[[\w.]+\] )?org\.apache\.spark\.sql\.catalyst\.parser\.ParseException: "
@@ -28,7 +28,7 @@ _TRACE: Final = "\n\tat org.apache.spark.sql.hive.thriftserver.HiveThriftServerE
 _POINTER: Final = re.compile(r"-*\^\^\^")
 
 
-# Text whose failures are told apart. A longer one takes milliseconds in which the whole process waits.
+# The longest text whose failures are told apart. A longer one takes milliseconds in which the whole process waits.
 _CHARS_MAX: Final = 250_000
 
 
@@ -49,7 +49,7 @@ def parse_failure_of(text: str) -> Callable[[str], bool]:
 
 def _is_told(digest: bytes | None, message: str) -> bool:
     refused = _REFUSED.match(message) if digest is not None else None
-    # One more: what was refused has such a line itself, and may go on behind the text.
+    # With one such line more, the refused text holds one itself, and may go on behind it.
     if refused is None or message.count(_TRACE) != (refused["is_status"] is not None):
         return False
     _, is_quoted, quoted = message.partition(_TRACE)[0].partition(_QUOTED)

@@ -22,10 +22,11 @@ _ADJACENT: Final = re.compile(r"['\"]\s*+(?:['\"]|/\*|--)")
 _BEGINS_SETTING: Final = ("set", "/*", "--", ";", "(")
 _NOWHERE: Final = -1
 _QUOTES: Final = frozenset("'\"")
-# Behind a literal like `password=`, of which the next one is the rest; and a literal that ends so.
+# Stands for a literal like `password=` before the adjacent literal, which is its value; and the end of such a
+# literal.
 _ASSIGNED: Final = "secret="
 _ENDS_OPEN: Final = re.compile(r"[:=]\s*+['\"]?\s*+\Z")
-# A value without quotes, and what stands behind a word that is none.
+# A value without quotes; and the sign behind a word that is no value.
 _BARE: Final = re.compile(r"[^\s,;()'\"`]++")
 _GOES_ON: Final = re.compile(r"\s*+[('\"]")
 # Behind these words the value of a name cannot stand any more.
@@ -81,8 +82,9 @@ class _Pass:
         # The depth of parentheses at which a secret name stands, for as long as its value may follow.
         self._secret_at = _NOWHERE
         self._has_value = self._is_range = False
-        # Places of the literals that are shown. The number of those before the expression that a name may follow,
-        # and before each open parenthesis, where None is a query; and whether that is the one of an IN.
+        # Places of the literals that are shown. `_subject` is their number before the expression that a name may
+        # follow. `_groups` has it for each open parenthesis, None for that of a query, and whether it is that of
+        # an IN.
         self._shown: list[int] = []
         self._subject: int | None = None
         self._groups: list[tuple[int | None, bool]] = []

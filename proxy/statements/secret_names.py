@@ -1,4 +1,4 @@
-"""Names that say of a value that it is a secret, and texts that hold one.
+"""Names whose values are secrets, and texts that hold a secret.
 
 Words are looked for by `in`, which is ten times as fast as a pattern of them, and linear whatever the text.
 """
@@ -16,7 +16,8 @@ _PARTS: Final = tuple(
     accountkey privatekey encryptionkey masterkey sharedkey signingkey aesencrypt aesdecrypt
     """.split()
 )
-# Words that have one of them by chance; and facts about a secret, and the tokens that texts consist of.
+# Words that hold such a part by chance; and endings of names that are facts about a secret, or count tokens of a
+# text.
 _OTHERS: Final = re.compile("secretar|tokeni[sz]")
 _FACTS: Final = ("_count", "_type", "_length", "_size", "_at", "_date", "_time", "_ttl", "tokens")
 _SEPARATORS: Final = str.maketrans("", "", "._-`")

@@ -42,7 +42,7 @@ class SkewClause:
 
     @classmethod
     def read(cls, items: Sequence[Item]) -> SkewClause | None:
-        """The clause that the items are: SKEWED BY () ON () ..; None where the grammar has it otherwise."""
+        """The clause in the items SKEWED BY () ON () ..; None where the grammar has another form."""
         names = [part[0].name if len(part) == 1 else None for part in separated(items[2].members)]
         parts = separated(items[4].members)
         is_nested = [len(part) == 1 and part[0].symbol == GROUP for part in parts]
@@ -59,7 +59,7 @@ class SkewClause:
     def kept(
         self, types: Mapping[str, str] | None = None, partition_columns: Collection[str] = ()
     ) -> dict[str, str]:
-        """The table properties that keep it. Raises SkewRefusedError.
+        """The table properties that keep the clause. Raises SkewRefusedError.
 
         `types` are those of the table's own columns, and all names are in lower case.
         """
@@ -115,7 +115,7 @@ def _value(items: Sequence[Item]) -> str | _Unread | None:
     symbols = shape(items).split()
     last = items[-1].text if items else ""
     if symbols in ([STRING], ["DATE", STRING]):
-        # Between the quotes a quote or a backslash is refused later on: it reads differently by settings.
+        # A quote or a backslash inside the quotes is refused later on: it depends on settings how it reads.
         return last[1:-1]
     if symbols in (["TRUE"], ["FALSE"]):
         return last.lower()

@@ -1,7 +1,7 @@
 """Hive's list bucketing in DDL: SKEWED BY clauses become table properties, which Spark keeps.
 
 Spark's grammar has the clauses, and Spark refuses each (`skewSpec` and `unsupportedHiveNativeCommands` in
-SqlBaseParser.g4; "Operation not allowed"). So only texts are changed that would fail.
+SqlBaseParser.g4; "Operation not allowed"). So the proxy changes only texts that would fail.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _created(text: str, items: tuple[Item, ...]) -> str | None:
 
 
 def _span(symbols: str, items: tuple[Item, ...], start: int, end: int) -> list[Item]:
-    """The items behind a part of the symbols: each has one space behind it."""
+    """The items of a part of the symbols, each of which has one space behind it."""
     return list(items[symbols.count(" ", 0, start) : symbols.count(" ", 0, end)])
 
 

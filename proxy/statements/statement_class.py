@@ -1,7 +1,7 @@
 """The class of a statement: facts that its text alone tells, without a parser and without the session.
 
-A connection makes it once for a statement, and everybody who handles the statement is given it in place of the
-text. Each fact is worked out when it is first asked for, and kept.
+A connection makes it once for each statement, and passes it on in place of the text. Each fact is worked out when
+it is first asked for, and kept.
 """
 
 from __future__ import annotations
@@ -18,15 +18,14 @@ from rewriter.sql.classify import depends_on_quoting, first_word, is_found
 
 # First words of statements that read, and leave the meaning of names and settings as it was.
 _READING: Final = frozenset("select with from values show describe desc explain".split())
-# First words of statements that leave the session as it was. Their writes to tables are for the write fence to
-# see.
+# First words of statements that leave the session as it was. The write fence sees their writes to tables.
 _SESSION_UNCHANGED: Final = frozenset(
     """
     select values table with from show describe desc explain list
     insert create drop alter truncate update delete merge msck load analyze comment
     """.split()
 )
-# First words, among them, of statements that may drop a temporary view, so that its name is a table's again.
+# Of these, first words of statements that may drop a temporary view, so that its name is a table's again.
 _DROPS_VIEWS: Final = frozenset({"drop", "alter"})
 # First words of statements whose text says all that they do to a session of a known state.
 _SESSION_COMMANDS: Final = frozenset({"set", "use", "reset"})
@@ -43,8 +42,9 @@ _SEARCH_PATH: Final = re.compile(
 # spark.sql.iceberg.merge-schema, which Iceberg also takes as mergeSchema (SparkConfParser). Those of that name for
 # Parquet and ORC are about reading.
 _EVOLUTION: Final = re.compile(r"automerge|(?<!parquet\.)(?<!orc\.)merge-?schema", re.IGNORECASE)
-# A word of CREATE TEMPORARY FUNCTION. Up to Spark 4.1 OR REPLACE lets one hide any function of Spark's, until the
-# session ends, also those behind BETWEEN and extract(.. FROM ..); from 4.3 on where a setting or the path says so.
+# A word of CREATE TEMPORARY FUNCTION. Up to Spark 4.1, OR REPLACE lets a temporary function hide any function of
+# Spark's until the session ends, also those behind BETWEEN and extract(.. FROM ..). From 4.3 on, a setting or the
+# path decides.
 _OWN_FUNCTION: Final = re.compile(r"\bfunction\b|\$\{", re.IGNORECASE)
 # First words of statements that set no path and make no function, beside those that leave the session as it was;
 # CREATE by its text. Any other may do both: a script, EXECUTE IMMEDIATE, text that Spark replaces, a command of an
@@ -52,8 +52,8 @@ _OWN_FUNCTION: Final = re.compile(r"\bfunction\b|\$\{", re.IGNORECASE)
 _NOTHING_HIDDEN: Final = frozenset(
     "use create add call optimize vacuum cache uncache refresh clear declare".split()
 )
-# Text that is searched for these words, which takes milliseconds in which the whole process waits. A longer text
-# counts as if it had them.
+# The longest text that is searched for these words: that takes milliseconds in which the whole process waits. A
+# longer text counts as if it had them.
 _CHARS_MAX: Final = 250_000
 
 
@@ -106,7 +106,7 @@ class StatementClass:
     ) -> bool:
         """True if the text could hold a query that reads less: by a join, a filter on indexed files, or a view.
 
-        Or one that reads small files in fewer splits.
+        True as well if it could read small files in fewer splits.
         """
         if self.may_have_a_join or ((has_views or has_small_files) and self.names_read):
             return True
@@ -137,9 +137,9 @@ class StatementClass:
 
     @property
     def hidden_names(self) -> SkipReason | None:
-        """The reason why a name may afterwards denote another table or function than Spark's catalog has by it.
+        """The reason why a name may afterwards denote another table or function than the one in Spark's catalog.
 
-        Without a reason, it denotes what it did before.
+        None if each name denotes what it did before.
         """
         word = self.first_word
         if word not in _NOTHING_HIDDEN and _may_hold(_SEARCH_PATH, ("path", "functionresolution"), self.text):
@@ -149,7 +149,7 @@ class StatementClass:
 
     @property
     def _may_be_anything(self) -> bool:
-        """True if its text does not tell what it does to a session that it changes."""
+        """True if the text does not tell how the statement changes the session, if it does."""
         word = self.first_word
         is_replaced = word in _SETTING and "${" in self.text
         return word not in _NOTHING_HIDDEN | _SETTING or not self.begins_clearly or is_replaced

@@ -16,7 +16,7 @@ from rewriter import TEMPORARY_NAMESPACES, TableName
 
 _PART: Final = r"(?:\w++|`(?:[^`]|``)++`)"
 _NAME_PART: Final = re.compile(_PART)
-# A name might go on behind a comment: none is skipped, here or before the words that have to follow.
+# A name might go on behind a comment: so no comment is skipped, here or before the words that have to follow.
 _NAME: Final = rf"(?P<name>{_PART}(?:\s*+\.\s*+{_PART})*+)\s*+"
 _ALIAS: Final = rf"(?:(?:AS\s++)?+{_PART}\s++)??"
 _EVOLVING: Final = r"(?:WITH\s++SCHEMA\s++EVOLUTION\s++)?+"
@@ -61,7 +61,7 @@ _FORMS: Final = {
         rf"CALL\s++(?:{_PART}\s*+\.\s*+)?{_MAINTAINING}'(?P<name>\w++(?:\.\w++)*+)'\s*+[,)]",
     )
 }
-# In a view's place, these write the tables that the view reads.
+# If their target is a view, these write the tables that the view reads.
 _OF_VIEWS: Final = frozenset({"merge", "update", "delete", "refresh"})
 # Behind the target of these nothing is written. In other forms the clauses before the query are looked at too: a
 # LOCATION may be that of another table.
@@ -113,7 +113,7 @@ def _before_query(sql: str, name_end: int) -> int:
 
 
 def _may_be_view(kind: str, name: TableName) -> bool:
-    """True if a view may stand in the target's place, which no other form allows.
+    """True if the target may be a view: no other form allows one.
 
     With Iceberg, Spark 4.1 takes a DELETE FROM any view of one table that drops whole files, and removes the rows
     from the table. Delta takes UPDATE and MERGE of temporary views too. REFRESH is about all tables of any view.

@@ -25,12 +25,12 @@ _LEADING: Final = frozenset({"with", "from"})
 _NAMING: Final = frozenset(
     "insert create replace alter drop truncate update delete merge msck load analyze comment cache uncache".split()
 )
-# Among the words of a write that may give its tables other columns; in the text of one WITH SCHEMA EVOLUTION.
+# Is among the words of a write that may give its tables other columns, as in the text WITH SCHEMA EVOLUTION.
 EVOLUTION: Final = "evolution"
-# First words of statements that do. CREATE TABLE may be about a name whose table was dropped past this proxy, and
-# REFRESH about one that was altered there.
+# First words of statements that may give a table other columns. CREATE TABLE may be about a name whose table was
+# dropped past this proxy, and REFRESH about one that was altered there.
 _DEFINING: Final = frozenset({"create", "replace", "alter", "drop", "refresh"})
-# Forms that do not, and that some run every few minutes.
+# Forms of ALTER that leave the columns as they are, and that some clients run every few minutes.
 _PLAIN_NAME: Final = r"(?:\w++|`\w++`)(?:\s*+\.\s*+(?:\w++|`\w++`))*+"
 _LEAVES_COLUMNS: Final = re.compile(
     rf"alter\s++table\s++{_PLAIN_NAME}\s++"
@@ -40,17 +40,17 @@ _LEAVES_COLUMNS: Final = re.compile(
 # Words of statements that change tables without naming them: DROP DATABASE .. CASCADE, INSERT OVERWRITE DIRECTORY,
 # IDENTIFIER(..).
 _UNNAMED: Final = frozenset("database databases schema schemas directory identifier execute".split())
-# It makes a place for tables, and changes none. Some tools begin each of their runs by it, IF NOT EXISTS.
+# CREATE DATABASE changes no table. Some tools begin each of their runs with it, IF NOT EXISTS.
 _MAKES_DATABASE: Final = re.compile(r"create\s++(?:database|schema|namespace)\s", re.IGNORECASE)
-# Of one session, which sees by its state that a name means something else. All sessions share a GLOBAL one. Files
-# and classes that are added change the rows of no table.
+# Forms about objects of one session, whose state shows that a name means something else. A GLOBAL view is not
+# among them, since all sessions share it. Files and classes that are added change the rows of no table.
 _OF_SESSION: Final = re.compile(
     r"create\s++(?:or\s++replace\s++)?+temp(?:orary)?+\s++(?:view|function)\s|drop\s++temporary\s++function\s"
     r"|add\s++(?:jar|file|archive)s?+\s",
     re.IGNORECASE,
 )
 _WRITING: Final = re.compile(r"\b(?:insert|update|delete|merge)\b|\$\{", re.IGNORECASE)
-# One of these stands in whatever the pattern finds.
+# Each match of the pattern holds one of these.
 _IN_WRITING: Final = ("insert", "update", "delete", "merge", "${")
 # EXPLAIN EXECUTE IMMEDIATE executes: Spark does so to know the plan. Text that Spark replaces may say it too.
 _EXECUTING: Final = re.compile(r"\bexecute\b|\$\{", re.IGNORECASE)
@@ -71,8 +71,8 @@ _CHARS_MAX: Final = 10_000
 _WORDS_MAX: Final = 1_000
 # Words within a query that may begin a write behind it. FROM .. INSERT has one for each of its targets.
 _BEGINNINGS_MAX: Final = 100
-# Text that a pattern searches, which takes milliseconds in which the whole process waits. A longer one counts as
-# if it were found.
+# The longest text that a pattern searches: that takes milliseconds in which the whole process waits. A longer text
+# counts as a match.
 _SEARCHED_CHARS_MAX: Final = 250_000
 
 
@@ -84,7 +84,7 @@ class WrittenTables:
         self.words: frozenset[str] | None = frozenset(words)
 
     def hold(self, name: TableName) -> bool:
-        """True if the name, or a part of it where it is not one word, may be among them."""
+        """True if the table of this name may be among them."""
         words = self.words
         return words is None or any(words.issuperset(one) for one in words_of(name))
 
@@ -115,11 +115,11 @@ class WriteTargets(WrittenTables):
         targets = tuple(targets)
         self.names = frozenset[str]().union(*(target.words for target in targets))
         super().__init__(self.names)
-        # Names that may be those of views, of which the tables behind are written.
+        # Targets that may be views: then the tables behind them are written.
         self.maybe_views = tuple(target.name for target in targets if target.may_be_view)
 
     def given(self, is_table: Callable[[TableName], bool]) -> WrittenTables:
-        """The tables, where it is known which names are those of tables: a view may stand for any."""
+        """These tables if all targets are known to be tables; else any table, since a view may read any."""
         return self if all(map(is_table, self.maybe_views)) else AnyTable()
 
 
@@ -129,11 +129,11 @@ def words_in(sql: str) -> frozenset[str]:
 
 
 def words_of(name: TableName) -> list[list[str]]:
-    """The words of each name by which what it denotes may be written: one, where that needs no quotes.
+    """The words of each name by which the table that it denotes may be written: one word, if it needs no quotes.
 
-    What Iceberg tells of a table, and a branch of one, has the table's name in front of its own; who writes the
-    table need not say more than that (`ALTER TABLE db.t REPLACE BRANCH b`). What is read by its path may have any
-    name: a name without a word is in every write.
+    A metadata table or branch of Iceberg has the table's name in front of its own, and a write may name the table
+    alone (`ALTER TABLE db.t REPLACE BRANCH b`). A table that is read by its path may have any other name: it is
+    given no words, so it is in every write.
     """
     *before, last = name.parts
     if "/" in last:
@@ -166,8 +166,8 @@ def tables_written(sql: str) -> WrittenTables | None:
 def begins_clearly(sql: str) -> bool:
     """True if a statement certainly does what its first word says.
 
-    Comments before the word may end elsewhere for Spark: it nests them, `first_word` does not, and replaces text
-    within them. And a statement that is explained may be executed for that.
+    Comments before the word may end elsewhere for Spark, which nests them and replaces text within them;
+    `first_word` does neither. And EXPLAIN may execute the statement that it explains.
     """
     before = before_first_word(sql)
     is_executed = first_word(sql) == "explain" and _may_hold(_EXECUTING, ("execute", "${"), sql)
@@ -184,7 +184,8 @@ def _written_behind(query: str) -> WrittenTables | None:
         return None
     if len(query) > _SEARCHED_CHARS_MAX:
         return AnyTable()
-    # Each of the words may be a name, or stand in a string: a write is among them, and nothing is lost by others.
+    # Each of the words may be a name, or stand in a string. A write begins at one of them, and the others do no
+    # harm.
     found = [match.start() for match in islice(_WRITING.finditer(query), _BEGINNINGS_MAX + 1)]
     targets = _targets(query, found) if len(found) <= _BEGINNINGS_MAX else None
     return targets or _named(query, whole=True).evolving()
@@ -200,7 +201,7 @@ def _targets(sql: str, beginnings: Sequence[int]) -> WrittenTables | None:
 
 
 def _named(sql: str, *, whole: bool) -> WrittenTables:
-    """The words of the text; of a long one, where not the whole counts, of its beginning."""
+    """The words of the text, or of its beginning if it is long and `whole` is not set."""
     looked_at = sql[:_CHARS_MAX]
     is_cut = len(sql) > _CHARS_MAX and (whole or "--" in looked_at or "/*" in looked_at)
     if is_cut or "${" in looked_at or _BY_PATH.search(looked_at) is not None:

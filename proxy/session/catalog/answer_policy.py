@@ -1,7 +1,7 @@
 """The answer policy: how old the answers may be that a statement uses, and whom it asks for others.
 
-A decision has several, one after the other. Why an old answer may be used at all, says
-`proxy.session.catalog.answers`.
+A decision has several, one after the other. `proxy.session.catalog.answers` says why an old answer may be used at
+all.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from proxy.session.consistency.asking import ask_nobody
 
 @dataclass(frozen=True)
 class AnswerPolicy:
-    """The old answers that may be used, and whom to ask for others. As it is made, it takes current ones alone."""
+    """The old answers that may be used, and whom to ask for others. By default it takes current ones alone."""
 
     ask: Ask
     # Descriptions and settings may have expired so many seconds ago: they are asked for again while the statement
     # runs.
     grace_s: float = 0.0
-    # So may answers that decide about splits alone, which are asked for beside it.
+    # The same for answers that decide about splits alone: these are asked for beside the statement.
     splits_grace_s: float = 0.0
     # Answers that came after a change of the session are not remembered: they are not those of its state.
     is_session_unchanged: Callable[[], bool] = always

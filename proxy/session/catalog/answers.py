@@ -6,16 +6,15 @@ it is used where somebody asks again before a row leaves. A window statement is 
 * Descriptions of tables (`facts_cache`). Current: 60 s (`catalog.facts_ttl_s`). Grace: an hour
   (`rewrite.keys_remembered_s`), in a window statement whose keys are checked later; the check asks again
   (`ask_keys._check`). A predicate compares columns by the names that the statement itself uses, and lets all rows
-  through where a column has another type by now. Void by an evolving write through this proxy, one that may change
-  columns (`written_tables`; where a setting of the session or the server lets INSERT do so, any:
-  `session_writes`), and by a statement of a session of that state that may change what names mean, such as SET,
-  USE and CREATE TEMPORARY VIEW; that voids settings and names too, and no keys. What is made otherwise past this
-  proxy, a table with more columns or in another format, is noticed after the 60 s alone: the one gap
-  (docs/coverage.md).
+  through where a column has another type by now. An evolving write through this proxy voids them: one that may
+  change columns (`written_tables`), and any write where a setting of the session or the server lets INSERT do so
+  (`session_writes`). So does a statement of a session of that state that may change what names mean, such as SET,
+  USE and CREATE TEMPORARY VIEW; it voids settings and names too, but no keys. A table that gets more columns or
+  another format past this proxy is noticed only after the 60 s: the one gap (docs/coverage.md).
 * Texts of views (`facts_cache`). To plan: as descriptions. Before a row leaves, each view whose text decides what
   keys are (`Plan.follows`) has been described since the statement came, or the original is sent.
-* Names known as tables (`metadata_cache`). Current: until they are forgotten, as descriptions are. A statement
-  without a join is not looked at again by them; a table that has become a view is not narrowed.
+* Names known as tables (`metadata_cache`). Current: until they are forgotten, as descriptions are. By them, a
+  statement without a join is left alone at once. A table that has become a view is then not narrowed.
 * Settings of the server (`spark_settings`). Current, and grace: as descriptions. A statement of the session that
   may change them leads to another state (`session_state`), which has answers of its own. What quotes mean
   (`SessionCatalog.quoting_is_default`) has no grace.
@@ -23,7 +22,7 @@ it is used where somebody asks again before a row leaves. A window statement is 
 * Keys checked later (`key_cache`). Current: never, each use is checked. Grace: an hour
   (`rewrite.keys_remembered_s`); the check asks again, and no row leaves before every key that there is now was
   among them (`operations.key_check`). Where one was not, the statement is cancelled and decided about once more,
-  by the keys that the check has just read (`KeyTerms.asked_since`), which count as asked for with it. A write
+  by the keys that the check has just read (`KeyTerms.asked_since`), which count as asked for by it. A write
   through this proxy to a table that keys were read from voids them, by the fence that each entry keeps
   (`write_fence`), and so do 1,000 other writes. Keys that were found to differ three times in a row are asked for
   first.
@@ -32,9 +31,9 @@ it is used where somebody asks again before a row leaves. A window statement is 
   session has asked for need no check.
 * Snapshots (`iceberg_snapshots`). The one that a name reads is asked for each time; what its version reads is the
   same for ever.
-* Lists of partitions (`layout.partition_lists`). Current: 600 s (`catalog.partitions_ttl_s`). By a list a
-  condition becomes wider, or names partitions that certainly miss; one that is new since is read. For the history
-  alone, lists up to a day old are counted.
+* Lists of partitions (`layout.partition_lists`). Current: 600 s (`catalog.partitions_ttl_s`). By a list, a
+  condition becomes wider, or names partitions that certainly do not match; a partition that is newer than the list
+  is read. For the history alone, lists up to a day old are counted.
 * The file index's tables (`layout.file_lists`). Current: 300 s (`files.tables_ttl_s`); files of a table, also
   those that Iceberg lists (`layout.iceberg_files`), until the index or the snapshot says other numbers. A file is
   left out while its path, size and time are those that were looked at. Iceberg finds files to skip by itself,
@@ -55,11 +54,11 @@ it is used where somebody asks again before a row leaves. A window statement is 
   and that it refused a second connection (`key_checks`; current: 600 s). They decide whom the proxy asks.
 * Lessons of earlier runs (`feedback`). Of any age: they decide whether something is narrowed, never by what.
 
-EXPLAIN asks for its keys first, and uses nothing that has expired. Who can write an entry, and who can read it,
-says docs/decisions/0063.
+EXPLAIN asks for its keys first, and uses nothing that has expired. docs/decisions/0063 says who can write an
+entry, and who can read it.
 
-Which grace a statement has, and whom it asks, is one value (`answer_policy`).
-An answer to a question from before all was forgotten is not kept: names and settings may mean something else.
+One value holds the grace of a statement, and whom it asks (`answer_policy`). If all was forgotten since a question
+was asked, its answer is not kept: names and settings may mean something else.
 """
 
 from __future__ import annotations
@@ -89,7 +88,7 @@ class Answer(Generic[V]):
 
 
 class Answers(Generic[K, V]):
-    """Answers by their questions, those kept last. Any thread may use them."""
+    """The newest answers, by their questions. Any thread may use them."""
 
     def __init__(self, clock: Callable[[], float], answers_max: int = ANSWERS_MAX) -> None:
         self._clock = clock
@@ -105,12 +104,12 @@ class Answers(Generic[K, V]):
             return self._answers.get(question)
 
     def get(self, question: K, grace_s: float = 0.0) -> Answer[V] | None:
-        """The last answer, if it is current, or has been due for less than that."""
+        """The last answer, if it is current or expired less than `grace_s` ago."""
         found = self.known(question)
         return found if found is not None and found.until + grace_s > self._clock() else None
 
     def keep(self, question: K, value: V, counts_s: float, generation: int | None = None) -> None:
-        """Keep an answer that counts for so long, to a question from a generation or from now."""
+        """Keep an answer for so long, unless all was forgotten since the generation of its question."""
         now = self._clock()
         with self._lock:
             if generation is not None and generation != self._generation:

@@ -34,7 +34,7 @@ def view_text_query(name: TableName, settings: CatalogSection) -> Query:
 
 
 def older_view_text_query(name: TableName, settings: CatalogSection) -> Query | None:
-    """The same for Spark 3, and `read_older_view_text`; None for a name that cannot be asked about."""
+    """The same for Spark 3, read by `read_older_view_text`; None for a name that cannot be asked about."""
     sql = older_view_text_sql(name)
     # A table of the current database may have the name as well.
     return None if sql is None else _query(sql, _SAME_NAMES_MAX, settings, name)
@@ -158,7 +158,7 @@ def _lasting_view(details: Mapping[str, str]) -> ViewText | None:
 
 
 def read_view_text(result: QueryResult) -> ViewText | None:
-    """The text in an answer to DESCRIBE .. AS JSON, taken for that of a temporary view, whose names say less."""
+    """The text in an answer to DESCRIBE .. AS JSON, taken for a temporary view's, whose names are less certain."""
     if not isinstance(result, Rows) or len(result.rows) != 1:
         return None
     try:
@@ -174,7 +174,7 @@ def read_view_text(result: QueryResult) -> ViewText | None:
     return ViewText(text, namespace, tuple(map(str, outputs)), is_temporary=True)
 
 
-# A table that was never analyzed has none, unless it was filled as it was made or Spark keeps them up to date.
+# A table that was never analyzed has no statistics, unless its CREATE filled it or Spark keeps them up to date.
 # Twenty digits hold every size; a number of thousands of digits is nothing that Spark would write.
 _STATISTICS = re.compile(r"(\d{1,20}) bytes\b")
 _BUCKET_COLUMN = re.compile(r"`\w+`")

@@ -17,11 +17,12 @@ from rewriter.domains.literals import is_data_key_type
 
 PROVIDER: Final = "delta"
 
-# A table of a catalog. One that a statement names by its path, delta.`/lake/sales`, may be the same one by another
-# name, which no write fence would know.
+# The name of a table of a catalog. A table that a statement names by its path, delta.`/lake/sales`, may be the
+# same table under another name, which no write fence would know.
 _NAME: Final = re.compile(r"(\w+)\.(\w+)\.(\w+)")
 
-# A table may have generated columns if its protocol does: that of writers 4 to 6 has all features up to theirs.
+# A table may have generated columns if its protocol has them: that of writers 4 to 6 has all features up to its
+# version.
 _WRITER: Final = re.compile(r"delta\.minWriterVersion=(\d+)", re.ASCII)
 _GENERATES: Final = "delta.feature.generatedColumns="
 _GENERATES_FROM, _GENERATES_TO = 4, 6
@@ -30,10 +31,10 @@ _GENERATES_FROM, _GENERATES_TO = 4, 6
 def with_delta(described: TableFacts, details: Mapping[str, str]) -> TableFacts:
     """The facts of a table whose provider is Delta.
 
-    Columns by which it is partitioned are columns like any other here: Delta lists no partitions. One of them may
-    be generated from another column: Delta turns a filter on that one into one on the partition column, and loses
-    rows where that is TRUNC of a text, or the start of a day in a time zone (delta-io/delta 2343, 7610). DESCRIBE
-    does not tell.
+    Columns by which it is partitioned are columns like any other here: Delta lists no partitions. A partition
+    column may be generated from another column. Then Delta turns a filter on that column into one on the partition
+    column, and loses rows if the partition column is TRUNC of a text, or the start of a day in a time zone
+    (delta-io/delta 2343, 7610). DESCRIBE does not tell.
     """
     if described.kind is not TableKind.TABLE:
         return described

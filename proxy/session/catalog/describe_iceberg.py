@@ -21,11 +21,11 @@ PROVIDER: Final = "iceberg"
 TRANSFORMS_HEADING: Final = "# Partitioning"
 
 _SNAPSHOT = re.compile(r"[\[,]current-snapshot-id=(\d+)[,\]]", re.ASCII)
-# The first column of `[.., sort-order=k ASC NULLS FIRST, v DESC NULLS LAST, ..]`; a transform is in no line with
-# bounds of the column.
+# The first column of `[.., sort-order=k ASC NULLS FIRST, v DESC NULLS LAST, ..]`; an order by a transform says
+# nothing of the column's bounds.
 _SORTED_BY = re.compile(r"[\[,]sort-order=(\w+) (?:ASC|DESC) NULLS ", re.ASCII)
 # The format that writers choose, and the mapping of names that a table gets when it takes over files of another
-# one (`migrate`, `snapshot`, `add_files`). Files of before the format was set may have another one.
+# one (`migrate`, `snapshot`, `add_files`). Files from before the format was set may have another one.
 _MAY_HOLD_ORC = re.compile(r"[\[,](?:format=iceberg/orc[,\]]|schema\.name-mapping\.default=)", re.ASCII)
 # Metadata tables, which list the files or snapshots of another one, have no version of the format themselves.
 _VERSION = re.compile(r"[\[,]format-version=\d", re.ASCII)

@@ -27,8 +27,8 @@ class EvolvingBackends:
     def evolves(self, backend: str, opened_at: float) -> bool | None:
         """True if writes of a session that was opened then may add columns; None where nobody knows.
 
-        A server that has told its settings since has them as long as the session lives. An earlier answer may be
-        of before the server was started anew.
+        Settings that the server has told since then hold as long as the session lives. An earlier answer may be
+        from before a restart of the server.
         """
         answer = self._told.get(backend)
         if answer is None or (answer.came_at < opened_at and answer.until <= self._clock()):

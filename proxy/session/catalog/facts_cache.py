@@ -74,7 +74,7 @@ class FactsCache:
 
     @property
     def token(self) -> Hashable:
-        """Another value once everything has been forgotten, and no value of another cache."""
+        """A value that changes once everything has been forgotten, and that no other cache has."""
         return self._token, self._generation
 
     def current(self, grace_s: float = 0.0) -> dict[TableName, TableFacts | None]:

@@ -17,8 +17,9 @@ _log = logging.getLogger(__name__)
 
 _WORD = re.compile(r"\w+")
 
-# The average of files of which Spark reads several in one split, and could read several splits in one task: a file
-# counts four megabytes more than it is (`rewriter.splits.packing`), and there may be larger ones among them.
+# The largest average size of small files: Spark reads several of them in one split, and could read several splits
+# in one task. A file counts four megabytes more than it is (`rewriter.splits.packing`), and there may be larger
+# ones among them.
 _SMALL_FILE_BYTES = 16 * 1024 * 1024
 
 # A name and three numbers for each table.
@@ -72,7 +73,7 @@ class IndexOverview:
 
 
 def last_words(tables: Iterable[str]) -> frozenset[str]:
-    """A word of each table's own name: a statement cannot name the table without it."""
+    """The last word of each table's own name: a statement cannot name the table without it."""
     names = (_WORD.findall(name.rpartition(".")[2]) for name in tables)
     return frozenset(found[-1] for found in names if found)
 
@@ -119,7 +120,7 @@ def _read_table(row: tuple[Value, ...]) -> tuple[str, TableFigures] | None:
     return None
 
 
-# Files of a table, up to which row groups within them are asked for. Those of ten columns are 5 KB for each file.
+# Up to this number of files, their row groups are asked for too: for ten columns, 5 KB for each file.
 FILES_WITH_ROW_GROUPS_MAX = 2_000
 _BOUNDS_ALONE = (
     "transform_values(columns, (name, known) -> "

@@ -1,11 +1,11 @@
 """The current snapshots of Iceberg tables by name, from Spark's plans of scans.
 
-`t VERSION AS OF n` reads what `t` reads only while snapshot n has the schema that the table has now, which names
-and types of columns do not tell: a column that was dropped and added again is another column, null in all older
-rows to a reader of the table, while one of the version still sees the old values. So both scans are planned, which
-runs no job, and have to say the same: the table, the number of the schema, the snapshot, and no branch. A session
-that stages its writes (spark.wap.branch), or that keeps a table as it was for a while (Iceberg's catalog does, by
-default), is answered as its own statements are.
+`t VERSION AS OF n` reads what `t` reads only while snapshot n has the schema that the table has now. Names and
+types of columns do not tell this: a column that was dropped and added again is another column. A reader of the
+table sees null in all older rows, while a reader of the version still sees the old values. So both scans are
+planned, which runs no job. Both plans must name the same table, schema number and snapshot, and no branch. A
+session that stages its writes (spark.wap.branch), or that keeps a table as it was for a while (Iceberg's catalog
+does, by default), is answered as its own statements are.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Snapshots:
     ) -> dict[TableName, SnapshotRead | UnpinnedReason]:
         """The scans of names now, where the version of the snapshot reads the same; else why none is to be named.
 
-        `unanswered` belongs to the sessions that ask: a question that one user gets no answer to, another may.
+        `unanswered` belongs to the sessions that ask: another user may get an answer where one gets none.
         """
         found: dict[TableName, SnapshotRead | UnpinnedReason] = {}
         for name in sorted(names, key=str):

@@ -1,7 +1,7 @@
-"""Views that Spark reads from memory, where CACHE TABLE of any session puts queries until they are taken out.
+"""Views that Spark reads from memory: CACHE TABLE of any session keeps the rows of a query there.
 
-Spark finds them in other queries, by their plans and not by a name. It drops or renews one whose tables it writes
-itself. If others write the tables, the rows in memory stay as they are.
+Spark finds such a query in others by its plan, not by a name. It drops or renews the rows if it writes the query's
+tables itself. If others write the tables, the rows in memory stay as they are.
 """
 
 from __future__ import annotations
@@ -29,6 +29,6 @@ def plan_query(view: TableName, condition: str, settings: CatalogSection) -> Que
 
 
 def may_be_in_memory(plan: QueryResult) -> bool:
-    """True unless a plan shows that all is read where it is stored. A plan in vain shows nothing."""
+    """True unless a plan shows that all is read where it is stored. An EXPLAIN that failed shows nothing."""
     text = str(plan.rows[0][0]) if isinstance(plan, Rows) and plan.rows else _FROM_MEMORY
     return _FROM_MEMORY in text or "== Physical Plan ==" not in text

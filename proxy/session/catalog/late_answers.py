@@ -30,14 +30,14 @@ class LateNames:
     """Names that were not described in time. Used by several threads at once.
 
     The next statement asks again: a server that has just started takes 5 to 17 s for its first description, and a
-    tenth of a second then. A name that is late once more is left alone for as long as was waited for it, then for
-    twice as long, and so on: no more than half of the time is spent waiting for what never comes.
+    tenth of a second then. A name that is late once more is left alone for as long as it was waited for, then for
+    twice as long, and so on: waiting for answers that never come takes at most half of the time.
     """
 
     def __init__(self, clock: Callable[[], float], waited_s: float, longest_s: float) -> None:
         self._waited_s = waited_s
         self._longest_s = longest_s
-        # For each name the pause if it is late again, current until the end of the present one.
+        # For each name the next pause, if it is late again. The answer is current while the present pause lasts.
         self._pauses_s = Answers[TableName, float](clock)
 
     def missed(self, name: TableName) -> None:

@@ -1,8 +1,8 @@
-"""Learning: questions that no statement waits for, asked beside one for those that follow.
+"""Learning: queries that no statement waits for, asked beside one statement for later ones.
 
-Answers that change nothing but the number of a statement's tasks are not worth a delay. Where they are not at
-hand, the statement goes as it came, and a run on a connection of ours asks for them meanwhile. A turn is
-no answer: it is taken and given back under one lock.
+Answers that change nothing but the number of a statement's tasks are not worth a delay. If they are not at hand,
+the statement goes as it came, and a run on a connection of ours asks for them meanwhile. A turn is not kept in
+`answers`, since it is taken and given back under one lock.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from proxy.session.consistency.asking import SessionChangedError, while_unchange
 _BEGUN_WITHIN_S: Final = 5.0
 # A run that takes longer asks for a large list, which no second run fetches beside it.
 _UNDER_WAY_S: Final = 60.0
-# The pause behind a run: the next one may not find out either what this one did not.
+# The pause after a run: the next one may fail to find out the same things.
 _PAUSE_S: Final = 1.0
 
 

@@ -77,18 +77,18 @@ class SessionMetadata:
     # client ever used.
     list_owner: tuple[str, ...]
     are_lists_shared: bool
-    # The state of the sessions that use it: it is asked for in the proxy's own session of that state. None where
-    # it is that of one session, which is asked itself.
+    # The state of the sessions that share this metadata: the proxy asks for it in its own session of that state.
+    # None where it belongs to one session, which is asked itself.
     state: bytes | None = None
-    # Names that were described as tables, in lower case: only a view's text may have a join. One that has become a
-    # view meanwhile is not narrowed, and no harm is done.
+    # Names that were described as tables, in lower case: no join is hidden in them, as in a view's text. A table
+    # that has become a view meanwhile is not narrowed, which does no harm.
     table_names: frozenset[str] = frozenset()
     # Iceberg tables that were described, each with whether it has many small files; None until that was asked.
     # They are found by the words of a text, and not by a question.
     iceberg_sizes: Mapping[TableName, bool | None] = field(default_factory=dict)
     # The tables of the file index; None until it was asked.
     indexed: IndexOverview | None = None
-    # True once the server has told a temporary view's text as Spark 3 does, which fails to be asked as Spark 4 is.
+    # True once the server has told a temporary view's text as Spark 3 does: the query for Spark 4 fails there.
     has_older_views: bool = False
     # By the answers in `iceberg_sizes`, a word of the name of each such table.
     _iceberg_words: Mapping[bool | None, frozenset[str]] = field(default_factory=dict)
@@ -121,7 +121,7 @@ class SessionMetadata:
     ) -> None:
         """Remember an Iceberg table, and whether it has many small files; past a limit all are learned anew.
 
-        A table that has few may get many: that it has few is believed until then.
+        A table that has few may get many, so `has_small_files=False` is believed only until then.
         """
         known = self.iceberg_sizes if len(self.iceberg_sizes) < _TABLE_NAMES_MAX else {}
         found = known.get(name) if has_small_files is None else has_small_files

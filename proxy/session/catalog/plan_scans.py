@@ -24,8 +24,8 @@ from rewriter import TableName
 from rewriter.sql.classify import COMMENT_OR_SPACE
 
 _BYTES_MAX: Final = 4 * 1024 * 1024
-# Physical plans of statements that hold another one, which the plan shows as it was analyzed at most, and scans of
-# files by their path, which name no table.
+# Physical plans of statements that hold another statement, of which they show the analyzed plan at most; and scans
+# of files by their path, which name no table.
 _OPAQUE: Final = re.compile(
     r"^[ :+*()0-9-]*+(?:Execute (?!InsertInto)|CacheTable|Call\b|CommandResult\b|FileScan \w++ \[)", re.MULTILINE
 )
@@ -120,9 +120,9 @@ def _name(text: str) -> TableName:
 
 
 def _scan(line: str) -> PlanScan | None:
-    """The scan that a line shows. Literals of the statement may stand in it: the most that they leave counts.
+    """The scan that a line shows. Literals of the statement may look like locations: the largest number counts.
 
-    One with a line break can spell the end of a line: see "Ways past a limit" in docs/limits.md.
+    A literal with a line break can spell the end of a line: see "Ways past a limit" in docs/limits.md.
     """
     found = _SCAN.match(line)
     if found is None or found[1] in {"In-memory", "ExistingRDD", "OneRowRelation"}:
@@ -130,7 +130,7 @@ def _scan(line: str) -> PlanScan | None:
     table = _name(found[1])
     locations = _LOCATION.findall(line)
     if locations:
-        # A literal in a filter on another column may spell some.
+        # A literal in a filter on another column may spell more partition filters.
         filters = [part.partition("], PushedFilters")[0].split(", ") for part in line.split(_FILTERS)[1:]]
         is_filtered = bool(filters) and not any(all(map(_NO_FILTER.match, terms)) for terms in filters)
         has_all = any(kind != "InMemoryFileIndex" for kind, _ in locations)

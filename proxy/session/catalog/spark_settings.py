@@ -1,6 +1,6 @@
 """The server's own settings and functions, which decide what a name means, and what a user sees of a table.
 
-No statement of the session tells them (`proxy.session.consistency.session_state` sees the settings that it makes).
+The session's statements do not show them: `proxy.session.consistency.session_state` sees only what these set.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OWN_FUNCTIONS_FIRST: Final = "first"
 # of the user to the tables that a statement names, and perhaps others to a view.
 _EXTENSIONS: Final = "spark.sql.extensions"
 _DELTA: Final = "io.delta.sql.DeltaSparkSessionExtension"
-# Extensions that add none.
+# Extensions that add no row filters or masks.
 _KNOWN_EXTENSIONS: Final = frozenset({"org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions", _DELTA})
 _CATALOGS: Final = "spark.sql.catalog."
 _DELTA_CATALOG: Final = "DeltaCatalog"
@@ -59,9 +59,10 @@ class ServerSettings:
     has_delta: bool = False
     # The formats whose tables of Hive's are read by Hive's reader.
     unconverted_formats: frozenset[str] = frozenset()
-    # True if columns of ORC files are found by their place in a file: then bounds by name are those of others.
+    # True if columns of ORC files are found by their place in a file: then bounds by name may be those of other
+    # columns.
     reads_by_position: bool = False
-    # True if a write may add columns to its table without a word of it.
+    # True if a write may add columns to its table without saying so.
     evolves_schemas: bool = False
 
 

@@ -25,7 +25,7 @@ from rewriter.splits.packing import GroupLimits, IcebergPacking, Packing, SplitH
 # Plans of one line for each operator, which Spark shortens where a table has more than 25 columns.
 _PLAN_BYTES_MAX = 1 << 20
 
-# A range has as many splits as tasks run at once (`leafNodeDefaultParallelism`), which files are packed by.
+# A range has as many splits as tasks run at once (`leafNodeDefaultParallelism`). Spark packs files by that number.
 _SLOTS_SQL = "EXPLAIN SELECT * FROM range(1)"
 _SLOTS = re.compile(r"\bRange \(0, 1, step=1, splits=([0-9]{1,6})\)")
 
@@ -36,9 +36,9 @@ _CHOSEN = ("minPartitionNum", "maxPartitionNum")
 _UNSET = "<undefined>"
 _OFF = frozenset({"false", _UNSET})
 _DEFAULT_SIZES = Packing(slots=1)
-# Asked for scans that nothing narrows alone. With true, rows are fetched task by task: the first ones would come
-# once a task has read several splits. With true for the second one, the tasks that run at once are those of a
-# cluster that grows only as tasks wait for it. The others say another number than that of the cores.
+# Asked only for scans that nothing narrows. If the first is true, rows are fetched task by task: the first ones
+# would come only once a task has read several splits. If the second is true, the cluster grows only as tasks wait
+# for it, so the slots are not fixed. The others set another number than that of the cores.
 _FIXED_SLOTS = (
     ("SET spark.sql.thriftServer.incrementalCollect", _OFF),
     ("SET spark.dynamicAllocation.enabled", _OFF),
@@ -51,8 +51,8 @@ _SIZE = re.compile(r"([0-9]{1,18})\s*([kmgtp]?)b?", re.IGNORECASE)
 _UNITS = {unit: 1 << (10 * power) for power, unit in enumerate(("", "k", "m", "g", "t", "p"))}
 
 _READS_FILES = re.compile(r"\bFileScan ")
-# From memory a table has the splits that it was cached in. Of buckets, and of what Iceberg keeps together for a
-# join (`spark.sql.iceberg.planning.preserve-data-grouping`), each is a split, by which Spark spares a shuffle.
+# A cached table has the splits that it was cached in. Each bucket is a split, and so is each group that Iceberg
+# keeps together for a join (`spark.sql.iceberg.planning.preserve-data-grouping`): by them, Spark spares a shuffle.
 _LEFT_ALONE = re.compile(r"\bInMemoryRelation\b|\bBucketed: true\b|\bgroupedBy=[^)\]]")
 
 
@@ -70,7 +70,7 @@ class KnownPackings:
     def __init__(self, clock: Callable[[], float], tables_max: int = ANSWERS_MAX) -> None:
         self._clock = clock
         self.packing = Answers[None, Packing | None](clock)
-        # True if as many tasks run at once while a statement lasts.
+        # True if the number of tasks that run at once stays the same while a statement runs.
         self.has_fixed_slots = Answers[None, bool](clock)
         self.reads = Answers[TableName, Reads](clock, tables_max)
 
@@ -87,7 +87,7 @@ class KnownPackings:
 
 @dataclass(frozen=True)
 class SplitPacking:
-    """The one way from the section [splits] to the split hints of a statement. `known` has earlier answers."""
+    """Makes the split hints of all statements, by the section [splits]. `known` has earlier answers."""
 
     settings: SplitsSection
     known: KnownPackings
@@ -134,7 +134,7 @@ class SplitPacking:
 def worth_asking(
     files: Mapping[TableName, FileIndex], names: Iterable[TableName], saved_min: int
 ) -> set[TableName]:
-    """The tables with files enough that so many splits could be saved: a small file is one at most."""
+    """The tables with enough files to save so many splits: a small file is one split at most."""
     return {name for name in names if name in files and len(files[name].files) > saved_min}
 
 
@@ -147,7 +147,7 @@ class PackingTerms:
     deadline_s: float
     # How long ago an answer may have expired.
     grace_s: float = 0.0
-    # For scans that nothing narrows it is asked if there are always as many slots.
+    # True if it is asked whether the number of slots is fixed, as for scans that nothing narrows.
     asks_growth: bool = False
 
 

@@ -15,7 +15,7 @@ class NotAtHandError(Exception):
 
 
 class SessionChangedError(Exception):
-    """An answer came after a change of the session, and is none of its former state."""
+    """An answer came after a change of the session, so it does not belong to the former state."""
 
 
 async def ask_nobody(query: Query) -> QueryResult:
@@ -24,15 +24,15 @@ async def ask_nobody(query: Query) -> QueryResult:
 
 
 def shared(ask: Ask, state: bytes, key: Callable[[], Hashable], writes: WriteLog) -> Ask:
-    """Ask in the proxy's own session of a state; but a query for the client's session goes on as it is.
+    """Ask in the proxy's own session of a state. A query for the client's session goes on as it is.
 
-    Several sessions may wait for one answer, where `key` gives them the same: until a write to its tables goes
-    through the proxy, one that is on its way is as good as one that is asked for now.
+    Sessions for which `key` gives the same value may wait for one answer. Until a write to its tables goes through
+    the proxy, an answer that is on its way is as good as one that is asked for now.
     """
 
     async def ask_shared(query: Query) -> QueryResult:
         if query.is_for_client:
-            # Of keys, a session is promised those of a moment after its statement came.
+            # A session is promised keys that were read after its statement came.
             return await ask(query)
         fence, reads = writes.open(), query.reads
         is_fresh = fence.is_quiet if reads is None else partial(fence.holds, reads)

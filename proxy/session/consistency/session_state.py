@@ -24,7 +24,7 @@ from rewriter import SkipReason
 _STATEMENTS_MAX: Final = 30
 _STATEMENT_CHARS_MAX: Final = 2_000
 
-# The statement may be changing the session yet.
+# After these ends, the statement may still be changing the session.
 _UNSEEN: Final = frozenset({OutcomeKind.UNKNOWN, OutcomeKind.LOST})
 
 
@@ -40,7 +40,7 @@ class _Change:
 
     @classmethod
     def by(cls, statement: StatementClass) -> _Change:
-        """The change that a statement may make, looked up before it goes: its end is told on the event loop."""
+        """The change that a statement may make, computed before it goes, and not on the event loop."""
         known, hidden = statement.has_known_effect, statement.hidden_names
         evolves = statement.may_set_evolution
         return cls(statement.text, known, hidden, statement.may_declare_variables, evolves)
@@ -68,7 +68,8 @@ class SessionState:
         self._hidden_names = SkipReason.SEARCH_PATH if has_search_path else None
         self._has_variables = False
         self._sets_evolution = not opened.is_seen or any(map(is_evolution_setting, configuration))
-        # The statements that are changing the state now, and until when one may be whose end was not seen.
+        # The statements that are changing the state now, and the time until which one without a seen end may do
+        # so.
         self._changing: set[_Change] = set()
         self._unseen_until = -inf
         # How many statements so far may have changed it.
@@ -96,8 +97,8 @@ class SessionState:
     def hidden_names(self) -> SkipReason | None:
         """The reason why a bare name may denote another table than DESCRIBE shows, or no function of Spark's.
 
-        To Spark 4.3, DESCRIBE d is about the current database's d, whichever one a query reads by the path. A
-        function that has once hidden one of Spark's is not given up: DROP is refused for a name of Spark's.
+        In Spark 4.3, DESCRIBE d describes the current database's d, even if a query reads another d by the path.
+        Once a function hides one of Spark's, it does so to the end: DROP is refused for a name of Spark's.
         """
         return self._hidden_names
 
@@ -112,7 +113,7 @@ class SessionState:
         return self._sets_evolution or any(change.may_set_evolution for change in tuple(self._changing))
 
     def note_unseen_settings(self) -> None:
-        """Note that statements may have set something that were not seen here."""
+        """Note that statements that were not seen here may have set something."""
         self._sets_evolution = True
 
     def may_be_changed_by(self, statement: StatementClass) -> bool:
@@ -132,9 +133,9 @@ class SessionState:
         return partial(self._ended, change)
 
     def _ended(self, change: _Change, outcome: Outcome) -> None:
-        """Fold in a statement: a failed one may have done a part of it, one without a seen end may do it yet.
+        """Fold in a statement: a failed one may have done a part, and one without a seen end may still do it.
 
-        Until here the session decides about no statement.
+        Until then the session decides about no statement.
         """
         if not outcome.did_nothing:
             self._is_private |= outcome.kind is not OutcomeKind.FINISHED or not change.has_known_effect

@@ -30,9 +30,9 @@ class SessionWrites:
         self._writes = writes
         # Writes begin in a thread; their ends, and that of the session, are told on the event loop.
         self._lock = Lock()
-        # By the statement, which keeps its place where its write is counted anew.
+        # By an object for each statement, which stays the same if its write is counted anew.
         self._running: dict[object, Write] = {}
-        # Writes whose end will not be seen, unless they count as evolving ones.
+        # Writes whose end will not be seen: a setting may still turn them into evolving ones.
         self._lost: list[Write] = []
         # Takes the writes that run, once the session is gone.
         self._end_later: Callable[[Write], None] | None = None
@@ -67,7 +67,7 @@ class SessionWrites:
         return partial(self._ended, began)
 
     def evolve(self) -> None:
-        """Let the writes that run, or may be running, count as such that add columns: a setting may let them."""
+        """Count the writes that run, or may be running, as evolving: a setting may let them add columns."""
         with self._lock:
             for began, write in self._running.items():
                 self._running[began] = self._evolving(write)

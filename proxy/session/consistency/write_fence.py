@@ -31,10 +31,10 @@ RUNNING_MAX: Final = 1_000
 # Writes that have ended, for fences that were opened before. A key query takes seconds, in which few writes end; a
 # fence that is older than the first of these holds no longer.
 ENDED_MAX: Final = 1_000
-# How long a write counts as running whose end nobody will see: a statement within a call (runAsync=false) runs to
+# How long a write counts as running if nobody will see its end: a statement within a call (runAsync=false) runs to
 # its end on the server, also where its client has gone.
 LOST_S: Final = 3_600.0
-# How long a write counts as running whose session has been closed. The server cancels it, but a commit that has
+# How long a write counts as running after its session was closed. The server cancels it, but a commit that has
 # begun goes on, in a thread that no longer listens.
 CLOSING_S: Final = 60.0
 
@@ -87,7 +87,7 @@ class WriteLog(Protocol):
         ...
 
     def since(self, ended_before: int) -> Sequence[Written] | None:
-        """The writes that run, and those that ended but for the first so many; None where some are forgotten."""
+        """The writes that run, and those that ended after the first so many; None if some are forgotten."""
         ...
 
 
@@ -157,7 +157,7 @@ class LocalWriteLog:
             self._running.discard(write)
 
     def lose(self, write: Write) -> None:
-        """Of the end of a write nothing will be heard: it counts as running for LOST_S."""
+        """The end of a write will not be seen: it counts as running for LOST_S."""
         self._lost.add(write)
 
     def end_soon(self, write: Write) -> None:

@@ -133,7 +133,7 @@ class _Files(NamedTuple):
 
 
 def _files(read: PartitionFilter, index: PartitionIndex, files: FileIndex) -> _Files:
-    """The files of the partitions that the filter keeps, of those of all; unknown where the index fits not all.
+    """The files of kept partitions, out of all files; unknown where the file index and the list do not fit.
 
     The names of the files' directories are looked up in the list, which may be far longer.
     """
@@ -142,7 +142,7 @@ def _files(read: PartitionFilter, index: PartitionIndex, files: FileIndex) -> _F
         return _Files()
     kept = by_partition.sum_of(index.matching(read))
     if kept is None or not index.has_all(by_partition.by_partition):
-        # Partitions that are newer, were dropped since, or whose names are written in another way.
+        # Some partitions are newer, were dropped since, or have names that are written in another way.
         return _Files()
     total = by_partition.total
     sizes = CountView(total.size_bytes, kept.size_bytes)

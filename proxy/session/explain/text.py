@@ -51,7 +51,7 @@ def _scan_lines(scan: ScanView) -> list[str]:
         lines += _narrowing_lines(scan, "predicate", "kept")
     lines += _iceberg_lines(scan.iceberg) if scan.iceberg is not None else []
     if scan.skip_sentence is not None:
-        # Of a scan with fewer splits alone, it is the reason why it has no predicate.
+        # For a scan that has only fewer splits, it is the reason why there is no predicate.
         lines.append(f"  {'not narrowed' if scan.splits.is_fewer else 'left alone  '} {scan.skip_sentence}")
     if scan.cause is not None:
         lines.append(f"  cause        {scan.cause}")
@@ -102,7 +102,7 @@ _A_LITERAL = re.compile(_LITERAL)
 
 
 def without_files(sql: str) -> str:
-    """The text with how many files it skips in the place of what they are known by, which may be megabytes."""
+    """The text with the number of the files that it skips in the place of their list, which may be megabytes."""
     return _LISTED.sub(_counted, sql)
 
 

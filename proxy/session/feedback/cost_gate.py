@@ -5,7 +5,7 @@ It decides by the statement's fingerprint, before anything is asked of the backe
 
 Calls may come from several threads at once. Each step on the dictionaries is atomic, since their keys are plain
 tuples and strings, and records are never changed but replaced: of two runs of one fingerprint that end at the same
-moment one may go unrecorded, and nothing worse. Only the steps by which a record is kept go together.
+moment one may go unrecorded, and nothing worse. Only the steps that keep a record are under a lock.
 """
 
 from __future__ import annotations
@@ -43,8 +43,9 @@ _PARTITIONS_UNKNOWN = 10_000
 # query.
 _BYTES_READ_PER_S = 100e6
 
-# A description and a key query on an idle server; how much one more run changes what is known instead. Keys that
-# nobody waits for cost the server as much, so that small facts are left alone whatever is known.
+# The time of a description and a key query on an idle server; the weight of one more run in the measured time; and
+# the least time that counts. Keys that nobody waits for cost the server as much, so small facts are left alone in
+# any case.
 _ASKING_S = 0.2
 _ASKING_WEIGHT = 0.125
 _ASKING_MIN_S = 0.05
@@ -89,7 +90,8 @@ class Fact:
     """A table that a statement narrows, or would: the last part of its name, and its size as far as known."""
 
     name: str
-    # Of which Spark lists the files for each session: 0 of Delta and Iceberg, whose metadata has them for all.
+    # Partitions whose files Spark lists for each session: 0 for Delta and Iceberg, whose metadata lists the files
+    # for all sessions.
     partitions: int | None = None
     size_bytes: int | None = None
 
@@ -171,7 +173,7 @@ class Gate(Protocol):
         ...
 
     def decide(self, subject: StatementKey, listings: SessionListings) -> GateReport:
-        """The verdict on a statement that will be treated so: of a trial, others need not make another one."""
+        """The verdict on a statement that will be treated so. A trial is noted: others need not make one."""
         ...
 
     def lacks_counts(self, subject: StatementKey) -> bool:
@@ -189,7 +191,7 @@ class Gate(Protocol):
     def lists_files(self, run: Run) -> bool:
         """True if Spark has to list files for the original of a run that begins.
 
-        Of a rewritten run: if all earlier statements of its session had run as originals.
+        For a rewritten run: if Spark had to, had all earlier statements of its session run as originals.
         """
         ...
 
@@ -216,8 +218,8 @@ class CostGate:
         self._written_at: OrderedDict[str, float] = OrderedDict()
         # The usual time of asking, by user: nobody's slow keys make those of others look slow.
         self._asking_s: OrderedDict[str, float] = OrderedDict()
-        # Records of other replicas, by name; and statements of whose runs the others were not told, None where
-        # nobody has asked for them so far: a proxy that shares nothing keeps none.
+        # Records of other replicas, by name; and the statements of whose runs the others were not told. None until
+        # somebody asks for them: a proxy that shares nothing keeps none.
         self._learned: dict[str, RunRecord] = {}
         self._untold: OrderedDict[StatementKey, None] | None = None
         # Threads of several sessions keep records at once.

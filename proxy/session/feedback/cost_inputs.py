@@ -10,9 +10,9 @@ from rewriter import Plan, PlannedScan, Rewrite, TableFacts, TableName
 from rewriter.files.file_index import FileSelection
 from rewriter.partitions.index import PartitionIndex
 
-# By a filter of the statement's own Spark looks into each file's footer, and skips the row groups that it need not
-# read. So a file that is skipped saves opening it, and the more the larger it is; but the hint that skips it is
-# asked of each row that is left. Measured with 100 small files, and with 25 of 80 MB (docs/layouts.md).
+# By a filter of the statement's own, Spark looks into each file's footer, and skips the row groups that it need
+# not read. So skipping a file saves opening it, and more the larger it is. But Spark tests the hint that skips it
+# on each row that is left. Measured with 100 small files, and with 25 of 80 MB (docs/layouts.md).
 _OPENING_S = 0.0005
 _FOOTERS_S_PER_BYTE = 1e-10
 _HINT_S_PER_ROW = 32e-9
@@ -39,8 +39,8 @@ class TableSizes(Protocol):
 def has_own_filters_alone(planned: Plan) -> bool:
     """True if no keys are asked for, since the statement itself says what it looks for.
 
-    The cost gate weighs the time that asking takes. To list the files to skip takes milliseconds, and to fetch
-    what the file index says of them is no matter of a single statement.
+    The cost gate weighs the time that asking takes. Listing the files to skip takes milliseconds, and fetching the
+    rows of the file index serves many statements.
     """
     return not planned.key_queries and bool(planned.wants_files({}))
 
@@ -59,7 +59,7 @@ def makes_up(selections: Sequence[FileSelection]) -> bool:
 
 
 def narrowable(planned: Plan | None) -> dict[TableName, None]:
-    """The facts that could be narrowed, in their order, with columns of their own that tell by what."""
+    """The facts that could be narrowed, in order: something filters them by columns that tell parts apart."""
     scans = planned.scans if planned is not None else ()
     return dict.fromkeys(scan.reference.name for scan in scans if _is_narrowable(scan))
 

@@ -1,17 +1,17 @@
 """The cost model: the policy of the cost gate, as a value for each fingerprint. No clock, no table of records.
 
 A statement runs rewritten, after its keys were asked for, or as the original, which is never worse than without
-us. It is left alone where the original was faster, by the last three runs of each way. Originals for which Spark
-had to list the files of the facts count apart. In a session that lacks these files, such a run decides, or an
-estimate while none was seen; if the original is slower for the listing alone, it runs once the session's rewritten
-runs have lost as much since its start or the last write. The other way is tried when it is expected to cost at
-most 1 % of the time of all runs since the last trial, the first time as much as rewritten runs may have lost: what
-asking took, a tenth of each run at least. On listed files an original that only reads, and was never seen, is
-tried after two rewritten runs in any case: it is not slower than without us. Trials take less than 2 % of the time
-once the first is made up for. A statement that is left alone is tried no sooner than after `rewrite.gate_retry_s`;
-an original that took twice as long as a rewritten run, and more than originals gained before, brings narrowing
-back at once. No original is tried that would list files after a write through the proxy, if such a run was seen
-before.
+the proxy. It is left alone where the original was faster, by the last three runs of each way. Originals for which
+Spark had to list the files of the facts count apart. In a session that has not listed these files, such a run
+decides, or an estimate while none was seen. If only the listing makes the original slower, it runs once the
+session's rewritten runs have lost as much, since its start or the last write. The other way is tried when it is
+expected to cost at most 1 % of the time of all runs since the last trial. The first trial may cost as much as
+rewritten runs may have lost: the time of asking, or a tenth of each run if that is more. On listed files an
+original that only reads, and was never seen, is tried after two rewritten runs in any case: it is not slower than
+without the proxy. Trials take less than 2 % of the time once the first is made up for. A statement that is left
+alone is tried no sooner than after `rewrite.gate_retry_s`; but if an original took twice as long as a rewritten
+run, and more than originals gained before, the next run is rewritten at once. No original is tried that would list
+files after a write through the proxy, if such a run was seen before.
 
 A MERGE whose original failed by a conflict with another writer is rewritten for two days, whatever that takes, if
 its keys are of use: one that names the partitions of its target does not conflict with writers of others.
@@ -35,11 +35,11 @@ _TRIAL_PART: Final = 0.01
 # Part of a rewritten run that counts as lost while no original is known, even where asking takes less: literals
 # can slow a plan down, by a factor of four at the worst seen.
 _RISKED_PART: Final = 0.1
-# Rewritten runs on listed files before the first original is tried. Asking that nobody waits for takes no time of
-# its own, and slows the statement down by as much as its key query takes of the server.
+# Rewritten runs on listed files before the first original is tried. If nobody waits for asking, it takes no time
+# of its own, but slows the statement down by what the key query takes of the server.
 _RUNS_BEFORE_TRIAL: Final = 2
-# Times that differ by less than this factor are even. Then what was decided stays, and the original is better at
-# first, since nothing is asked for it.
+# Times that differ by less than this factor are even. Then the last decision stays. Before the first one the
+# original is better, since it asks for nothing.
 _EVEN: Final = 1.1
 # A time so many times as long as expected is not explained by chance. Until an original is seen, it is taken to
 # run so many times as long as the rewritten statement.
@@ -85,7 +85,7 @@ class RunRecord:
     facts: frozenset[str] = frozenset()
     listing_s: float = inf
     reading_s: float = inf
-    # True if the listing rests on counted partitions, or the facts were taken for large ones.
+    # True if the listing rests on counted partitions; else facts without a count are taken for large ones.
     is_counted: bool = False
     # Rewritten runs, asking included, and asking alone. Infinite where the keys were of no use.
     rewritten: tuple[float, ...] = ()
@@ -149,7 +149,7 @@ class RunRecord:
     def is_small(self, asking_s: float) -> bool:
         """True if the facts are too small to gain by keys, and no original has shown that there is more to gain.
 
-        They may stand in thousands of files, which nobody has counted.
+        Small facts may have thousands of files, which nobody has counted.
         """
         most_s = self.listing_s + self.reading_s
         return most_s < asking_s and not (self.is_measured and self.warm_s > _SURPRISE * (most_s + asking_s))
@@ -180,7 +180,7 @@ class RunRecord:
         return Choice(GateVerdict.REWRITE, "rewritten, to see what that takes")
 
     def _is_better(self, original_s: float, moment: Moment) -> bool:
-        """True if the original is better, or the session's rewritten runs have lost what it takes longer."""
+        """True if the original is better, or slower by no more than the session's rewritten runs have lost."""
         if moment.listing is Listing.LISTED:
             return self.is_left is True
         return self.is_measured and (
@@ -205,7 +205,7 @@ class RunRecord:
         risked_s = self.risked_s if is_listed else max(self.risked_s, moment.lost_s)
         allowed_s = risked_s if is_first or is_second else self.since_s * _TRIAL_PART
         is_due = _price_s(max((original_s, *self.originals[-1:])), self.rewritten_s) <= allowed_s
-        # An original on listed files is never worse than without us, while a rewritten run may be.
+        # An original on listed files is never worse than without the proxy, while a rewritten run may be.
         is_unseen = is_listed and not self.is_measured and not self.writes
         is_due |= is_unseen and self.rewritten_count >= _RUNS_BEFORE_TRIAL
         if is_due and not (moment.listing is Listing.WRITTEN and has_listed):
@@ -283,7 +283,7 @@ class RunRecord:
         if not self.facts or (self.facts == other.facts and not self.is_counted):
             sizes = (other.listing_s, other.reading_s, other.is_counted)
             found = replace(found, facts=other.facts, listing_s=sizes[0], reading_s=sizes[1], is_counted=sizes[2])
-        # Times that are even by now were not when the other decided.
+        # Times that are even by now may not have been even when the other replica decided.
         return replace(found, is_left=other.is_left if self.is_left is None else self.is_left).compared()
 
     def compared(self) -> RunRecord:

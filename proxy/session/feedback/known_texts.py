@@ -22,8 +22,8 @@ _WITHOUT_CONSTANTS: Final = b"constants"
 # Text in which the patterns below may not find the constants: escapes, Jinja (whose comments sqlglot knows), and
 # the sign that stands for a constant.
 _UNCERTAIN: Final = re.compile(r"[\\\0]|\{[#%{]")
-# Parameters, of which sqlglot takes the number for a name; and, as a backslash, comments in one another, which
-# Spark reads as such, and one without an end.
+# Parameters, whose number sqlglot takes for a name. A backslash stands for nested comments, which Spark reads as
+# such, and for a comment without an end.
 _UNCERTAIN_REST: Final = re.compile(r"[\\$@]")
 # A quoted name, a hint or a comment; or a constant.
 _CONSTANT: Final = re.compile(
@@ -46,7 +46,7 @@ class KnownTexts:
         if like is not None:
             found = self._fingerprints.get(_digest(like, _WITHOUT_CONSTANTS))
             if found is not None:
-                # The next look is a shorter one.
+                # The next look finds the exact text.
                 self._remember(exact, found)
         return found
 

@@ -1,11 +1,11 @@
 """Limits of the filters that Spark sends to the metastore for a table: as configured, and lower after a refusal.
 
 A refusal does not say what was wrong: a filter that is too long for the metastore's database, a value of a
-partition that this cannot cast, a name that the grammar of a newer Hive takes for a keyword. All but the first
-belong to one table. So the metastore is sent half as much of a table of which it refused a filter, and after
-another refusal nothing: its partitions are then left out by Spark's planner alone. A refusal is known by words in
-an error, which a user can make a statement fail with: it counts for that user's statements, and for those of all
-once another user has seen the same.
+partition that the database cannot cast, a name that the grammar of a newer Hive takes for a keyword. All but the
+first belong to one table. So after a refusal the metastore is sent half as much of that table, and after another
+refusal nothing: then only Spark's planner leaves out partitions. The proxy knows a refusal by words in an error,
+and a user can make a statement fail with these words. So it counts for that user's statements, and for those of
+all once another user has seen the same.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class MetastoreLimits:
     """The limits that all sessions of the process share, for each table by itself.
 
     They come down with each refusal, and grow back step by step. Each step takes a period without a refusal. A
-    refusal after a step back doubles the period; it is the first one again after a period at the configured
-    limits.
+    refusal after a step back doubles the period; after a period at the configured limits, the first period counts
+    again.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class MetastoreLimits:
         self._lock = Lock()
         self._levels = (METASTORES[database], halved(METASTORES[database]), ACCEPTS_NOTHING)
         self._tables: dict[_UsersTable, _Table] = {}
-        # By owner.
+        # The levels of lowered tables, by owner.
         self._lowered: dict[str, dict[TableName, int]] = {}
         self._next_step_at = math.inf
 
@@ -78,7 +78,7 @@ class MetastoreLimits:
         return self._levels[0]
 
     def lowered(self, owner: str = "") -> Mapping[TableName, Consumer]:
-        """The limits of the other tables at present, in statements of a user (`cost_gate.owner_of`)."""
+        """The limits of tables with a recent refusal, in statements of a user (`cost_gate.owner_of`)."""
         with self._lock:
             self._grow()
             levels = dict(self._lowered.get("", {}))
@@ -88,7 +88,7 @@ class MetastoreLimits:
 
     @property
     def lowered_count(self) -> int:
-        """The number of tables of which somebody's statements send less at present."""
+        """The number of tables for which somebody's statements send less at present."""
         with self._lock:
             self._grow()
             return len({name for levels in self._lowered.values() for name in levels})

@@ -5,9 +5,9 @@ not what. Its user's statements of its fingerprint are left alone at once. A rul
 a user when statements of several fingerprints have failed with it within minutes. Example: three different queries
 of ann's fail with the rule `exists` in ten minutes, so `exists` is quarantined for ann, and her queries without it
 are rewritten as before. Anybody can write statements that fail at times, so no user's failures decide about
-others: a rule is left out of all statements once it is left out of those of two users.
-An answer that differs leaves no time to find out: all rules of the statement go, for all users, until the proxy is
-restarted (docs/decisions/0053).
+others: a rule is left out of all statements once it is left out of those of two users. After an answer that
+differs, there is no time to find the cause: all rules of the statement are quarantined for all users, until the
+proxy is restarted (docs/decisions/0053).
 
 Everything else is released by itself, and is quarantined for twice as long where it does harm again soon after. An
 administrator may release anything. Replicas that share a store tell one another (docs/decisions/0044).
@@ -53,7 +53,7 @@ RULE_WINDOW_S: Final = 600.0
 _RELEASED_EVERY_S: Final = 1.0
 # Entries of other replicas that are learned in one piece, some milliseconds: statements wait for it.
 _LEARNED_AT_ONCE_MAX: Final = 500
-# Rules of users of which failures are remembered. The oldest goes, and then has to fail anew.
+# Pairs of a rule and a user whose failures are remembered. The oldest goes, and then has to fail anew.
 _FAILURES_MAX: Final = 10_000
 
 
@@ -77,7 +77,7 @@ class Quarantine:
         # The rules that are left out of statements, by user.
         self._rules_off: dict[str, frozenset[Rule]] = {}
         self._look_at = math.inf
-        # The last exchange, and the last one of which the others know the answer.
+        # The times of the last exchange, and of the last one whose result the other replicas know.
         self._asked_at = self._told_until = -math.inf
 
     def blame(self, rules: frozenset[Rule], key: StatementKey, cause: Cause = Cause.FAILED) -> None:
@@ -145,7 +145,7 @@ class Quarantine:
     def exchange(self, entries: Iterable[SharedEntry]) -> list[SharedEntry]:
         """Learn the entries that replicas share, and return those that they have to be told, rules first."""
         known = {(entry.kind, entry.name): entry for entry in entries}
-        # Rules first: failures of before a rule's release do not count.
+        # Rules first: failures from before a rule's release do not count.
         ordered = sorted(known.values(), key=lambda entry: entry.kind is not QuarantineKind.RULE)
         news: list[SharedEntry] = []
         for start in range(0, len(ordered), _LEARNED_AT_ONCE_MAX):
@@ -171,7 +171,7 @@ class Quarantine:
         since = now - max(0.0, self._time_of_day() - entry.at)
         if entry.kind is QuarantineKind.RULE:
             item = UsersRule.of_name(entry.name)
-            # A rule of another version is passed by.
+            # A rule of another version is ignored.
             return item is not None and self._is_rule_learned(item, entry, now, since)
         if entry.is_release:
             return self._fingerprints.learn_release(entry.name, entry, self._told_until)
@@ -199,7 +199,7 @@ class Quarantine:
                 continue
             failed_at = self._failed_widely_at(item, entry.blamed.fingerprint, since, now)
             if failed_at is not None:
-                # As the replica that saw the last of the failures: a release of after it counts.
+                # Dated as on the replica that saw the last of the failures: a later release counts.
                 self._quarantine(item, failed_at, self._time_of_day() - (now - failed_at))
 
     def _failed_widely_at(self, item: UsersRule, fingerprint: str, failed_at: float, now: float) -> float | None:
@@ -213,7 +213,7 @@ class Quarantine:
         return max(failed.values()) if is_wide else None
 
     def _quarantine(self, item: UsersRule, now: float, at: float) -> None:
-        """Quarantine a rule that failed widely for its user, and for all where it has for others too."""
+        """Quarantine a rule that failed widely for its user, and for all users where it did for others too."""
         self._rules.quarantine(item, Cause.FAILED, now, self.period_s, at)
         if item.owner:
             self._quarantine_for_all(item.rule, now, at)
@@ -236,7 +236,7 @@ class Quarantine:
         return self._rules.free(item, at)
 
     def _released_until(self) -> float:
-        """The time now, at which everything has been released whose time is over."""
+        """The time now. Everything whose time is over has been released by then."""
         now = self._clock()
         if now >= self._look_at:
             for each in self._lists:
@@ -274,7 +274,7 @@ class Suspects:
 
     @classmethod
     def of(cls, rewrite: Rewrite, key: StatementKey) -> Suspects:
-        """The suspects of one rewrite. Tables that its session alone knows say nothing of rules to others."""
+        """The suspects of one rewrite. Tables that only its session knows say nothing of rules to others."""
         return cls(rewrite.rules if rewrite.tables else frozenset(), key, rewrite.tables_sent_to_metastore)
 
 

@@ -1,8 +1,8 @@
 """Things of one kind that are quarantined for a while, and those that were released lately.
 
 Replicas may tell one another of them (`SharedEntry`). Of two entries about one thing the later one counts: an
-administrator's release ends a quarantine of before it, and no later one. A release of a failure ends no wrong
-answer, and no release ends harm of which the other replicas have not heard: the administrator did not know of it.
+administrator's release ends an earlier quarantine, and no later one. A release of a failure ends no wrong answer,
+and no release ends harm of which the other replicas have not heard: the administrator did not know of it.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ U = TypeVar("U")
 KEPT_MAX: Final = 10_000
 
 
-# Replicas leave a thing that only a restart releases alone for so long after they heard of it last. The one that
-# saw the harm repeats it as long as it runs.
+# If only a restart releases a thing, other replicas quarantine it for so long after they last heard of it. The one
+# that saw the harm tells it again as long as it runs.
 LEASE_S: Final = PERIOD_MAX_S
-# An entry that ends earlier by less is no news.
+# An entry is news only if it ends later than the known one by more than this.
 _EVEN_S: Final = 1.0
-# A moment later than a release, also where the own clock is behind that of another replica.
+# Later harm is dated this long after a release, also where the own clock is behind that of another replica.
 _LATER_S: Final = 0.001
 # Between a rule and the user of whose statements it is left out.
 _OF: Final = "@"
@@ -113,7 +113,7 @@ class SharedEntry:
     name: str
     # The harm, also of something that was released.
     cause: Cause
-    # The time of day when it was quarantined, or released. The own clock tells the time until which it is.
+    # The time of day when it was quarantined, or released. `until` is a time of the own clock.
     at: float
     until: float = 0.0
     period_s: float = 0.0
@@ -122,7 +122,7 @@ class SharedEntry:
     is_release: bool = False
 
     def is_news(self, known: SharedEntry | None, now: float) -> bool:
-        """True if others have to be told this, who know the other entry."""
+        """True if replicas that know the other entry have to be told this one."""
         if known is None:
             return True
         if self.is_release:
@@ -230,7 +230,7 @@ class QuarantineList(Generic[T]):
         return stay is not None
 
     def learn(self, item: T, entry: SharedEntry, now: float, since: float) -> bool:
-        """Learn from another replica, by which it is quarantined since then. Returns whether that is news here."""
+        """Learn that another replica has quarantined it since then. Returns whether that is news here."""
         own, freed = self._quarantined.get(item), self._freed.get(item)
         until = min(entry.until, now + LEASE_S)
         if until <= now or (freed is not None and freed.ends(entry.cause, entry.at)):
@@ -247,7 +247,7 @@ class QuarantineList(Generic[T]):
     def learn_release(self, item: T, entry: SharedEntry, told_until: float) -> bool:
         """Learn of a release. Returns whether that is news here.
 
-        Harm that was done here since the others were told last (by the own clock) stays, as harm of after it.
+        Harm that was done here since the others were told last (by the own clock) counts as later, and stays.
         """
         own = self._quarantined.get(item)
         if entry.at <= self.freed_at(item) or (own is not None and not entry.ends(own.cause, own.at)):
@@ -264,7 +264,7 @@ class QuarantineList(Generic[T]):
             if not stay.is_learned:
                 times = (stay.at, stay.until, stay.period_s)
                 yield SharedEntry(self.kind, self._name(item), stay.cause, *times, stay.blamed)
-        # After that no replica has an entry of before it.
+        # A release is told for LEASE_S: after that no replica has an earlier entry.
         yield from (entry for entry in self._freed.values() if entry.at + LEASE_S > time_of_day)
 
     def _free(self, item: T, entry: SharedEntry) -> None:

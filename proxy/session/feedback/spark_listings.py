@@ -1,8 +1,8 @@
 """The tables whose files Spark has listed for a session.
 
-Spark keeps the files of a partitioned table with the session that listed them (CatalogFileIndex, of which the
-catalog of each session has its own): 1,800 partitions take the first statement that prunes none of them some
-seconds, and those that follow in its session nothing.
+Spark keeps the files of a partitioned table with the session that listed them: each session's catalog has a
+CatalogFileIndex of its own. For 1,800 partitions, the first statement that prunes none of them spends some seconds
+on it, and later ones in its session nothing.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class SessionListings:
         self._clock = clock
         self._opened_at = clock()
         self._listed_at: dict[str, float] = {}
-        # When a statement last read them, as it came or narrowed.
+        # When a statement last read each table, narrowed or not.
         self._read_at: dict[str, float] = {}
-        # The seconds lost for some tables, and when any were last.
+        # The seconds lost for some tables, and when some were last lost.
         self._lost: dict[Collection[str], tuple[float, float]] = {}
 
     def listing(self, tables: Collection[str], written_at: Mapping[str, float]) -> Listing:
@@ -80,5 +80,5 @@ class SessionListings:
         self._lost[tables] = lost_s, self._clock()
 
     def drop_lost(self, tables: Collection[str]) -> None:
-        """Count the seconds lost as spent: an original is about to have the files listed."""
+        """Forget the seconds lost for these tables: an original is about to have their files listed."""
         _ = self._lost.pop(tables, None)

@@ -1,4 +1,4 @@
-"""Tables whose shared lists have to be dropped, and those that were: lists that were read before are not used."""
+"""Tables whose shared lists have to be dropped, or were: lists that were read before the drop are not used."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class DroppedTables:
         self._lock = Lock()
         self._waiting: set[str] = set()
         self._is_everything = False
-        # Each drop has a number. What is older than the floor may have been dropped since.
+        # Each drop has a number. Lists that were read before the floor may have been dropped since.
         self._drops = 0
         self._last_drops: dict[str, int] = {}
         self._floor = 0
@@ -40,7 +40,7 @@ class DroppedTables:
             return self._is_everything or name in self._waiting
 
     def moment(self, name: str) -> int:
-        """A number that is another one as soon as lists of the table are dropped again."""
+        """A number that changes as soon as lists of the table are dropped again."""
         with self._lock:
             return max(self._last_drops.get(name, 0), self._floor)
 

@@ -39,7 +39,7 @@ class _Key(NamedTuple):
 
 @dataclass(frozen=True)
 class _Fetched:
-    """A table's files, fetched after the index had said this of it; None where they could not be had."""
+    """A table's files, None where they could not be had, and the figures of the index before they were fetched."""
 
     index: FileIndex | None
     table: TableFigures
@@ -69,7 +69,7 @@ class FileLists:
         self._fetched = WeightedLru[_Key, _Fetched](settings.files_kept_max)
 
     async def overview(self, ask: Ask, known: SessionMetadata, grace_s: float = 0.0) -> IndexOverview:
-        """The tables that the index has, for a session that may read it; as of an answer expired `grace_s` ago."""
+        """The tables that the index has, for a session that may read it; expired `grace_s` ago at most."""
         overview = self.current_overview(known, grace_s)
         if overview is not None:
             return overview

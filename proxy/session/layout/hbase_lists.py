@@ -26,7 +26,7 @@ from rewriter.partitions.key_encoding import END
 # A table's rows live for two days at most, whatever their own time to live: the longest is that of lists that are
 # believed for half a day.
 TABLE_TTL_S: Final = 2 * 86_400
-# Entries outlive their list, so that one which has not changed gets a new header and no new rows.
+# Entries live so many times as long as their list: an unchanged list gets a new header and no new rows.
 _ROWS_LIVE: Final = 4
 # A mark has to outlive the writing of the longest list.
 _MARK_TTL_S: Final = 3_600.0
@@ -35,7 +35,7 @@ _MARK_BYTES: Final = 16
 
 @dataclass(frozen=True)
 class ReadHeader:
-    """A list's header as HBase has it. `is_there` without a header: one that is not understood."""
+    """A list's header as HBase has it. If `is_there` without a header, it is not understood."""
 
     header: SharedHeader | None
     is_there: bool
@@ -87,7 +87,7 @@ def publish(
 ) -> bytes | None:
     """Let other replicas find a list. Returns its version, None if there is a newer one, or the table was written.
 
-    A list that is the same as the one that is there gets its version: its rows are left as they are.
+    A list that equals the published one gets that one's version, and its rows are left as they are.
     """
     header_row, mark_row = shared_rows.header_row(key), shared_rows.mark_row(key.name)
     found = table.rows([header_row, mark_row])

@@ -1,9 +1,9 @@
-"""A filter answered by range scans of a partition list in HBase, for people who ask about one that is not here.
+"""Filters answered by range scans of a partition list in HBase, for people who ask about a list that is not here.
 
 Statements need a list whole, so a replica loads it. EXPLAIN PARTITIONS wants the few partitions of one filter, and
 finds them in the list that replicas share before this one holds it. Scans cannot check the checksum of the whole
-list: each row is the entry of its own name, in order, and there are no more than the header says. So an answer may
-lack partitions where rows were lost in HBase, and it decides nothing.
+list. They check that each row is the entry of its own name, in order, and that there are no more than the header
+says. So an answer may lack partitions where rows were lost in HBase, and no decision rests on it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Partition lists that all replicas share, in a table of HBase, beside this replica's own store.
 
-Statements are answered from the own store (LMDB), which is also what is left while HBase is away. HBase is asked
-for the header of a list, which says whether the own copy is still the one that replicas share; that is waited for
-up to `catalog.store_deadline_s`, for all lists of a statement together. Everything else happens in the background:
-lists that other replicas asked for are loaded, own lists are published, and those of written tables are dropped.
+The own store (LMDB) answers statements, also while HBase is away. HBase is asked for the header of a list, which
+says whether the own copy is still the one that replicas share. A statement waits for that up to
+`catalog.store_deadline_s`, for all its lists together. Everything else happens in the background: lists that other
+replicas asked for are loaded, own lists are published, and those of written tables are dropped.
 
 A replica that cannot reach HBase goes on as it would alone. Its copies of lists that other replicas have dropped
 or replaced since are as old as `catalog.partitions_ttl_s` allows: that costs pruning, never rows
@@ -139,7 +139,7 @@ class HBasePartitionStore:
         self._headers: dict[ListKey, tuple[ReadHeader, float]] = {}
         self._reads: dict[ListKey, _HeaderRead] = {}
         self._loads: dict[ListKey, Task[None]] = {}
-        # Versions that are not what their headers say: they are not loaded again.
+        # Versions whose rows are not what the header says: they are not loaded again.
         self._broken: set[bytes] = set()
         self._dropped = DroppedTables()
         self._dropping: Task[None] | None = None
@@ -246,7 +246,7 @@ class HBasePartitionStore:
             self._count(SharedListResult.FOUND)
             return own
         if _is_newer(own, header):
-            # On its way to the others.
+            # The own list is newer, and on its way to the others.
             return own
         old = self._own.found(key, or_old=True)
         if old is not None and old.times.version == header.version:
@@ -283,7 +283,7 @@ class HBasePartitionStore:
             read = self._reads.get(key)
         if read is None:
             return None
-        # The rest of what was waited for other lists says nothing of the gateway.
+        # Only a whole wait tells of the gateway: after waits for other lists, less of it is left.
         is_telling = wait.is_whole and not read.is_missed
         if not self._has_ended(read.task, min(wait.left_s, read.waited_until - self._steady_clock()), wait):
             if is_telling:
@@ -399,7 +399,7 @@ class HBasePartitionStore:
 
 
 def shared_list_results(store: PartitionStore) -> Iterable[tuple[str, float]]:
-    """The results of a store; of one that shares nothing, no one of each."""
+    """The results of a store; zeros for a store that shares nothing."""
     if isinstance(store, HBasePartitionStore):
         return store.results()
     return tuple((result.value, 0.0) for result in SharedListResult)

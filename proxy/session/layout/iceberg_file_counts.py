@@ -1,6 +1,6 @@
 """Counts of an Iceberg table's files by partition spec and kind, for explain alone: no decision depends on them.
 
-Counted by Spark each time that somebody asks: it reads the table's manifests, and answers a few rows.
+Spark counts them each time that somebody asks: it reads the table's manifests, and answers a few rows.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _DATA: Final = 0
 
 @dataclass(frozen=True)
 class FileCounts:
-    """Counts of a table's current files that are not plain rows in its present partitioning."""
+    """Counts of the partition specs of a table's current files, and of its files of deleted rows."""
 
-    # By how many partition specs files of rows were written: where the spec was changed, older ones stay.
+    # The number of partition specs of files of rows: where the spec was changed, older files keep theirs.
     partition_specs: int
     # Files that are read beside the files of rows, to leave out deleted rows.
     delete_files: int

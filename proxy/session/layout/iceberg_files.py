@@ -1,8 +1,8 @@
 """The files of Iceberg tables with their bounds, as sessions read them from metadata tables: once for each user.
 
-The list says how to put many keys into few words, and whether anything would be skipped at all. It never says what
-a statement may leave out: Iceberg finds that by itself, in the snapshot that the statement reads. So one that is
-out of date costs pruning, never rows.
+The list tells how to put many keys into few ranges, and whether anything would be skipped at all. It never says
+what a statement may leave out: Iceberg finds that by itself, in the snapshot that the statement reads. So one that
+is out of date costs pruning, never rows.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class _Listed:
 
     index: FileIndex | None
     snapshot_id: int
-    # Until when it is believed whatever the snapshot, and that it cannot be had.
+    # Until when the list is believed whatever the snapshot, and a failure is not tried again.
     until: float
     # False if there was no answer.
     is_known: bool = True
@@ -98,8 +98,8 @@ class IcebergFiles:
     ) -> SmallFileIndex:
         """The files without bounds, of a table of more small files than that, as of the snapshot in the facts.
 
-        A snapshot's summary tells which it is, so that large tables are not listed for it. Many rows may have come
-        with a later snapshot, so a list of an older one is not used.
+        The snapshot's summary tells first whether it is such a table, so that large tables are not listed for it.
+        Many rows may have come with a later snapshot, so a list of an older one is not used.
         """
         table, snapshot_id = facts.full_name, facts.iceberg.snapshot_id if facts.iceberg is not None else None
         if snapshot_id is None or table is None:
@@ -133,8 +133,9 @@ class IcebergFiles:
     ) -> tuple[QueryResult, tuple[Column, ...]]:
         """The files as the table tells of them, by these columns or, at the second try, by fewer.
 
-        To Spark a column of UUIDs is one of texts, and has no bounds: Iceberg 1.12 fails where they are asked
-        for (a ClassCastException). What else it may reject, it rejects twice.
+        To Spark a column of UUIDs is a string column. It has no bounds: Iceberg 1.12 fails where they are asked
+        for (a ClassCastException), so the second try leaves out strings. Any other reason to reject fails both
+        tries.
         """
         answer = await ask(files_query(table, columns, self._settings))
         rest = tuple(column for column in columns if column.type_name != "string")
@@ -143,7 +144,7 @@ class IcebergFiles:
         return answer, columns
 
     def _is_current(self, listed: _Listed, snapshot_id: int) -> bool:
-        """True if it need not be asked for again: a table that is written each second would else be, each time."""
+        """True if it need not be listed again: else a table that is written each second would be, each time."""
         return listed.until > self._clock() or (listed.index is not None and listed.snapshot_id == snapshot_id)
 
 
@@ -162,8 +163,8 @@ def files_query(table: TableName, columns: Collection[Column], settings: FilesSe
     """The statement whose rows `FileIndex.of_rows` reads.
 
     Bounds of texts are cut to 16 characters, the lower one downwards and the upper one upwards: they hold. A file
-    can be split where a row group begins, or a stripe; files of Avro have no such places. Iceberg 1.12 tells them
-    only to who asks for the file's size too.
+    can be split where a row group begins, or a stripe; files of Avro have no such places. Iceberg 1.12 tells these
+    places only if the file's size is asked for too.
     """
     bounds = ", ".join(f"{literal('string', column.name.lower())}, {_bounds(column)}" for column in columns)
     # No time and nothing that is lacking: Iceberg never writes a file twice, and keeps bounds alone.

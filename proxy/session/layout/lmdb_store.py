@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 # Snapshots in use at a time, over all processes that share the store. Twice the connections that Spark serves.
 _READERS_MAX = 1_000
 
-# Each list that is kept or dropped has the headers of all looked at, a microsecond each.
+# Keeping or dropping a list looks at the headers of all, a microsecond each.
 _LISTS_MAX = 10_000
 
 # The part of the room that lists may take. To drop one takes pages before it gives any back, and a list that is
@@ -51,7 +51,7 @@ _GENERATION_BYTES = 8
 class _Header(msgspec.Struct, frozen=True):
     """The properties of one list. Its entries stand elsewhere, behind its generation."""
 
-    # Its name alone, in lower case.
+    # The table's own name, in lower case.
     table: str
     generation: bytes
     filled_at: float
@@ -138,7 +138,7 @@ class LmdbPartitionStore:
         self._entries = environment.open_db(_ENTRIES)
         self.entry_bytes_max = environment.max_key_size() - _GENERATION_BYTES
         self._pages_max = int(settings.store_bytes_max * _ROOM_TAKEN_MAX) // environment.stat()["psize"]
-        # One drops at a time, and says whether what is found can be trusted.
+        # One thread drops at a time, and sets whether the lists that are found can be trusted.
         self._lock = Lock()
         self._is_trusted = True
 
@@ -225,7 +225,7 @@ class LmdbPartitionStore:
         self._drop(lambda _, header: header.table in names)
 
     def clear(self) -> None:
-        """Drop all lists: a statement may have changed what nobody can tell."""
+        """Drop all lists: nobody can tell which ones a statement may have changed."""
         self._drop(lambda *_: True)
 
     def _written(self, key: ListKey, kept: StoredList) -> bool:
@@ -298,7 +298,7 @@ class LmdbPartitionStore:
                 if header is None or is_dropped(lists.key(), header):
                     if header is not None:
                         _delete(entries, header.generation)
-                    # Goes on to the next one.
+                    # `delete` moves the cursor to the next one.
                     more = lists.delete()
                 else:
                     more = lists.next()
@@ -319,7 +319,7 @@ def _header(encoded: bytes | None) -> _Header | None:
 
 @contextmanager
 def lmdb_store(settings: CatalogSection, clock: Callable[[], float] = time) -> Generator[LmdbPartitionStore]:
-    """The store in the configured directory, or in one of its own that ends with it.
+    """The store in the configured directory, or in a temporary one that is deleted with it.
 
     The clock is the time of day: processes share the store. One that is damaged is put aside.
     Raises ConfigError where it cannot be opened.
@@ -357,7 +357,7 @@ def _directory(configured: str) -> Generator[Path]:
         return
     path = Path(configured)
     try:
-        # Partition values are the owners' own business.
+        # Only the user of the proxy may read partition values.
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(f"catalog.store_path: {path} cannot be made: {error.strerror}") from error

@@ -19,19 +19,20 @@ from proxy.session.layout.lmdb_store import LmdbPartitionStore, lmdb_store
 
 # A read takes a millisecond. One that takes longer than this has failed: the next one connects anew.
 _READ_S: Final = 1.0
-# A page of a thousand rows takes some hundredths of a second, and a table to be made some seconds.
+# A page of a thousand rows takes some hundredths of a second, and making the table some seconds.
 _WORK_S: Final = 30.0
-# Lessons are small rows, and some thousands of them a second or two. They are looked for so often.
+# Lessons are small rows: some thousands of them take a second or two. The thread looks every `_LESSONS_LOOK_S`
+# whether an exchange is due.
 _LESSON_S: Final = 5.0
 _LESSONS_LOOK_S: Final = 1.0
 # All pages of one read of lessons: what is quarantined waits for a read of runs.
 _LESSON_PAGES_S: Final = 10.0
 # All pages of one list, or of a search for lists to drop. A million rows took 65 s, on a busy machine.
 _PAGES_S: Final = 300.0
-# A filter has less, all its calls together: HBase may take all of it for one page of a scan.
+# All calls for one filter have less together: HBase may take all of that for one page of a scan.
 _SCANS_S: Final = 5.0
-# Each is one list whose header is read, and one that is loaded or published. With more waiting than that, HBase is
-# too slow, and lists that are not shared are only asked for more often.
+# Reads of headers, and lists to load or publish, that may wait. If more would wait, HBase is too slow. Lists that
+# are not shared are only asked for more often.
 _READS_WAITING_MAX: Final = 64
 _WORK_WAITING_MAX: Final = 32
 

@@ -1,9 +1,9 @@
 """The interface of stores of partition lists, and the keys by which they find them.
 
 Access: a list was asked for in a session of the proxy's own, and it is found again under the same `ListKey` alone.
-The key is the login that the backend accepted, with the user for whom it acts and its settings, and the table that
-DESCRIBE said the name to be. So nobody is handed a list of a table that their login could not describe, nor
-another user's view of it.
+The key is the login that the backend accepted, with the user for whom it acts and its settings, and the table as
+DESCRIBE identified it. So nobody is handed a list of a table that their login could not describe, nor another
+user's view of it.
 
 A store is a cache: whatever goes wrong with it means that a list is not kept or not found, and is asked for again.
 """
@@ -29,8 +29,8 @@ class ListKey:
 
     # All that the backend knows the session by: the user who logged in, and the user whom the session acts for.
     owner: tuple[str, ...]
-    # The answer of DESCRIBE: the table's own name first, then database, catalog, and best also location and time
-    # of creation, by which a table that was dropped and created again is another one.
+    # The answer of DESCRIBE: the table's own name first, then database, catalog, location and time of creation: by
+    # these, a table that was dropped and created again is another one.
     table: tuple[str, ...]
 
     def __post_init__(self) -> None:
@@ -114,7 +114,7 @@ class PartitionStore(Protocol):
     def scan(self, key: ListKey, keys: PartitionKeys, plan: ScanPlan) -> ScannedPartitions | None:
         """The partitions in a plan's scans of a list that other replicas have, and that is not at hand.
 
-        None where none is, or where it does not answer soon: that is waited for, so it is for people who ask.
+        None where there is no such list, or no answer soon. The caller waits, so this is for people who ask.
         """
         ...
 

@@ -9,9 +9,9 @@ metastore in HBase (HIVE-9452): a filter is a few scans from a start to a stop.
     1Q .., 1R ..                     lessons of statements (proxy/session/sharing/lesson_rows.py)
 
 `1` is the version of this layout: rows of another one are never scanned. A list is written under a new version,
-and found as soon as its header names that: it is replaced as a whole or not at all. No row is believed because it
-is there. A header has a checksum of its own and names its list; a list has as many entries as the header says, in
-order, each byte for byte the entry of its partition's name, with the checksum that the header has.
+and found as soon as its header names that: it is replaced as a whole or not at all. No row is believed unchecked.
+A header has a checksum of its own and names its list. A list has as many entries as the header says, in order,
+with the checksum in the header, and each entry is byte for byte that of its partition's name.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class SharedHeader(msgspec.Struct, frozen=True):
     unreadable: tuple[str, ...]
 
     def is_believed(self, now: float) -> bool:
-        """True if the list is one of now."""
+        """True if the list is current."""
         return self.filled_at <= now + _CLOCK_SKEW_S and now < min(self.expires_at, self.rows_until)
 
     def encode(self) -> bytes:
@@ -97,7 +97,7 @@ def mark_row(table: str) -> bytes:
 
 
 def is_named(table: str) -> bool:
-    """True if rows can have the name of a table in their keys."""
+    """True if the name of a table is short enough for the keys of rows."""
     return len(_table(table)) <= TABLE_BYTES_MAX
 
 

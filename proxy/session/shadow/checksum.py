@@ -25,7 +25,7 @@ _SUMS: Final = 3
 
 @dataclass(frozen=True)
 class FloatSums:
-    """A floating-point column: its sum, that weighted by what else is in the row, and that of absolute values."""
+    """A floating-point column: its sum, one weighted by the rest of the row, and that of absolute values."""
 
     plain: float
     weighted: float
@@ -118,7 +118,7 @@ class Columns:
         for number in self.hashed:
             told += [f"isnull(c{number})", f"c{number}"]
         for number, _ in self.floats:
-            # NaN and the infinities are what they are; the finite ones are added up.
+            # NaN and the infinities are hashed; finite numbers are added up.
             told += [f"isnull(c{number})", f"if({_is_finite(number)}, NULL, CAST(c{number} AS STRING))"]
         return told
 
@@ -133,6 +133,6 @@ def _finite(number: int) -> str:
 
 
 def _apart(one: float, other: float) -> float:
-    """Sums that ran over tell nothing: their difference is no number."""
+    """Sums that overflowed tell nothing: their difference is NaN."""
     apart = abs(one - other)
     return 0.0 if math.isnan(apart) else apart

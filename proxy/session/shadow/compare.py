@@ -43,7 +43,7 @@ class ShadowVerdict(Enum):
 
 @dataclass(frozen=True)
 class Comparison:
-    """The end of a shadow. `why` quotes nothing of the statement."""
+    """The outcome of a comparison. `why` quotes nothing of the statement."""
 
     verdict: ShadowVerdict
     why: str = ""
@@ -53,7 +53,7 @@ class Comparison:
     # Columns of types that cannot be compared this way, such as maps.
     columns_left_out: int = 0
     seconds: float = 0.0
-    # Of the first run of each text, the original's before the other; None where it has no answer.
+    # Seconds of the first run of each text, the original's first; None where it has no answer.
     original_s: float | None = None
     rewritten_s: float | None = None
 
@@ -117,7 +117,7 @@ class _Comparing:
         self._columns = Columns((), (), ())
         self._original: Checksum | None = None
         self._rewritten: Checksum | None = None
-        # Of the answers that were checksums, in their order.
+        # Seconds of the answers that were checksums, in their order.
         self._answers_s: list[float] = []
 
     async def run(self) -> Comparison:

@@ -31,7 +31,7 @@ _FUNCTIONS: Final = frozenset(
 )
 _SKETCHES: Final = ("approx_top_k", "count_min_sketch", "kll_", "theta_", "hll_")
 _CALL: Final = re.compile(r"(?<!\w)(\w++)\s*+\(")
-# In any Spark SQL text; what a plan says in words of its own; how it calls user functions.
+# Words of any Spark SQL text, words of plans, and the names that plans give to user functions.
 _CHOSEN: Final = re.compile(
     r"\b(?:LIMIT|OFFSET|TABLESAMPLE|TRANSFORM)\b|(?-i:\b(?:GlobalLimit|LocalLimit|Sample|ScriptTransformation)\b)"
     # A frame of rows holds the first of several rows with equal sort keys.
@@ -76,7 +76,7 @@ def _bounds_at_the_end(tokens: Sequence[Token]) -> int:
 
 @dataclass(frozen=True)
 class OrderDoubts:
-    """Why two stable answers may differ although both are right."""
+    """Reasons why two stable answers may differ although both are right."""
 
     # Rows are chosen by their order or by chance, so anything may differ.
     chosen: bool

@@ -22,12 +22,12 @@ from proxy.session.feedback.quarantine import Quarantine
 from proxy.session.feedback.quarantine_list import KEPT_MAX, QuarantineKind, SharedEntry
 from proxy.session.sharing import lesson_rows
 
-# Rows of the quarantine are some few, and a fault has to stop everywhere soon.
+# The quarantine has few rows, and a fault has to stop everywhere soon.
 _EVERY_S: Final = 3.0
 # There may be 10,000 records, which take some tenths of a second to read. Nothing is wrong without them.
 _RECORDS_EVERY_S: Final = 60.0
-# Each of them takes a twentieth of the time at most, however much there is to read; but a slow HBase puts no look
-# at the quarantine off for longer.
+# Each exchange takes a twentieth of the time at most, however much there is to read. But a slow HBase delays the
+# quarantine by `_REST_MAX_S` at most.
 _REST_PART: Final = 19.0
 _REST_MAX_S: Final = 30.0
 # Each is a call of its own, since each has a time to live of its own. The others come with the next exchange.
@@ -152,7 +152,7 @@ class LessonExchange:
         self._untold.clear()
 
     def _completed(self, table: HBaseTable) -> dict[str, RunRecord]:
-        """Those of the untold records that lack a way, with what others have told of it: it is not overwritten."""
+        """The untold records that lack a way, with what others have told of it, which must not be overwritten."""
         lacking = [name for name, record in self._untold.items() if not record.has_both_ways]
         found: dict[str, RunRecord] = {}
         for start in range(0, len(lacking), PAGE_ROWS):

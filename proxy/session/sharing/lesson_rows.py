@@ -4,9 +4,9 @@
     1R <name>          the runs of the statements of a fingerprint, of one user and state of a session
 
 They stand beside the partition lists (proxy/session/layout/shared_rows.py), and `1` is the same version. A name is
-that of a rule, or a digest that reveals nothing of the statement (`StatementKey.name`). Times are of the time of
-day in a row, and most of the own clock, which is never set, in this process. No row is believed because it is
-there: a value has a checksum and its own name, and numbers are those that a replica can have written.
+that of a rule, or a digest that reveals nothing of the statement (`StatementKey.name`). In a row, times are times
+of day. In this process, most are times of the own clock, which is never set. No row is believed unchecked: a value
+has a checksum and its own name, and numbers are those that a replica can have written.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _NAME: Final = re.compile(r"[0-9A-Za-z_]+(?:@[0-9a-f]+)?")
 _CLOCK_SKEW_S: Final = 60.0
 
 
-# The sentences of causes may be worded anew.
+# Rows have codes of causes, since their sentences may be worded anew.
 _CAUSES: Final = {"f": Cause.FAILED, "m": Cause.MERGE_FAILED, "d": Cause.DIFFERENT}
 _CODES: Final = {cause: code for code, cause in _CAUSES.items()}
 
@@ -103,7 +103,7 @@ def quarantine_row(entry: SharedEntry) -> bytes:
 
 
 def quarantine_value(entry: SharedEntry, now: float, offset_s: float) -> bytes:
-    """The value of an entry. The time of day is that of the own clock and the offset."""
+    """The value of an entry. The time of day is the own clock plus the offset."""
     return _encoded(
         _Quarantined(
             kind=entry.kind,
