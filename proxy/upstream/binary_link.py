@@ -171,7 +171,7 @@ class BinaryLink:
         except KerberosError as error:
             raise OwnLoginError(f"the backend {self._address}: {error}") from None
         if layer is not None:
-            # A writer of asyncio that nobody holds closes its socket.
+            # asyncio closes the socket of a writer that nobody holds.
             self._socket_writer = self._writer
             self._reader, self._writer = protected_streams(self._writer, layer, self._dialer.room)
 
