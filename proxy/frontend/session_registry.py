@@ -59,9 +59,9 @@ class SessionRegistry:
         opened: SessionOpening | None,
         access: Access | None = None,
     ) -> None:
-        """Add a session that has been opened; `opened` is None if its settings were too long to be read.
+        """Add a session that has been opened; `opened` is None if its settings or its login are not known.
 
-        Neither such a session nor one before V6 is rewritten: unread settings may say anything, and results that
+        Neither such a session nor one before V6 is rewritten: unknown settings may say anything, and results that
         come row by row are not read.
         """
         is_offered = protocol_version >= PROTOCOL_V6 and opened is not None
