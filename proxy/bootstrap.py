@@ -170,7 +170,7 @@ async def _serve_with(  # noqa: PLR0913, PLR0917 - the parts of a process
         registered = zookeeper_registration(config, proxy.ports) if role.is_first else None
         _watch(shared, proxy, backends, history)
         if role.is_first:
-            # One of the processes that share the file.
+            # Only one of the processes that share the file reports its savings.
             shared.metrics.watch_savings(RecentSavings(history).by_kind)
         history.start()
         await admin_port.start(address(config.admin.listen), shares_port=role.process.shares_ports)
@@ -224,7 +224,7 @@ def _session(shared: SharedState, history: History, opened: SessionOpening) -> A
 
 
 def _spare_collector() -> None:
-    """Let the garbage collector look at none of the objects that stay as long as the process: it is quick then."""
+    """Exclude the objects that live as long as the process from garbage collection, which makes it quick."""
     gc.collect()
     gc.freeze()
 
@@ -255,9 +255,9 @@ def _memory_shortages(shared: SharedState, proxy: Proxy) -> tuple[tuple[str, flo
 
 
 def _share_of(config: Config, workers: int, memory: MemoryShares) -> Config:
-    """The part of one worker: what the backend bears is one number, however many ask it.
+    """The part of one worker: the limits of what the backend bears hold for all workers together.
 
-    Connections are counted for all workers together.
+    `connections_max` stays a number for all workers together.
     """
     proxy = replace(
         config.proxy,

@@ -14,7 +14,7 @@ _log = logging.getLogger(__name__)
 
 @contextmanager
 def alone_in(directory: Path) -> Iterator[None]:
-    """Alone among the processes that open a file in it: one of them makes it, or puts it aside."""
+    """Hold the directory's lock, so that one process at a time makes a file in it, or puts it aside."""
     file = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(file, fcntl.LOCK_EX)

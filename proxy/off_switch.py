@@ -1,7 +1,7 @@
 """The switch by which every statement goes as it came, at once and in all processes: a file.
 
-Each process looks for the file once a second, so `touch` switches rewriting off where the admin port does not
-answer, and nothing has to be told to workers. Statements that were decided before go on as they are.
+Each process looks for the file once a second. So `touch` switches rewriting off even if the admin port does not
+answer, and workers need no message. Statements that were decided before go on as they are.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class OffSwitch:
             await asyncio.sleep(_LOOK_EVERY_S)
 
     async def turn(self, *, off: bool) -> None:
-        """Make the file, or remove it. Raises OSError, also where the file system does not answer another one."""
+        """Make the file, or remove it. Raises OSError, also if the file system does not answer an earlier call."""
         if self.path is None:
             return
         async with asyncio.timeout(_WAIT_S):

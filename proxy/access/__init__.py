@@ -1,1 +1,1 @@
-"""Handles and the users who may use them; users, and the others for whom they may act."""
+"""The users who may use each handle, and the users for whom a login may act."""

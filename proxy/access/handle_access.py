@@ -1,8 +1,8 @@
 """Access of one client to sessions and operations: its own user's, and no other user's.
 
-The proxy forwards a call that names another user's handle with that handle overwritten, in place and at equal
-length, so that it names no handle at all. The server itself then answers "Invalid SessionHandle" or the like, in
-the form that the call needs and in the order of calls. The other user's handle never reaches the server.
+The proxy overwrites another user's handle in a call, in place and at equal length, and forwards the call, which
+then names no handle at all. The server itself then answers "Invalid SessionHandle" or the like, in the form that
+the call needs and in the order of calls. The other user's handle never reaches the server.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from proxy.wire.hs2.calls import OPEN_SESSION
 from proxy.wire.hs2.handles import HandleId, handle_id_of, handle_named_by
 from proxy.wire.thrift.messages import Message
 
-# Calls that open an operation, of which the proxy tracks nothing but the owner.
+# Calls that open an operation. The proxy tracks only the owner of such an operation.
 CATALOG_CALLS: Final = frozenset(
     """
     GetTypeInfo GetCatalogs GetSchemas GetTables GetTableTypes GetColumns GetFunctions GetPrimaryKeys

@@ -18,7 +18,7 @@ from proxy.wire.hs2.handles import HandleId
 
 # Long enough that two handles never have the same digest.
 DIGEST_BYTES: Final = 16
-# Digests of words: two words with one digest make a write count for a table that it does not name, nothing worse.
+# Digests of words. If two words have one digest, a write counts for a table that it does not name; nothing worse.
 WORD_BYTES: Final = 8
 _KEY_BYTES: Final = 32
 
@@ -124,7 +124,7 @@ class LocalHandleOwners:
     ) -> None:
         self.digests = digests or Digests.new()
         self._maxima = {HandleKind.SESSION: sessions_max, HandleKind.OPERATION: operations_max}
-        # In the order in which handles were opened, and in the order in which they were closed.
+        # The first is in the order in which handles were opened, the second in that in which they were closed.
         self._open: dict[HandleKind, dict[Digest, HandleOwner]] = {kind: {} for kind in HandleKind}
         self._closed: dict[HandleKind, dict[Digest, HandleOwner]] = {kind: {} for kind in HandleKind}
 

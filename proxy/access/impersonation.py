@@ -33,8 +33,8 @@ class Impersonation:
     proxy_users: ProxyUsers
     # True if the backend asks for no login, and takes the client to be the user that the call names.
     names_user: bool = False
-    # True if the proxy logs in to the backend as itself: a session is then the client's by the same setting by
-    # which a client asks to act for another.
+    # True if the proxy logs in to the backend as itself. It then names the client in `hive.server2.proxy.user`,
+    # the setting by which a client asks to act for another.
     acts_for_login: bool = False
 
     def check_open_session(self, message: Message, login: str | None) -> Message | SessionRefusal:

@@ -25,7 +25,7 @@ _HEADERS: Final = {
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
-    # Statements stay out of the browser's cache; the style sheet says otherwise of itself.
+    # Browsers keep no statements in their cache; the style sheet's answer sets its own value.
     "Cache-Control": "no-store",
 }
 
@@ -34,7 +34,7 @@ class Refusal(Exception):  # noqa: N818 - it is no fault
     """A request is not answered. The message is a sentence for the user."""
 
     def __init__(self, status: HTTPStatus, sentence: str, wait_s: float = 0.0) -> None:
-        """After `wait_s` seconds another try may do better."""
+        """`wait_s` is the time after which another try may succeed."""
         super().__init__(sentence)
         self.status = status
         self.wait_s = wait_s

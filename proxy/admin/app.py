@@ -71,7 +71,7 @@ def application(  # noqa: PLR0913 - the parts that the routes show
 ) -> web.Application:
     """Return the application; /metrics answers with `exposition`, and `slots` are those of `Query.needs_slot`.
 
-    Workers that share a port have one `key`, by which cookies are signed.
+    Workers that share a port sign cookies with one `key`.
     """
 
     async def explained(asked: ExplainRequest, user: str, password: str) -> ExplainView:
@@ -131,7 +131,7 @@ def _own_names(config: Config) -> OwnNames:
 
 
 async def _explain_request(request: web.Request) -> ExplainRequest:
-    # A form of a page elsewhere has another type, and before a script sends this one, its browser asks.
+    # A form on another site cannot send this type, and before a script there sends it, the browser asks (CORS).
     if request.content_type != "application/json":
         raise Refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Send JSON, with Content-Type: application/json.")
     return msgspec.json.decode(await request.app[DOORS].body_of(request), type=ExplainRequest)
@@ -146,7 +146,7 @@ def _as_caller(
     read: Callable[[web.Request], Awaitable[T]],
     answered: Callable[[T, str, str], Awaitable[msgspec.Struct]],
 ) -> Handler:
-    """Answers of a session that is opened with the request's own credentials."""
+    """Answer from a session that is opened with the request's own credentials."""
 
     async def answer(request: web.Request) -> web.Response:
         caller = await visitors.backend_login(request) or BasicLogin(ANONYMOUS, ANONYMOUS)
@@ -159,7 +159,7 @@ def _as_caller(
         except BackendError as error:
             return error_answer(HTTPStatus.BAD_GATEWAY, str(error))
         except Exception as error:  # noqa: BLE001 - aiohttp would log its message
-            # Without its message, which may quote the statement.
+            # The error's message is left out: it may quote the statement.
             log.error("%s %s failed with %s", request.method, request.path, type(error).__name__)  # noqa: TRY400
             return error_answer(HTTPStatus.INTERNAL_SERVER_ERROR, "Starpruner has failed; its log says more.")
         return json_answer(found)
@@ -184,7 +184,7 @@ def _guarded(pages: Pages) -> Middleware:
             sentence = _SENTENCES.get(status, f"{error.reason}.")
             headers = {name: value for name, value in error.headers.items() if name == "Allow"}
         except Exception as error:  # noqa: BLE001 - aiohttp would log its message
-            # Without its message, which may quote a statement.
+            # The error's message is left out: it may quote a statement.
             log.error("%s failed with %s", request.match_info.route.name or "a route", type(error).__name__)  # noqa: TRY400
             status, sentence = HTTPStatus.INTERNAL_SERVER_ERROR, "Starpruner has failed; its log says more."
         answer = pages.error(status, sentence) if wants_html(request) else error_answer(status, sentence)

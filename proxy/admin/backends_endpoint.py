@@ -1,7 +1,7 @@
 """GET /backends, and POST /backends/{name}/drain and /undrain, on the admin port.
 
-Where `[admin] users` names administrators, only they may drain, by HTTP Basic; else every client that can reach
-the port may, which by default listens on loopback. Web pages elsewhere may not (`proxy/admin/doors.py`).
+If `[admin] users` names administrators, only they may drain, by HTTP Basic. If it names none, every client that
+reaches the port may; by default it listens on loopback. Pages of other sites may not (`proxy/admin/doors.py`).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def routes(backends: BackendPool, visitors: Visitors, *, is_alone: bool = True) 
 
 
 async def refusal(request: web.Request, visitors: Visitors) -> web.Response | None:
-    """The answer to a request for a change by somebody who may not ask for one; None for all others."""
+    """Return the answer that refuses a change to somebody who may not ask for one; None for all others."""
     if not await visitors.may_administrate(request):
         return _json({"error": "Only an administrator of [admin] users may do this."}, HTTPStatus.FORBIDDEN)
     return None

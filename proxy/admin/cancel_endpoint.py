@@ -1,7 +1,7 @@
 """POST /statements/{id}/cancel, on the admin port, and the same for the page Live: ends one statement that runs.
 
-Those may cancel who see everybody's statements: the administrators of `[admin] users`, or everybody where the port
-is open and none is named. Nobody else may, not even the own statements: their own client can.
+Visitors who see everybody's statements may cancel: the administrators of `[admin] users`, or everybody if the port
+is open and names none. Nobody else may, not even their own statements, which their own client can cancel.
 """
 
 from __future__ import annotations

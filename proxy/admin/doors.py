@@ -1,6 +1,6 @@
-"""Doors of the admin port, which each request passes before its route: how it is called, who sends, how many.
+"""Doors of the admin port: middlewares that check the host, the origin, the time and the number of requests.
 
-A route reads the body of a request by `body_of`: in time, and no more of it than it needs.
+A route reads the body of a request by `body_of`, which limits its time and its length.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from proxy.net.request_guard import RequestGuard
 # closed after seconds, also between two requests.
 WAITING_MAX: Final = 256
 WAITING_OF_ADDRESS_MAX: Final = 128
-# Requests that are answered at once, and those of one address. Behind a proxy for HTTPS all users have its own.
+# Requests that are answered at once, and those of one address. Behind an HTTPS proxy all users have its address.
 REQUESTS_MAX: Final = 128
 REQUESTS_OF_ADDRESS_MAX: Final = 64
 # Balancers, Kubernetes and Prometheus have room of their own, so that nobody keeps them out.
 WATCHED: Final = frozenset({"/healthz", "/readyz", "/metrics"})
-# For a client to take an answer of some megabytes. One that reads nothing would hold its room for ever.
+# Time for a client to read an answer of some megabytes. A client that reads nothing would hold its room for ever.
 READ_S: Final = 60.0
 
 
@@ -67,12 +67,12 @@ class Doors:
 
     @web.middleware
     async def outer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """The outermost door: times, and the room that a request takes until its answer is read."""
+        """The outermost middleware: the time limits, and the room of a request until its answer is read."""
         transport = request.transport
         self.guard.header_came(transport)
         try:
             answer = await handler(request)
-            # aiohttp would do so after this: then one could hold any number of answers by reading none.
+            # aiohttp would send the answer only after this middleware: a client could hold any number of them.
             await _hand_over(request, answer)
             return answer
         finally:
@@ -82,7 +82,7 @@ class Doors:
 
     @web.middleware
     async def inner(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """The door where a refusal becomes a sentence: the port's name, and the page that sends."""
+        """The inner middleware: checks the port's name, and the page that sends. A refusal becomes a sentence."""
         hosts, origins = request.headers.getall("Host", []), request.headers.getall("Origin", [])
         if not all(map(self._names.has, hosts)):
             sentence = "The port has another name: call it by its address, or add this name to admin.hosts."
@@ -109,7 +109,7 @@ class Doors:
         return bytes(body)
 
     def _enter(self, request: web.Request) -> None:
-        """All of the request has come."""
+        """Count a request that has arrived whole."""
         if _ROOM in request:
             return
         self.guard.request_came(request.transport)

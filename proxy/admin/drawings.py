@@ -16,7 +16,7 @@ _BOX_HEIGHT: Final = 40
 _ROW_HEIGHT: Final = 56
 _MIDDLE_X: Final = (WIDTH - _BOX_WIDTH) // 2
 _RIGHT_X: Final = WIDTH - _BOX_WIDTH
-# Scans that are drawn; more would be a page of lines that nobody follows.
+# The most scans that are drawn: nobody can follow the lines of more.
 _DRAWN_MAX: Final = 12
 # The purposes of queries, as AskedQuery has them.
 _QUERIES: Final = {"keys": "Key query", "descriptions": "Description"}
@@ -63,7 +63,7 @@ class JoinGraph:
 
     @property
     def sentence(self) -> str:
-        """The graph for who does not see it."""
+        """The graph in words, for those who do not see it."""
         return "; ".join(", ".join(box.lines) for box in self.boxes if box.kind == "keys")
 
 
@@ -110,7 +110,7 @@ def _middle(row: int) -> int:
 
 
 def timeline(record: Record) -> list[Span]:
-    """Its time as bars, later ones over earlier ones: its decision with each query of that, and its run."""
+    """A statement's time as bars, later ones over earlier ones: the decision, each of its queries, and the run."""
     run_s = record.run_s or 0.0
     scale = WIDTH / ((record.deciding_s + run_s) or 1.0)
 
@@ -123,7 +123,7 @@ def timeline(record: Record) -> list[Span]:
 
 
 def parts(record: Record) -> list[tuple[str, str, float | None]]:
-    """The parts of its time, each with its kind and its seconds."""
+    """The parts of a statement's time, each with its kind and its seconds."""
     planning_s = max(0.0, record.deciding_s - record.descriptions_s - record.key_queries_s)
     return [
         ("Parsing and planning", "planning", planning_s),

@@ -90,7 +90,7 @@ async def explain_as_user(  # noqa: PLR0913 - the request, its user, and the par
 
 
 def _session_of(client: BackendClient, shared: SharedState) -> Session:
-    """The session that the proxy has opened, in which no statement of a client runs: its lists are the user's."""
+    """The session that the proxy has opened. No client's statement runs in it, so its lists are the user's."""
     opened = SessionOpening(owner=uuid4().hex, user=client.user, login=client.user)
     return Session(shared, opened, is_own=True)
 
@@ -125,9 +125,9 @@ async def logged_in(
 
 
 async def _checked_login(config: Config, user: str, password: str) -> tuple[str, str, bytes | None]:
-    """The name and password for the backend, and the user's credentials where they have more than these.
+    """The name and password for the backend, and the user's credentials if they have more than these.
 
-    Where clients log in to the proxy, their passwords are checked here, as [kerberos] says. Raises BackendError.
+    If clients log in to the proxy, their passwords are checked here, as [kerberos] says. Raises BackendError.
     """
     logins = config.kerberos.client_logins(own_host(), config.proxy.request_bytes_max)
     if logins is None:

@@ -55,7 +55,7 @@ def templates(directory: Path) -> Environment:
 
 
 def cards(page: Markup) -> Markup:
-    """The page with roles in its tables, and cells that know their columns: narrow screens show rows as blocks."""
+    """Add roles to a page's tables, and the column's name to each cell: narrow screens show rows as blocks."""
     before, *tables = str(page).split("<table")
     return Markup(before + "".join(map(_labelled, tables)))  # noqa: S704 - it was one before
 
@@ -67,7 +67,7 @@ def _labelled(behind: str) -> str:
 
 
 def _part(names: Iterator[str], found: re.Match[str]) -> str:
-    """A tag of a table; `names` are those of the columns from here on."""
+    """Add the role and the label to a tag of a table; `names` yields the names of the columns from here on."""
     tag, attributes = found.groups()
     role = _ROLES.get(tag) or ("columnheader" if "col" in attributes else "rowheader")
     label = f' data-label="{next(names, "")}"' if tag in {"td", "th"} else ""
@@ -139,7 +139,7 @@ def percent(part: float | None, whole: float | None) -> str:
     """
     if part is None or not whole:
         return _NONE
-    # Never all of it, or nothing, where that is not so.
+    # A part that is less than the whole is never shown as 100%.
     share = 100 * part / whole
     return f"{min(99.0, share):.0f}%" if part < whole else "100%"
 
@@ -174,13 +174,13 @@ def zone(at: float | None = None) -> str:
 
 
 def clock(at: float) -> str:
-    """A time of today, or else with its day."""
+    """The time of day, with the day if that is not today."""
     there, here = time.localtime(at), time.localtime()
     return time.strftime("%H:%M:%S" if there[:3] == here[:3] else "%b %d %H:%M", there)
 
 
 def local(at: float, pattern: str) -> str:
-    """A time as a pattern has it, by the time zone of this machine."""
+    """A time in the form of a pattern, in the time zone of this machine."""
     return time.strftime(pattern, time.localtime(at))
 
 

@@ -10,16 +10,16 @@ from typing import Final
 
 from proxy.history.queries import DAY_S, Filter, HistoryError
 
-# As in GET /statements, but for times, which are of this machine's zone.
+# The same as in GET /statements, except that times are in this machine's zone.
 _TEXTS: Final = ("text", "outcome", "reason", "user", "table", "limit_met", "client", "label", "fingerprint")
 _FIELDS: Final = (*_TEXTS, "last", "since", "until", "least_s", "order")
 _FIELD_CHARS_MAX: Final = 500
-# Times that end now.
+# Spans of time that end now, in seconds.
 LAST: Final = {"hour": 3_600.0, "24 hours": DAY_S, "7 days": 7 * DAY_S}
 
 
 def fields_of(query: Mapping[str, str]) -> dict[str, str]:
-    """The fields, empty where they are not given. Times count more than `last`."""
+    """The fields, empty where they are not given. Times override `last`."""
     asked = {name: query.get(name, "")[:_FIELD_CHARS_MAX].strip() for name in _FIELDS}
     return {**asked, "last": ""} if asked["since"] or asked["until"] else asked
 

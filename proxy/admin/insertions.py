@@ -37,7 +37,7 @@ def compared(original: str, rewritten: str) -> tuple[Parts, Parts]:
 
 
 def _inserted(words: Sequence[str], longer: Iterable[str]) -> Iterator[bool]:
-    """Yield for each word of a longer text if it stands between those of the shorter one."""
+    """Yield for each word of the longer text whether it is inserted between words of the shorter one."""
     place = 0
     for word in longer:
         is_next = place < len(words) and word == words[place]

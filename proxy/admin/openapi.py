@@ -31,7 +31,7 @@ class BackendsAnswer(msgspec.Struct):
 
 @dataclass(frozen=True)
 class GetRoute:
-    """A GET route with an answer in JSON, for who has signed in."""
+    """A GET route that answers with JSON, for visitors who have signed in."""
 
     path: str
     text: str
@@ -51,7 +51,7 @@ class _PostRoute:
     # The schemas of the names in the path.
     names: Mapping[str, Mapping[str, Any]]
     answer: Any
-    # Those who may ask, where that is not everybody who reaches a port without administrators.
+    # The visitors who may ask. By default everybody may who reaches a port without administrators.
     asked_by: str = "For administrators, where any is named."
 
 
@@ -80,12 +80,12 @@ _CHANGES: Final = (
     _PostRoute("/rewriting/{way}", "Send all statements as they come, or no more.", _WAYS, RewritingAnswer),
     _PostRoute("/backends/{name}/undrain", "Let a drained backend have new sessions.", _BACKEND, BackendsAnswer),
 )
-# A port that is called by another name, and one with too many requests.
+# 403: the port is called by another name. 503: it has too many requests.
 _OF_ALL: Final = ("403", "503")
-# Somebody who is not known, who has tried too many passwords, and a backend that cannot tell.
+# 401: the visitor is not known. 429: too many passwords were tried. 502: the backend cannot tell.
 _OF_LOGINS: Final = (*_OF_ALL, "401", "429", "502")
-# Somebody who may not, a name that is not known, one of several workers that would not know of the change, and a
-# backend that does not carry it out.
+# 403 also: the visitor may not. 404: the name is not known. 409: the other workers would not know of the change.
+# 502: the backend does not carry it out.
 _OF_CHANGES: Final = (*_OF_ALL, "404", "409", "502")
 
 

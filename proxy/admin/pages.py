@@ -1,4 +1,4 @@
-"""The pages of the admin port, made on the server, and signing in: one for each view, and one for a statement.
+"""The pages of the admin port, made on the server: one for each view, one for a statement, one to sign in.
 
 Templates stand in `templates/`, the style sheet in `static/`. A page runs no script and loads nothing from
 elsewhere. Forms that do something carry a token (`proxy/admin/tickets.py`).
@@ -48,7 +48,7 @@ _HERE: Final = Path(__file__).parent
 _REFRESH_S: Final = 10
 # The style sheet changes with a release alone.
 _STYLE_S: Final = 3_600
-# Of a form with a name and a password, or a backend's name. Nobody has to sign in to send one.
+# The longest form with a name and a password, or a backend's name. Anybody can send one without signing in.
 _FORM_BYTES_MAX: Final = 16 * 1024
 _FORM_FIELDS_MAX: Final = 20
 _NO_BACKEND: Final = "There is no such backend any more."
@@ -59,7 +59,7 @@ Explained = Callable[[ExplainRequest, str, str], Awaitable[ExplainView]]
 
 
 class Pages:
-    """The pages, for the visitor that each request is of."""
+    """The pages, each made for the visitor who asks for it."""
 
     def __init__(  # noqa: PLR0913 - the parts that pages show, and may change
         self,
@@ -116,7 +116,7 @@ class Pages:
 
     async def _today(self, request: web.Request, visitor: Visitor) -> web.Response:
         today, failure = await _found(self._view.today(visitor))
-        # By itself: it goes through all that is kept, and may take too long.
+        # Asked for by itself: this reads all that is kept, and may take too long.
         charts, charts_failure = await _found(self._view.savings_over_time(visitor))
         told: dict[str, Any] = {"failure": failure, "charts_failure": charts_failure, **self._view.notices()}
         return self._answer(request, visitor, "today.html", place="today", today=today, charts=charts, **told)
@@ -141,7 +141,7 @@ class Pages:
         return answer
 
     async def _ask_to_drain(self, request: web.Request, visitor: Visitor) -> web.Response:
-        """Say what comes of giving a backend no more sessions, with the button that does so."""
+        """Show the effects of draining a backend, with the button that drains it."""
         if not visitor.is_administrator:
             raise Refusal(HTTPStatus.FORBIDDEN, "Only an administrator may do this.")
         name, views = request.query.get("name", ""), self._backends.views()
@@ -407,7 +407,7 @@ class Pages:
 
 
 async def _found(answer: Awaitable[T]) -> tuple[T | None, str]:
-    """The answer of the history; or None, and the sentence that says why it does not."""
+    """The answer of the history; or None, and the sentence that says why there is none."""
     try:
         return await answer, ""
     except HistoryError as error:

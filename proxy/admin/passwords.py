@@ -19,7 +19,7 @@ _BLOCKS: Final = 8
 _LANES: Final = 1
 _SALT_BYTES: Final = 16
 _HASH_BYTES: Final = 32
-# Twice of what the parameters above take. A hash with larger ones is refused.
+# Twice the memory that the parameters above take. A hash with larger ones is refused.
 _MEMORY_BYTES_MAX: Final = 64 * 1024 * 1024
 
 

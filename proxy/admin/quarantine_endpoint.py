@@ -1,7 +1,7 @@
 """POST /quarantine/rule/{name}/release and /quarantine/fingerprint/{name}/release, on the admin port.
 
-Those may release who may drain backends (proxy/admin/backends_endpoint.py). Replicas and workers that share
-lessons in HBase hear of it within seconds, or once it answers.
+Visitors who may drain backends may release (proxy/admin/backends_endpoint.py). Replicas and workers that share
+lessons in HBase hear of a release within seconds, or once HBase answers.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Final
 from urllib.parse import quote, urlsplit
 
-# Of a query. All other characters are written as %XX, so the address cannot end early.
+# Characters that a query keeps. All others are written as %XX, so the address cannot end early.
 _QUERY_SAFE: Final = "%&=+/:?@!$'()*,;~"
 
 

@@ -1,6 +1,6 @@
 """GET /rewriting, and POST /rewriting/off and /rewriting/on, on the admin port: the switch for all statements.
 
-Those may switch who may drain backends (proxy/admin/backends_endpoint.py).
+Visitors who may drain backends may switch (proxy/admin/backends_endpoint.py).
 """
 
 from __future__ import annotations

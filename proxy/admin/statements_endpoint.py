@@ -1,7 +1,7 @@
 """GET /statements, /statements/{id}, /summary, /reasons, /digests, /shadow/report, /now and others as JSON.
 
-A user sees the own statements, an administrator all; nobody sees any without signing in, by HTTP Basic or by the
-cookie of the pages.
+A user sees only their own statements, an administrator all. Both sign in, by HTTP Basic or by the cookie of the
+pages; on an open port everybody sees all.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from proxy.history.shadow_report import ShadowReport
 
 # A wider look back would go through all that is kept.
 REASON_DAYS_MAX: Final = 31
-# A time that is surely a time in seconds, and none in milliseconds or without an end.
+# A larger number is no time in seconds: it is in milliseconds, or infinite.
 _SINCE_MAX: Final = 1e11
 
 

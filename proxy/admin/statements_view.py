@@ -44,7 +44,7 @@ from rewriter.vocabulary.remedies import REMEDIES
 
 T = TypeVar("T")
 
-# Questions to the file at a time: more would only take turns at the disk.
+# Queries to the history's file at a time: more would only wait for the disk.
 _READERS: Final = 2
 # Lines of the lists on the front page.
 _FRONT_LINES: Final = 5
@@ -52,7 +52,7 @@ REASON_DAYS: Final = 7
 _CHART_DAYS_MAX: Final = 30
 # Statements of one file of CSV: some 3 MB.
 CSV_ROWS_MAX: Final = 5_000
-# A cell that begins so is a formula to a spreadsheet.
+# A spreadsheet takes a cell that begins with one of these for a formula.
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -178,7 +178,7 @@ class StatementsView:
                 error = unreadable
         if found is not None:
             return found
-        # Only now: another process tells every other second what runs there.
+        # The file comes first: another process tells only every other second what runs there.
         for record in (await self.now(visitor)).running:
             if record.id == identifier:
                 return record
@@ -193,7 +193,8 @@ class StatementsView:
 
     async def savings_over_time(self, visitor: Visitor) -> tuple[dict[float, Savings], dict[float, Savings]]:
         """The time saved in the last 24 hours, and in the days that are kept."""
-        # Two days have 24 hours. With a week of originals, as the front page has, its sum is that of the last day.
+        # Two days cover the last 24 hours. The front page compares with a week of originals: with the same week,
+        # both show one sum for the last day.
         days = min(_CHART_DAYS_MAX, max(2, ceil(self.history.days)))
         wanted = Filter(seen_by=visitor.seen_by, since=time.time() - max(days, COMPARED_DAYS) * DAY_S)
         return await self._asked(lambda reader: reader.savings_over_time(wanted, days))
@@ -223,7 +224,7 @@ class StatementsView:
         try:
             others = await self._asked(lambda reader: reader.others(self.history.process))
         except HistoryError:
-            # Nothing is kept, or not yet: this process is all that is known of.
+            # Nothing is kept, or nothing yet: only this process is known.
             others = []
         return [own, *others]
 
@@ -261,7 +262,7 @@ def _today(wanted: Filter, reader: HistoryReader) -> TodayView:
     sums = reader.sums(wanted)
     saved = reader.savings(wanted.since or 0.0, wanted.seen_by)
     rewritten = [RewrittenDashboard(*row, saved.get(row[0], Savings())) for row in reader.rewritten(wanted)]
-    # The sort keeps the order of partitions left out where no time is known.
+    # The sort is stable: statements without a known time stay in the order of partitions left out.
     dashboards = sorted(rewritten, key=lambda one: one.savings.rank, reverse=True)[:_FRONT_LINES]
     slowest = reader.slowest(wanted, _FRONT_LINES)
     left = reader.slowest(msgspec.structs.replace(wanted, outcome="original", only_candidates=True), _FRONT_LINES)

@@ -1,6 +1,6 @@
 """Limit on wrong passwords: a few at once, then one every few seconds, for each address and name. Pure.
 
-One who guesses is not kept waiting but refused, so nobody else waits behind him. The time is handed in.
+A client that guesses is refused, not delayed, so no other client waits behind it. The caller hands in the time.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Final
 
 # Typing errors of a person; a program that knows the password has none.
 WRONG_AT_ONCE: Final = 5
-# After these. 10 guesses a minute find no password that is worth its name.
+# The time between two tries after these. 10 guesses a minute find no password that is worth its name.
 WRONG_EVERY_S: Final = 6.0
 # Addresses and names that are remembered, 200 bytes each; the one that tried longest ago is forgotten first. Each
-# costs a check of a password, so nobody makes the port forget him in a moment.
+# costs a check of a password, so no client can quickly push its own entry out.
 PAIRS_MAX: Final = 10_000
 _DIGEST_BYTES: Final = 16
 
@@ -25,7 +25,7 @@ class Throttle:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        # The time at which each pair would have none left that counts.
+        # The time at which the last counted try of each pair expires.
         self._over_at: OrderedDict[bytes, float] = OrderedDict()
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""Signed cookies and form tokens of the admin port. Pure: the key and the time are handed in.
+"""Signed cookies and form tokens of the admin port. Pure: the caller hands in the key and the time.
 
 A cookie holds a visitor's name and what the visitor may see; nothing about it is kept. A form's token is made from
 the cookie, so a page of another origin, which cannot read it, cannot send the form.
@@ -40,7 +40,7 @@ class _Ticket(msgspec.Struct, frozen=True):
 
 
 class Tickets:
-    """Signs and reads cookies and tokens by a key that ends with the proxy."""
+    """Signs and reads cookies and tokens with a key that lives as long as the proxy."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
@@ -60,7 +60,7 @@ class Tickets:
         return None if ticket is None else ticket.visitor
 
     def token(self, cookie: str) -> str:
-        """The token of all forms that are shown to who has this cookie."""
+        """The token of all forms that are shown to the holder of this cookie."""
         return self._sign(b"form", cookie.encode())
 
     def is_token(self, token: str, cookie: str) -> bool:

@@ -29,7 +29,7 @@ from proxy.upstream.errors import LoginError, RefusedError
 COOKIE: Final = "starpruner"
 # Hashes at once: each takes 32 MB and a tenth of a second of a core.
 _HASHES_AT_ONCE: Final = 2
-# A program that asks with a password each time is checked again after this.
+# A program may send a password with each request: the password is checked again after this time.
 _REMEMBERED_S: Final = 60.0
 _REMEMBERED_MAX: Final = 1_000
 # Everybody who can reach the port, if it is open.
@@ -71,7 +71,7 @@ class Visitors:
         # Tries of one address for one name are made one after the other.
         self._turns: WeakValueDictionary[bytes, asyncio.Lock] = WeakValueDictionary()
         self._hashing = asyncio.Semaphore(_HASHES_AT_ONCE)
-        # One hash at a time for each administrator: who guesses at one makes no other wait.
+        # One hash at a time for each administrator: guesses at one name delay no other administrator.
         self._hashing_of = {name: asyncio.Lock() for name in self._admin.users}
         self._remembered: dict[bytes, tuple[Visitor, float]] = {}
         self.tickets = Tickets(key)
@@ -86,9 +86,9 @@ class Visitors:
         return visitor if login is None else await self.sign_in(request, login.user, login.password)
 
     async def backend_login(self, request: web.Request) -> BasicLogin | None:
-        """The login that a request brings for the backend, which has let it in. Raises SignInError.
+        """The login at the backend that a request brings, once the backend has accepted it. Raises SignInError.
 
-        None where the port is open and the request has none: everybody may ask.
+        Return None if the port is open and the request has no login: everybody may ask.
         """
         login = _login_of(request)
         if login is None:
@@ -141,7 +141,7 @@ class Visitors:
         digest = blake2b(secret, key=self._key[:32]).digest()
         turn = self._turns.setdefault(pair, asyncio.Lock())
         async with turn:
-            # First of all: else one could go on guessing as long as the right password is remembered.
+            # The throttle comes first: else a client could go on guessing while the right password is remembered.
             self._expect_patience(pair)
             found = self._remembered.get(digest)
             if found is not None and self._clock() < found[1]:
@@ -180,7 +180,8 @@ class Visitors:
             is_refused = isinstance(error, LoginError | RefusedError)
             status = HTTPStatus.UNAUTHORIZED if is_refused else HTTPStatus.BAD_GATEWAY
             raise SignInError(f"The backend did not let {name!r} in: {error}", status) from error
-        # Not the typed name: the annas of two realms are two users, and the history has their sessions' names.
+        # The session's name, not the typed one: anna of one realm and anna of another are two users, and the
+        # history has the names of sessions.
         return Visitor(user, is_administrator=False)
 
 

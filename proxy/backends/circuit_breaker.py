@@ -10,7 +10,7 @@ from typing import Final
 FAILURES_MAX: Final = 3
 # About as long as a restarted server needs, and no longer than clients are willing to wait.
 OPEN_S: Final = 5.0
-# A backend that never returns costs one client each minute a failed try; that client then gets another backend.
+# A backend that never returns costs one client a failed try each minute; that client then gets another backend.
 OPEN_S_MAX: Final = 60.0
 
 
@@ -23,7 +23,7 @@ class BreakerState(Enum):
 
 
 class CircuitBreaker:
-    """Opens after failures in a row, and for twice as long each time that the trial which follows fails too.
+    """Opens after failures in a row. Each trial that fails doubles the time that it stays open.
 
     Example: after three failures it is open for 5 s, then half-open; if the trial fails, open for 10 s, and so on.
     """
@@ -66,7 +66,7 @@ class CircuitBreaker:
         self._open_until = None
 
     def record_probe_success(self) -> None:
-        """Record that the backend answered a probe, which is the trial where one is due.
+        """Record that the backend answered a probe. If a trial is due, the probe is the trial.
 
         A login may fail where a probe does not, so the next failure opens the breaker again, for twice as long.
         """

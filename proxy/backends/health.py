@@ -8,13 +8,13 @@ from typing import Final
 
 @dataclass(frozen=True)
 class Thresholds:
-    """The number of equal results in a row that change a backend's health, and of failures at first."""
+    """The numbers of equal results in a row that change a backend's health, once it has answered and before."""
 
     # With a probe every five seconds, a backend that hangs counts as down after fifteen.
     failures_to_down: int = 3
     # The first answer may come from a server that is still starting.
     successes_to_up: int = 2
-    # Nothing has shown so far that the backend works.
+    # Before the first answer, nothing has shown that the backend works.
     first_failures_to_down: int = 1
 
 

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ProbeSettings:
-    """The probes' login and timeouts. Without a user, a probe opens a connection and has it closed."""
+    """The probes' login and timeouts. Without a user, a probe only opens a connection and ends it."""
 
     user: str = ""
     password: str = field(default="", repr=False)
@@ -96,7 +96,7 @@ class HealthProbe:
         """
         reader, writer = await self._dialer.open_streams(address)
         try:
-            # By TLS a thread of the server's has spoken already, in the handshake.
+            # With TLS one of the server's threads has already answered, in the handshake.
             if not writer.can_write_eof():
                 return
             if await _ends_within(reader, _REJECTED_WITHIN_S):
@@ -148,7 +148,7 @@ class HealthCheckRounds:
         try:
             reason = await self._probe(backend.member.address)
         except OwnLoginError as error:
-            # It says nothing about the backend, and would take all of them down at once.
+            # The error says nothing about the backend. Counted, it would take all backends down at once.
             log.warning("a health check could not log in: %s", error)
             return
         finally:

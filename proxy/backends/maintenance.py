@@ -38,7 +38,7 @@ class Maintenance:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        """Do the first task, and start the periodic ones: nobody is told of backends that nobody has asked."""
+        """Do the first task, then start the periodic ones: no backend is announced before it has been probed."""
         await self._first()
         for act, seconds in self.periodic_tasks:
             self._begin(self._every(seconds, act))

@@ -116,7 +116,7 @@ class BackendPool:
         self._clock = clock
         self._chance = chance
         self._backends: dict[Address, Backend] = {}
-        # Ends a session of the proxy's own at a backend of that name, for a client without room. False if none.
+        # Ends a session of the proxy's own at the backend of that name, to make room for a client. False if none.
         self.make_room: Callable[[str], bool] = lambda _name: False
         # Called for each client that is not let in.
         self.login_refused: Callable[[], None] = lambda: None
@@ -182,7 +182,7 @@ class BackendPool:
         taking = self._taking_sessions(tried)
         free = [one for one in taking if one.connections < self._settings.connections_max]
         if not free:
-            # At one of them: room for one connection is wanted.
+            # One backend is enough: the client needs room for one connection.
             made = next((one for one in taking if self.make_room(one.member.name)), None)
             free = [] if made is None else [made]
         return choose(free, login, self._settings.login_together_max, self._chance)
@@ -247,7 +247,7 @@ class BackendSearch:
         self._login = login
         self._failures: dict[Address, str] = {}
         self._lease: Lease | None = None
-        # Backends that closed the connection unanswered, as had one before them.
+        # Backends that closed the connection without an answer, after another one had done so.
         self._unjudged: list[Lease] = []
         self._is_any_unanswered = False
 
@@ -261,7 +261,7 @@ class BackendSearch:
     def lease_failed(self, reason: str) -> None:
         """Record that the backend of the last lease could not be connected.
 
-        It counts against the backend, unless the lease has been released: its result is known then.
+        It counts against the backend, unless the lease has been released: a released lease has its result.
         """
         if self._lease is not None:
             self._failures[self._lease.address] = reason
@@ -271,8 +271,8 @@ class BackendSearch:
     def login_unanswered(self, reason: str) -> None:
         """Record that the backend of the last lease has closed the connection without a word about the login.
 
-        Something in the login may be the reason. So one such backend counts at once, and others only when another
-        backend has answered: no client opens the circuit breakers of all by one login.
+        Something in the login may be the reason. So the first such backend counts at once, and the others only
+        when another backend has answered: one login cannot open all circuit breakers.
         """
         if self._lease is None:
             return

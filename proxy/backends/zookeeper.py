@@ -24,7 +24,7 @@ from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE
 LOOK_S: Final = 0.5
 # The longest time between two tries to connect or register: clients should not miss the proxy for longer.
 RETRY_S_MAX: Final = 5.0
-# The time to end the session. On a host that does not answer the session ends by itself.
+# The time to end the session. If the host does not answer, the session expires by itself.
 _END_SESSION_S: Final = 3.0
 # Short failures are normal. An absence of this time is logged.
 _ABSENT_S: Final = 10.0

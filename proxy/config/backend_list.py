@@ -8,7 +8,7 @@ from typing import Final
 
 from proxy.config.address import Address
 
-# `dns:` stands before a name that is asked for all its addresses. Behind a host that is called dns comes a port.
+# `dns:` stands before a name whose addresses are all looked up. A host that is called dns has a port behind it.
 _ENTRY: Final = re.compile(
     r"^(?P<dns>dns:)?(?P<address>(\[[0-9A-Fa-f:.]+\]|[^:\[\]\s]+):[0-9]{1,5})( weight=(?P<weight>[1-9][0-9]?))?$"
 )
@@ -46,7 +46,7 @@ class BackendEntry:
 
 
 def distinct_members(members: list[PoolMember]) -> tuple[PoolMember, ...]:
-    """Each address once, as it was named first, and no more than may be."""
+    """Each address once, as it was named first, and at most MEMBERS_MAX of them."""
     found: dict[Address, PoolMember] = {}
     for member in members:
         found.setdefault(member.address, member)

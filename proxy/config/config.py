@@ -87,7 +87,7 @@ class Config(Section, frozen=True):
     def expect_one_transport(self) -> None:
         """Raise ConfigError where a listener speaks neither the transport of the backend nor HTTP.
 
-        Each login is the backend's to judge, so clients of the binary protocol speak what it speaks. Over HTTP
+        The backend judges each login, so clients of the binary protocol speak the backend's transport. Over HTTP
         each request brings a name and a password, which suit a backend of either protocol.
         """
         backend = self.backend.transport
@@ -108,8 +108,8 @@ class Config(Section, frozen=True):
 def load(path: Path | None, overrides: tuple[str, ...] = (), *, secrets: Path | None = None) -> Config:
     """The configuration from files and overrides of the form `section.key=value`, the later ones winning.
 
-    `secrets` is a second file, which the overrides come after: keys that not everybody may read who may read the
-    first. Raises ConfigError with a sentence that names the file or key.
+    `secrets` is a second file, applied before the overrides, with keys that fewer users may read than the first.
+    Raises ConfigError with a sentence that names the file or key.
     """
     tree: dict[str, Any] = {}
     for file in (path, secrets):

@@ -10,7 +10,7 @@ import msgspec
 
 from proxy.config.types import WORDS, Section
 
-# Keys that a user may have meant are at least so like the one that was written, from 0 to 1.
+# A key that the user may have meant is at least this similar to the one that was written, from 0 to 1.
 _LIKENESS: Final = 0.6
 
 

@@ -119,7 +119,7 @@ class KerberosSection(Section, frozen=True):
             raise ConfigError(f"kerberos: {error}") from None
 
     def expect_transport(self, backend: str, *, has_tls: bool) -> None:
-        """Raise ConfigError where the backends speak something over which they cannot be logged in to."""
+        """Raise ConfigError if the proxy cannot log in over the transport of the backends."""
         if self.cleartext_http and (backend != "http" or has_tls):
             raise ConfigError(
                 'kerberos.cleartext_http would do nothing: it is for backend.transport "http" without TLS'

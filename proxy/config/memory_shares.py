@@ -33,7 +33,7 @@ _FALLBACKS: Final = 7
 _KEYS: Final = 6
 # More than all texts of a few dashboards.
 _PLAN_BYTES_MAX: Final = 32 * _MIB
-# Of the share for the analysis, where backends wrap their replies: these are in memory as a whole.
+# Taken from the share for the analysis if backends wrap their replies: a wrapped reply is in memory as a whole.
 _WRAPPED_REPLIES: Final = 20
 
 
@@ -70,7 +70,7 @@ class MemoryShares:
 
     @property
     def plan_bytes(self) -> int:
-        """Trees that are kept for whoever sends the same text again: a part of those for the analysis."""
+        """Trees that are kept for the next statement of the same text: a part of the bytes for the analysis."""
         return min(self.analysis_bytes // 10, _PLAN_BYTES_MAX)
 
     @property

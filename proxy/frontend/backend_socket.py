@@ -43,7 +43,7 @@ class BackendSocket:
         self._settings = context.config.proxy
         self._handle_access = handle_access
         self._callbacks = callbacks
-        # The search of a client whose login passes to the backend, and the room that it has found meanwhile.
+        # The search of a client whose login passes to the backend, and the lease that it found for the next try.
         self._search: BackendSearch | None = None
         self._next_lease: Lease | None = None
 
@@ -57,8 +57,8 @@ class BackendSocket:
             self._next_lease = None
             self._use(lease)
             try:
-                # Nobody hears the events of an attempt that fails late, after its socket was open. And nothing
-                # is lost meanwhile: servers speak second.
+                # A plain asyncio.Protocol ignores the events of an attempt that fails after its socket was open.
+                # No bytes are lost: a server sends none before the client has.
                 transport = await self._context.dialer.connect(asyncio.Protocol, lease.address)
             except UnreachableError as error:
                 search.lease_failed(str(error))
@@ -72,7 +72,7 @@ class BackendSocket:
         return search.reason
 
     def find_another(self) -> bool:
-        """Take room on another backend, since this one has closed the connection without a byte. False without."""
+        """Take room on another backend, since this one closed the connection without a byte. False if none has."""
         if self._search is None:
             return False
         self._search.login_unanswered(CLOSED_SILENTLY)
@@ -109,11 +109,11 @@ class BackendSocket:
                     self._context.dialer, lease, credentials, self._settings.handshake_timeout_s
                 )
             except LoginError as error:
-                # Of the client's own password: another backend would refuse it too.
+                # The backend refused the client's password, which another backend would refuse too.
                 self._context.backends.login_refused()
                 return str(error)
             except BackendError as error:
-                # `arrive` has released the lease, and has told if the backend is to blame.
+                # `arrive` has released the lease, and has recorded whether the backend is to blame.
                 search.lease_failed(str(error))
             else:
                 transport.set_protocol(self._callbacks())
@@ -139,7 +139,7 @@ class BackendSocket:
             return False
         old = self.transport
         if old is not None:
-            # Its events matter to nobody any more.
+            # The events of the old connection no longer count.
             old.set_protocol(asyncio.Protocol())
             old.close()
         transport.set_protocol(self._callbacks())
@@ -159,7 +159,7 @@ class BackendSocket:
             self.transport.resume_reading()
 
     def leave(self, relay: Relay) -> None:
-        """Close the socket, after the backend has been told to end an operation of ours that is still open."""
+        """Tell the backend to end an operation of ours that is still open, then close the socket."""
         transport, graceful_closes = self.transport, self._context.graceful_closes
         if transport is None or transport.is_closing():
             self.release()

@@ -1,4 +1,4 @@
-"""Switches a connection to another backend than the one that its client was given, up to the login. Shell."""
+"""Connects to a backend and logs in there for a client, at first or to switch to another backend. Shell."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from proxy.wire.thrift.errors import RemoteProtocolError
 async def arrive(dialer: Dialer, lease: Lease, credentials: bytes, login_s: float) -> asyncio.Transport:
     """Connect, and log in with this PLAIN response if one is asked for, or by Kerberos.
 
-    By Kerberos it is as the proxy itself, or by the tickets that come with the response.
+    By Kerberos the proxy logs in as itself, or by the tickets that come with the response.
 
-    The lease is released if that fails. Raises BackendError.
+    The lease is released if the login fails. Raises BackendError.
     """
     try:
         transport = await _connected(dialer, lease)
@@ -61,7 +61,7 @@ async def _logged_in(
         lease.backend_failed(str(error))
         raise BackendError(f"the backend {lease.address}, asked for a login, {error}") from None
     except KerberosError as error:
-        # The reason may be here as well as there (a key, a clock, a KDC): it does not count against the backend.
+        # The cause may be on either side (a key, a clock, a KDC), so it does not count against the backend.
         raise OwnLoginError(f"the backend {lease.address}: {error}") from None
     except LoginError:
         # Without its words: they may quote the client's.

@@ -1,7 +1,7 @@
 """Background runner: runs queries in a client's session, on a connection of ours: the client's calls do not wait.
 
-A handle works from any connection; the connection logs in as the client did. What runs here is optional: without
-room it is skipped, and it ends with the client's session. Shadow runs and checks of remembered keys run so.
+A session's handle works from any connection; this connection logs in as the client did. A run is optional: without
+room it is skipped, and it ends with the client's session. Shadow runs and checks of remembered keys are runs.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class BackgroundRunner:
         slots: asyncio.Semaphore | None = None,
         own_sessions: OwnSessions | None = None,
     ) -> None:
-        """Take `slots`, which the queries hold that need one: see Query.needs_slot.
+        """Queries that need a slot take one of `slots`: see Query.needs_slot.
 
         Queries that sessions share are asked in `own_sessions`.
         """
@@ -89,15 +89,15 @@ class BackgroundRunner:
         """Run queries in the session, logged in by the client's PLAIN response; False where there is no room.
 
         `clients` is the lease of the client's own connection: the session is on that backend. `ended` gets the
-        result, or None where there is none; before that, `refused` is called where nobody could log in.
-        It is ended after `within_s`.
+        result, or None where there is none; before that, `refused` is called if the login failed. It ends after
+        `within_s`.
         """
         if not self.has_room or (lease := clients.lease_for_proxy()) is None:
             return False
         task = asyncio.get_running_loop().create_task(
             self._run(session, credentials, work, lease, refused, within_s)
         )
-        # Also where it is cancelled before its first step.
+        # The lease is released even if the task is cancelled before its first step.
         task.add_done_callback(lambda _: lease.release())
         self._running[task] = session
         task.add_done_callback(self._ended)
@@ -162,7 +162,7 @@ class BackgroundRunner:
     def _ended(self, task: asyncio.Task[Any]) -> None:
         del self._running[task]
         if not task.cancelled() and (error := task.exception()) is not None:
-            # Without its own words: they may quote the statement.
+            # The error's message is left out: it may quote the statement.
             log.error("%s failed with %s", self._settings.kind, type(error).__name__)
 
 

@@ -1,4 +1,4 @@
-"""The asyncio shell around one relay: two sockets and the task of the held statement. It decides nothing."""
+"""The asyncio shell around one relay: two sockets, and one task for slow commands. It decides nothing."""
 
 from __future__ import annotations
 
@@ -98,10 +98,10 @@ class Connection:
         self._opened_here: set[SessionHandle] = set()
         self._client: asyncio.Transport | None = None
         self._newcomers = context.newcomers[listener]
-        # The client's, as the newcomers of the listener are counted.
+        # The client's address group, by which the listener's newcomers are counted.
         self.address = ""
         self._backend = BackendSocket(self._name, context, self._handle_access, self._backend_side)
-        # Connecting the backend, or deciding about the held statement: never both.
+        # One at a time: a login step, connecting or switching the backend, or deciding about the held statement.
         self._task: asyncio.Task[None] | None = None
         self._reply: asyncio.Future[Reply] | None = None
         self._watchdog = Watchdog(settings, self._activity, self.close)
@@ -147,17 +147,17 @@ class Connection:
 
     @property
     def unfinished_bytes(self) -> int:
-        """The bytes of a call of the client's that has begun to come, also where nobody can read them yet."""
+        """The bytes of the client's call that has begun to come, wrapped ones included."""
         return self._relay.unfinished_bytes + (self._wrapped_bytes if self._relay.takes_calls else 0)
 
     @property
     def _wrapped_bytes(self) -> int:
-        """The bytes of the client's that wait to be unwrapped, or have been a moment ago."""
+        """The client's bytes that wait to be unwrapped, or were unwrapped a moment ago."""
         return self._client.unread_bytes if isinstance(self._client, ProtectedTransport) else 0
 
     def pause_for_memory(self, *, on: bool) -> None:
-        """Read nothing of the client, or go on. Its replies go on in any case."""
-        # One that has ended is read so that its last bytes are delivered.
+        """Stop reading the client, or go on. The client gets its replies in any case."""
+        # A connection that has ended is still read, so that its last bytes reach the client (`linger`).
         if not self._ended:
             self._pause_client("memory", on=on)
 
@@ -183,7 +183,7 @@ class Connection:
         if self._context.memory.is_paused:
             self._client_pauses.add("memory")
         if self._client_pauses:
-            # The gate may have paused it already, during its handshake of TLS.
+            # The memory gate may have paused the client already, during its TLS handshake.
             transport.pause_reading()
         self.address = address_group(peer_host(transport))
         self._newcomers.add(self)
@@ -203,14 +203,14 @@ class Connection:
         self._end("the client closed")
 
     def _client_writable(self, writable: bool) -> None:  # noqa: FBT001 - asyncio tells by two callbacks
-        # Replies that we make ourselves are bounded by this alone.
+        # This alone bounds the replies that the proxy makes itself.
         self._pause_client("client", on=not writable)
         self._backend.pause_reading(on=not writable)
 
     # --- the backend's socket
 
     def _backend_side(self) -> SocketCallbacks:
-        # Taken over when it is open.
+        # BackendSocket takes the transport over once it is open.
         return SocketCallbacks(lambda _: None, self._backend_data, self._backend_lost, self._backend_writable)
 
     def _backend_data(self, data: bytes) -> None:
@@ -231,7 +231,7 @@ class Connection:
             self.close_with_error(lack_of_room)
             return
         if not self._relay.may_log_in_elsewhere:
-            # One that has answered anything was judged by that.
+            # A backend that has answered anything was judged by its answer.
             self._backend.lease.backend_failed(CLOSED_SILENTLY)
         elif self._backend.find_another():
             log.info("%s: the backend %s closed the connection unanswered; trying another", self._name, address)
@@ -292,7 +292,7 @@ class Connection:
             case SessionRefused() | CallRefused():
                 log.warning("%s: %s", self._name, command)
             case ConnectBackend() | MoveBackend() | StepLogin():
-                # Its login has come, at the latest.
+                # By now the client's login has come.
                 self._newcomers.discard(self)
                 self._task = self._loop.create_task(self._carry_on(command))
             case PauseClient() | ResumeClient():
@@ -308,8 +308,7 @@ class Connection:
         level = logging.WARNING if is_news else logging.DEBUG
         log.log(level, "%s, from %s: nothing is rewritten any more: %s", self._name, host, reason)
         if not by_login:
-            # The task of a statement. A login that is not read shows while the backend is being connected, which
-            # goes on.
+            # The task of a statement. An unreadable login shows while a task connects the backend, which goes on.
             self._cancel_task()
 
     def _write(self, transport: asyncio.Transport | None, data: bytes | memoryview) -> None:
@@ -318,7 +317,7 @@ class Connection:
 
     def _protect_client(self, layer: SecurityLayer) -> None:
         if self._client is not None:
-            # They count as what they become: a call.
+            # Wrapped bytes count as the call that they become.
             self._client = ProtectedTransport(
                 self._client, layer, lambda count: self._context.memory.bytes_came(COPIES * count)
             )
@@ -372,7 +371,7 @@ class Connection:
         self._execute(relay.backend_connected() if failure is None else relay.backend_failed(failure))
 
     async def _move(self, name: str) -> None:
-        """Go on with another backend. If it cannot be reached, this one answers for an unknown handle."""
+        """Switch to another backend. If that fails, the current one answers that it does not know the handle."""
         if await self._backend.switch_to(name, self._relay.credentials or b""):
             self._pause_client("backend", on=False)
             if "client" in self._client_pauses:
@@ -380,7 +379,7 @@ class Connection:
         self._execute(self._relay.moved())
 
     def _await_turn(self, check: KeyCheck) -> None:
-        """Go on in a turn of the loop of its own: the check may have ended while commands are carried out."""
+        """Go on in a later iteration of the loop: the check may have ended while commands are carried out."""
         _ = self._loop.call_soon(self._check_settled, check)
 
     def _check_settled(self, check: KeyCheck) -> None:
@@ -458,7 +457,7 @@ class Connection:
             last_activity=self.last_activity,
             awaits_replies=self._relay.may_await_replies,
             from_client_bytes=self._from_client_bytes,
-            # The client cannot complete a message that is not read.
+            # While the proxy does not read the client, the client cannot complete its message.
             is_within_request=self._relay.is_within_request and not self._client_pauses,
             unread_bytes=0 if self._client is None else self._client.get_write_buffer_size(),
         )

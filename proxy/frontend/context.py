@@ -43,7 +43,7 @@ class ServerContext:
     # These run queries in the sessions of clients, on connections of ours.
     beside_runner: BackgroundRunner
     key_checks: KeyChecks
-    # Sessions of the proxy's own, where it asks for what sessions of clients share.
+    # The proxy's own sessions, in which it asks queries whose answers the sessions of clients share.
     own_sessions: OwnSessions
     dialer: Dialer
     backends: BackendPool

@@ -25,7 +25,7 @@ class GracefulClose:
         self._said_all = False
         self._timer = asyncio.get_running_loop().call_later(GRACEFUL_CLOSE_S, backend.abort)
         backend.set_protocol(SocketCallbacks(lambda _: None, self._data, self._lost, lambda _: None))
-        # A slow client may have paused it.
+        # A slow client may have paused the backend's transport.
         backend.resume_reading()
         self._end_stream()
 

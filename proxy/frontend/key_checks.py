@@ -14,7 +14,7 @@ from proxy.kerberos.delegation import DelegatedCredentials
 from proxy.operations.key_check import CheckVerdict, KeyCheck, KeyTerms
 from proxy.wire.hs2.calls import SessionHandle
 
-# After a backend refused a second connection, keys are asked for first for so long: it may have no room for more.
+# Keys are asked for first for this long after a backend refused a second connection: it may have no room for one.
 ASKING_FIRST_S: Final = 600.0
 
 
@@ -28,16 +28,16 @@ class KeyChecks:
         self._refused_until: dict[tuple[Address, bytes], float] = {}
 
     def has_room_at(self, address: Address, credentials: bytes | None = None) -> bool:
-        """True if a check may be started at a backend, which has not refused one lately.
+        """True if a check may be started at a backend: there is room, and it has not refused one lately.
 
-        With a client's own tickets a login may fail by their end, so a refusal counts for that client alone.
+        A login by a client's own tickets fails once they expire, so such a refusal counts for that client alone.
         """
         return (
             self._runner.has_room and self._refused_until.get(_login(address, credentials), 0.0) <= self._clock()
         )
 
     def terms(self, unconfirmed: KeyCheck | None, address: Address | None, credentials: bytes | None) -> KeyTerms:
-        """The terms of a decision: of the second one of a statement, where a check did not confirm its keys.
+        """The terms of a decision: the statement's second one if a check did not confirm the keys of the first.
 
         None stands for a backend that is not connected, and for a login that the proxy has not seen.
         """
@@ -51,7 +51,7 @@ class KeyChecks:
     ) -> None:
         """Run a check in a session whose client logged in by that PLAIN response and has that lease.
 
-        It is settled in any case, by its deadline at the latest.
+        The check is settled in any case, by its deadline at the latest.
         """
         if credentials is None or clients is None:
             check.settle(CheckVerdict.NOT_ASKED)
@@ -74,7 +74,7 @@ class KeyChecks:
             check.settle(CheckVerdict.NOT_ASKED)
 
     def ask_first_at(self, address: Address, credentials: bytes | None = None) -> None:
-        """Start no check at a backend for a while, which has no room for another connection, or of this client."""
+        """Start no check for a while at a backend without room for one more connection, or of this client."""
         now = self._clock()
         lasting = {login: until for login, until in self._refused_until.items() if until > now}
         self._refused_until = {**lasting, _login(address, credentials): now + ASKING_FIRST_S}
@@ -89,5 +89,5 @@ class KeyChecks:
 
 
 def _login(address: Address, credentials: bytes | None) -> tuple[Address, bytes]:
-    """The login of which all refusals count together."""
+    """The login whose refusals count together: a client with tickets, or all clients of a backend."""
     return address, bytes(credentials) if isinstance(credentials, DelegatedCredentials) else b""

@@ -1,8 +1,8 @@
 """The memory gate: bounds the bytes of calls that the connections of a process hold for their clients.
 
-Where they hold too much, no client is read for a moment, and TCP makes them wait. Calls that are held go on
-meanwhile: they are decided and sent. Unfinished calls are read to their ends, one after the other. One that stands
-still is ended at last, with an error that its client may answer by trying again. Replies are not counted: each
+If they hold too much, the gate reads no client for a moment, and TCP makes them wait. Held calls go on meanwhile:
+they are decided and sent. The gate reads unfinished calls to their ends, one after the other. It ends the
+connection of a call that stalls, with an error after which the client may try again. Replies are not counted: each
 connection reads no more of its backend than its client takes, and long ones that come wrapped have room of their
 own (`proxy.net.reply_room`).
 """
@@ -21,22 +21,22 @@ from proxy.config.memory_shares import COPIES
 
 log = logging.getLogger(__name__)
 
-# The time between two looks at what is held, while nothing is read.
+# The time between two looks at the held bytes, while nothing is read.
 LOOK_S: Final = 0.02
 # An unfinished call of which no byte has come for so long may be ended.
 STALLED_S: Final = 10.0
-# The one that is read to its end gives way to another after so long without a byte.
+# The call that is read to its end gives way to another after this long without a byte.
 TURN_S: Final = 1.0
-# Statements are decided and sent within milliseconds. Where what is held grows no smaller, unfinished calls are
-# read to their ends, one at a time.
+# Statements are decided and sent within milliseconds. If the held bytes do not fall for this long, unfinished
+# calls are read to their ends, one at a time.
 _FINISHING_AFTER_S: Final = 0.05
-# New connections are refused once so long nothing was read; shorter, they wait as the others do.
+# New connections are refused once nothing has been read for this long. Before, they wait as the others do.
 REFUSING_AFTER_S: Final = 1.0
-# A call over HTTP waits so long for room, and is refused then.
+# A call over HTTP waits this long for room, and is then refused.
 ROOM_WITHIN_S: Final = 10.0
-# Bytes that may come between two looks, as a part of what may be held. A look is a loop over all connections.
+# At least one part in this many of `bytes_max` may come between two looks. A look is a loop over all connections.
 _UNSEEN: Final = 8
-# A call over HTTP that is no longer has room in any case: status calls, fetches, most statements.
+# A call over HTTP of at most this length always has room: status calls, fetches, most statements.
 SMALL_BYTES: Final = 16 * 1024
 # A call over HTTP that comes in chunks counts as one of this length, the longest statement that is analysed.
 _UNKNOWN_BYTES: Final = 256 * 1024
@@ -91,7 +91,7 @@ class Room:
         self.resize(count)
 
     def resize(self, count: int) -> None:
-        """The call has so many bytes; nothing where that is little."""
+        """Take room for a call of that many bytes; a short call takes none."""
         before, self._bytes = self._bytes, _room_bytes(count)
         self._gate.reserved_bytes += self._bytes - before
 
@@ -143,14 +143,14 @@ class MemoryGate:
         return is_full
 
     def bytes_came(self, count: int) -> None:
-        """A connection has taken in bytes that may take so much memory for a while."""
+        """Count the memory that bytes of a connection may take for a while."""
         self._unseen_left -= count
         if self._unseen_left < 0 and not self.is_paused:
             self._look()
 
     @asynccontextmanager
     async def room_for(self, count: int | None) -> AsyncIterator[Room]:
-        """Room for a call of so many bytes, or for one that does not say. Raises NoRoomError."""
+        """Room for a call of that many bytes, or of unknown length (None). Raises NoRoomError."""
         count = min(_UNKNOWN_BYTES, self.call_bytes_max) if count is None else count
         needed, deadline = _room_bytes(count), _now() + ROOM_WITHIN_S
         while needed and self.held_bytes + needed > self.bytes_max:
@@ -174,7 +174,7 @@ class MemoryGate:
         return self.reserved_bytes + sum(self._guarded(_held_bytes, holder) for holder in holders)
 
     def _look(self) -> None:
-        # First of all: after an error, clients would not be read for ever.
+        # The timer is set first: without it, an error below would leave clients unread for ever.
         was_paused, self._timer = self.is_paused, asyncio.get_running_loop().call_later(LOOK_S, self._look)
         holders, now = tuple(self._holders()), _now()
         held = self._held(holders)
@@ -211,7 +211,7 @@ class MemoryGate:
                 self._guarded(_resumed, holder)
 
     def _see_uploads(self, holders: Collection[Holder], now: float) -> None:
-        """Look whose unfinished calls have grown or shrunk."""
+        """Note which unfinished calls have grown or shrunk."""
         before, self._uploads = self._uploads, {}
         for holder in holders:
             if not self._guarded(_unfinished_bytes, holder):
@@ -223,14 +223,14 @@ class MemoryGate:
             self._uploads[holder] = upload
 
     def _take_turns(self, now: float) -> None:
-        """Read one unfinished call to its end: all that is held may be parts of calls."""
+        """Read one unfinished call to its end: the held bytes may all be parts of calls."""
         finishing = self._finishing
         upload = None if finishing is None else self._uploads.get(finishing)
         if finishing is None or upload is None:
             self._finishing = None
         elif now - max(upload.moved_at, self._turn_at) > TURN_S:
             upload.tried_at, self._finishing = now, None
-            # It was read until now: while it is paused, none of its bytes could be seen.
+            # Only a call that was read until now can have stalled: a paused one shows no bytes.
             if now - upload.moved_at > STALLED_S:
                 self._end(finishing)
         if self._finishing is None and self._uploads and now - self._fell_at > _FINISHING_AFTER_S:
@@ -247,7 +247,7 @@ class MemoryGate:
         self._guarded(_refused, holder)
 
     def _guarded(self, action: Callable[[Holder], int], holder: Holder) -> int:
-        """Do something with a connection. One that fails counts as none, and leaves the others alone."""
+        """Do `action` with a connection. If that fails, it counts as 0, and the other connections go on."""
         try:
             return action(holder)
         except Exception:

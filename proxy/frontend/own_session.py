@@ -1,4 +1,4 @@
-"""The proxy's own sessions of one state: opened as the clients' were, by their credentials, and used by none."""
+"""The proxy's own sessions of one state: opened by the clients' credentials as theirs were, used by no client."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ AT_ONCE_MAX: Final = 3
 # A statement that sets something takes milliseconds.
 _STATEMENT_S: Final = 10.0
 _REPLY_BYTES_MAX: Final = 65_536
-# A session lives no longer: Iceberg's catalogs keep, for each session, tables that are used as they were.
+# A session lives no longer: Iceberg's catalogs cache tables for each session, and a table in use stays as it was.
 AGE_MAX_S: Final = 300.0
 # Source: Hive's SessionManager. Over HTTP nothing else tells that a server was restarted.
 _NO_SESSION: Final = "Invalid SessionHandle"
@@ -51,14 +51,14 @@ class OwnClient(Protocol):
 
 
 class ServerCheck(Protocol):
-    """Knows whether a server gives each client a session to itself, as it must before anything is set there."""
+    """Checks that a server gives each client a session to itself, before the proxy sets anything there."""
 
     async def check(self) -> None:
-        """Ask the server, where that is not known. Raises BackendError unless it does."""
+        """Ask the server, unless its answer is known. Raises BackendError unless each client has its own."""
         ...
 
     def forget(self) -> None:
-        """It may be another server by now: nothing is known of it."""
+        """Forget the server's answer: it may be another server by now."""
         ...
 
 
@@ -86,7 +86,7 @@ class StateSessions:
         *,
         server: ServerCheck | None = None,
     ) -> None:
-        """Ask `server` before each session is opened; None for the session that asks for it."""
+        """Ask `server` before each session is opened; None for the session in which the server is asked."""
         self.state = state
         self._server = server
         self._access = access
@@ -100,7 +100,7 @@ class StateSessions:
         self._is_ended = False
         self._closing: set[asyncio.Task[None]] = set()
         self.used_at = clock()
-        # Sessions that were opened before are of no use any more. Set by any thread.
+        # Sessions that were opened before this time are not used any more. Any thread sets it.
         self.renewed_at = -inf
 
     @property
@@ -114,11 +114,11 @@ class StateSessions:
 
     @property
     def is_draining(self) -> bool:
-        """True if the backend is to lose its connections."""
+        """True if the backend is being drained, or was removed."""
         return any(not session.lease.takes_sessions for session in self._idle)
 
     def forget_server(self) -> None:
-        """The server may have been started anew, with one session for all clients."""
+        """Forget the server's answer: it may have been restarted, with one session for all clients."""
         if self._server is not None:
             self._server.forget()
 
@@ -127,7 +127,7 @@ class StateSessions:
         self._give_back(await self._opened())
 
     async def answer(self, query: Query) -> QueryResult:
-        """Ask in one of the sessions. Raises BackendError where that is lost, or none can be had."""
+        """Ask in one of the sessions. Raises BackendError if the session is lost, or none can be opened."""
         started = self.used_at = self._clock()
         self._asked += 1
         try:
@@ -176,7 +176,7 @@ class StateSessions:
             self._close(session)
 
     async def closed(self) -> None:
-        """Wait until those are closed that were to be."""
+        """Wait until the sessions that are being closed are closed."""
         while self._closing:
             await asyncio.wait(self._closing)
 
@@ -234,7 +234,7 @@ async def _execute(client: OwnClient, sql: str) -> None:
     """Execute a statement that changes the session. Raises BackendError."""
     answer = await client.answer(Query(sql, 0, _REPLY_BYTES_MAX, _STATEMENT_S, reads=NO_TABLES))
     if not isinstance(answer, Rows):
-        # Without its words: they quote the statement, which may hold a password.
+        # The server's message is left out: it quotes the statement, which may hold a password.
         raise BackendError(f"a statement that changes the session failed ({answer.kind.value})")
 
 

@@ -1,9 +1,9 @@
-"""The sessions of the proxy's own, in which it asks for all that several sessions of clients share.
+"""The proxy's own sessions, in which it asks for the metadata that several sessions of clients share.
 
-A client can bend its session, by functions and views of its own, by settings, and past this proxy: what its
-session answers counts for that session alone. Descriptions, settings, and lists of partitions and files, which the
-sessions of one state share, come from a session that the proxy has opened by the client's credentials and brought
-into the same state, and that no client uses (decision 0063). Where there is none, each session asks for itself.
+A client can change the answers of its session, by its own functions and views, by settings, and past this proxy.
+So these answers count for that session alone. The sessions of one state share descriptions, settings, and lists of
+partitions and files. These come from a session that the proxy has opened by the client's credentials and brought
+into the same state; no client uses it (decision 0063). Without one, each session asks for itself.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ OF_USER_MAX: Final = 16
 IDLE_S: Final = 180.0
 # The time between two looks for sessions that have been idle.
 LOOK_S: Final = 5.0
-# A statement waits so long for a session to be opened. Then it asks for itself.
+# A statement waits this long for a session to be opened. Then it asks for itself.
 OPENING_S: Final = 2.0
-# The time until it is tried again to open a session that could not be opened.
+# The time until the proxy tries again to open a session that it could not open.
 REFUSED_S: Final = 60.0
 REFUSALS_MAX: Final = 1_000
 # Backends are asked again from time to time if they have one session for all: they may have been restarted.
@@ -52,7 +52,7 @@ class _OwnSessionEach:
     """Asks a backend whether each client has a session to itself, before anything is set there."""
 
     backend: str
-    # Backends that do, and until when that counts.
+    # The backends that answered so, and the time until which that counts.
     known_until: dict[str, float]
     clock: Callable[[], float]
     plain: Callable[[], StateSessions]
@@ -73,7 +73,7 @@ class _OwnSessionEach:
         self.known_until[self.backend] = self.clock() + SERVER_KNOWN_S
 
     def forget(self) -> None:
-        """It may have been started anew."""
+        """Forget the backend's answer: it may have been restarted."""
         _ = self.known_until.pop(self.backend, None)
 
 
@@ -88,7 +88,7 @@ class OwnSessions:
         states_max: int = STATES_MAX,
         connect: Connect = BackendClient,
     ) -> None:
-        """Take `slots`, which the queries of ours hold that need one: see Query.needs_slot."""
+        """Queries of ours that need a slot take one of `slots`: see Query.needs_slot."""
         self._dialer = dialer
         self._slots = slots
         self._single_flight = SingleFlight()
@@ -116,7 +116,7 @@ class OwnSessions:
         return self._open.get(digest)
 
     def renew(self, digest: bytes) -> None:
-        """Use no session of that state any more that is open now."""
+        """Stop using the sessions of that state that are open now."""
         sessions = self._sessions.get(digest)
         if sessions is not None:
             sessions.renewed_at = self._clock()
@@ -140,7 +140,7 @@ class OwnSessions:
         return await answer_in_slot(query, self._slots, self._answer)
 
     async def _answer(self, query: Query) -> QueryResult:
-        """A question goes on where nobody waits for its answer any more."""
+        """Ask in a task of its own, which goes on if nobody waits for its answer any more."""
         sessions = None if query.sharing is None else self._sessions.get(query.sharing.state)
         if sessions is None or sessions.state.digest not in self._open:
             return QueryFailed(FailureKind.BUSY, "the proxy has no session of its own in this state", 0.0)
@@ -151,7 +151,7 @@ class OwnSessions:
         return await asyncio.shield(asking)
 
     def give_way(self, backend: str | None = None) -> bool:
-        """End the sessions of the state that was not used for longest, at a backend or any. False if all are."""
+        """End the sessions of the state unused for longest, at a backend or at any. False if all are in use."""
         return self._end_unused(one for one in self._sessions.values() if one.is_at(backend))
 
     def _end_unused(self, sessions: Iterable[StateSessions]) -> bool:
@@ -193,7 +193,7 @@ class OwnSessions:
         return opening
 
     def _plain(self, state: KnownState, access: Access) -> Callable[[], StateSessions]:
-        """Makes sessions of a client in which nothing is set."""
+        """Return a function that makes sessions of a client in which nothing is set."""
         configuration = {name: value for name, value in state.opened.configuration.items() if name == PROXY_USER}
         plain = KnownState(b"", replace(state.opened, configuration=configuration))
         return lambda: StateSessions(plain, access, self._dialer, self._clock, self._connect)
@@ -203,7 +203,7 @@ class OwnSessions:
         try:
             await sessions.open()
         except Exception as error:  # noqa: BLE001 - whatever goes wrong, sessions ask for themselves
-            # Without the words of an error that nobody expects: they may quote a setting.
+            # An unexpected error is named by its type alone: its message may quote a setting.
             said = error if isinstance(error, (BackendError, TimeoutError)) else type(error).__name__
             words = (state.opened.user, said)
             log.info("sessions of %r ask for themselves, since the proxy could open none like them: %s", *words)

@@ -27,6 +27,6 @@ class ProcessScope:
     shares_ports: bool = False
     # True if this process serves the listeners that only one can.
     is_first: bool = True
-    # The number of clients of the other processes, which take threads of the same backend; and the report of ours.
+    # The number of the other processes' clients, which take threads of the same backend; and the report of ours.
     connections_elsewhere: Callable[[], int] = _nobody
     count_connections: Callable[[int], None] = _untold

@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 # A statement of this length is looked through in microseconds; to wake a thread takes a tenth of a millisecond.
 QUICK_CHARS_MAX: Final = 2_000
 
-# First words of statements that ask the proxy something, or may do so where one of the words stands in them.
+# First words of statements that ask the proxy something, and of those that do so if they hold one of _OUR_WORDS.
 _OURS: Final = frozenset({"explain", "reset"})
 _MAYBE_OURS: Final = frozenset({"show", "set", "create", "alter"})
 _OUR_WORDS: Final = ("starpruner", "skewed", "directories")
@@ -48,7 +48,7 @@ class Caller:
     connection: str
     # Makes a call over the client's connection.
     make_call: MakeCall
-    # Opens sessions of the proxy's own; None where nobody knows how the client logged in.
+    # The login for sessions of the proxy's own; None if the client's login is not known.
     access: Access | None = None
 
 
@@ -58,14 +58,14 @@ class RewriteService:
     def __init__(
         self, sessions: SessionRegistry, threads: FairThreads, slots: asyncio.Semaphore, own_sessions: OwnSessions
     ) -> None:
-        """Take `slots`, which the queries of ours hold that need one: see Query.needs_slot."""
+        """Queries of ours that need a slot take one of `slots`: see Query.needs_slot."""
         self._sessions = sessions
         self._threads = threads
         self._slots = slots
         self._own_sessions = own_sessions
 
     def decide_now(self, handle: SessionHandle, statement: StatementClass, connection: str) -> Dispatch | None:
-        """The dispatch of a statement that need not wait for it; None where `decide` has to be asked."""
+        """The dispatch of a statement that can be decided at once; None if `decide` has to be asked."""
         session = self._sessions.of(handle)
         if session.settled_at > _now() or session.port.writes_before(statement):
             return None
@@ -115,7 +115,7 @@ class RewriteService:
                 return refused
             async with session.turn:
                 if session.port.writes_before(statement):
-                    # Another one was released while this one waited for its turn.
+                    # Another statement, which writes, was released while this one waited for its turn.
                     continue
                 thread = self._threads.of(session.owner, None if asks_us(statement) else THREAD_WAIT_S)
                 await self._prepare(session, statement, caller.access, thread)
@@ -129,7 +129,7 @@ class RewriteService:
     async def _prepare(
         self, session: OpenSession, statement: StatementClass, access: Access | None, thread: Executor
     ) -> None:
-        """Have a session of the proxy's own where the decision may ask for metadata."""
+        """Open a session of the proxy's own if the decision may ask for metadata and there is none."""
         port = session.port
         state = port.known_state()
         if access is None or state is None or not self._own_sessions.is_lacking(state):
@@ -142,7 +142,7 @@ class RewriteService:
                 await self._own_sessions.prepare(state, access)
 
     def note_forwarded(self, handle: SessionHandle, text: str, connection: str) -> None:
-        """Count a statement that went on without a decision. Nothing will be heard of its end."""
+        """Count a statement that was sent without a decision. The proxy will not learn of its end."""
         tell_outcome(
             dispatch_unchanged(self._sessions.of(handle).port, StatementClass(text)),
             Outcome(OutcomeKind.UNKNOWN, 0.0),
@@ -164,7 +164,7 @@ class RewriteService:
             )
         if not dispatch.may_fall_back:
             return dispatch
-        # Until its answer is there, another process may forward something as well.
+        # Until the answer comes, another process may still forward something of the session.
         premises = dispatch.premises
         stays_here = replace(
             premises,
@@ -178,15 +178,15 @@ def _now() -> float:
 
 
 def may_be_left(statement: StatementClass) -> bool:
-    """True if the event loop may decide about it: it leaves what is known as it is, and asks the proxy nothing."""
+    """True if the event loop may decide about a statement: it changes no meanings, and asks the proxy nothing."""
     return statement.keeps_meanings and statement.first_word != "explain"
 
 
 def asks_us(statement: StatementClass) -> bool:
     """True if a statement may ask the proxy for something: to explain, show or set what is its own, or SKEWED BY.
 
-    Any other may go on undecided. It is noted as it goes, with what it writes and changes. Lists of partitions and
-    costs are not forgotten then, as after a write past this process: no answer rests on them.
+    Any other may be sent without a decision. What it writes and changes is noted as it is sent. Lists of
+    partitions and costs are then kept, as after a write past this process: no answer depends on them.
     """
     word = statement.first_word
     return word in _OURS or (word in _MAYBE_OURS and not has_none(_OUR_WORDS, statement.text))
@@ -216,7 +216,7 @@ def dispatch_now(session: OpenSession, statement: StatementClass, connection: st
 
 
 def _dispatch_without_queries(steps: Coroutine[Query, Any, Dispatch]) -> Dispatch | None:
-    """The dispatch, or None where the decision asks a query: then it is begun anew where that can be answered."""
+    """The dispatch, or None if the decision asks a query. It then begins anew where queries are answered."""
     try:
         _ = steps.send(None)
     except StopIteration as end:
@@ -260,7 +260,7 @@ async def dispatch_in_turn(  # noqa: PLR0913, PLR0917 - a decision, and where it
 
 
 def check_text(dispatch: Dispatch, connection: str) -> None:
-    """Raise UnicodeEncodeError where the text cannot be sent: its statement has ended then."""
+    """Raise UnicodeEncodeError if the text cannot be sent, after its statement was ended as not sent."""
     try:
         dispatch.text.encode()
     except UnicodeEncodeError:

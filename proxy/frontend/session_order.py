@@ -1,4 +1,4 @@
-"""The order of a session's statements: its changes wait for its rewritten statements that write.
+"""The order of a session's statements: a change of the session waits for its rewritten writes to end.
 
 Spark analyses a statement in the background in a thread of its own, so that a later statement of the session may
 overtake it. An overtaken statement that only reads falls back (`proxy.operations.fallback_policy`). One that
@@ -22,7 +22,8 @@ from proxy.wire.hs2.replies import decode_state_reply, expect_reply, open_reply
 from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
 from rewriter.domains.literals import literal
 
-# Clients wait for a write before they change its session. One that does not should hear of it before it gives up.
+# Clients wait for a write before they change its session. One that does not should get an error before it gives
+# up.
 WAIT_S: Final = 600.0
 # Pause where the server cannot be asked yet. It holds back its own answers about running operations.
 _PAUSE_S: Final = 0.05
@@ -38,7 +39,7 @@ async def until_writes_end(
 ) -> Dispatch | None:
     """Wait as long as the statement must not be released. Returns a dispatch that refuses it after WAIT_S.
 
-    Without `make_call`, only ends that clients see are awaited.
+    Without `make_call`, the proxy learns of ends only from the clients' own calls.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + WAIT_S
@@ -56,14 +57,14 @@ async def _look(writes: Sequence[WriteUnderWay], make_call: MakeCall | None) -> 
         if make_call is None or operation is None or await _is_running(operation, make_call):
             continue
         if write.operation is operation:
-            # It does not fall back meanwhile.
+            # The write has not fallen back meanwhile.
             write.is_over = True
             return
     await asyncio.sleep(_PAUSE_S)
 
 
 async def _is_running(operation: OperationHandle, make_call: MakeCall) -> bool:
-    """True if the server says so, or its answer cannot be read. An operation that it does not know has ended."""
+    """True if the server says so, or its answer cannot be read. An operation unknown to the server has ended."""
     message = encode_operation_call(GET_OPERATION_STATUS, _SEQID, operation)
     raw = await make_call(Call(GET_OPERATION_STATUS, _SEQID, message, CONTROL_REPLY_BYTES_MAX))
     if raw is None:

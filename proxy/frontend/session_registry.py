@@ -1,7 +1,7 @@
 """The HiveServer2 sessions of this process. A handle works from any connection, so all connections share them.
 
-A session's statements are rewritten by the process that has seen it open, and only as long as that sees all of
-them: a statement that another process forwards may change the session's settings, its database or its views.
+A process rewrites a session's statements only if it has seen the session open and sees all of its statements: one
+that another process forwards may change the session's settings, its database or its views.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from proxy.wire.hs2.handles import handle_id_of
 
 # Sessions that were opened past this process and are used through it: clients of a proxy that was restarted.
 UNSEEN_SESSIONS_MAX: Final = 1_000
-# Wait of the first statement here of a session that another process has opened. Statements that were decided there
-# meanwhile are at the backend by then.
+# The first statement here of a session that another process has opened waits this long. By then the backend has
+# the statements that the other process was deciding about.
 SETTLING_S: Final = 0.1
 
 
@@ -33,9 +33,9 @@ class OpenSession:
     port: SessionPort
     # True if its statements may be rewritten. Its writes have to be known either way.
     is_offered: bool = True
-    # The sessions of an owner share one thread. A session that was not seen to open is by itself.
+    # The sessions of an owner share one thread. A session that was not seen to open has an owner of its own.
     owner: str = ""
-    # Its statements wait until then, by the clock of the event loop.
+    # Its statements wait until this time, by the clock of the event loop.
     settled_at: float = 0.0
     # The login of the client that opened it; None where that is not known.
     access: Access | None = None
@@ -49,7 +49,7 @@ class SessionRegistry:
         self._open_port = open_port
         self._handles = handles
         self._sessions: dict[SessionHandle, OpenSession] = {}
-        # Sessions whose opening was not seen, and maybe the end will not be.
+        # Sessions whose opening was not seen; their end may not be seen either.
         self._unseen: deque[SessionHandle] = deque()
 
     def opened(
@@ -59,9 +59,10 @@ class SessionRegistry:
         opened: SessionOpening | None,
         access: Access | None = None,
     ) -> None:
-        """Add a session that has been opened; None says that its settings were too long to be read.
+        """Add a session that has been opened; `opened` is None if its settings or its login are not known.
 
-        Before V6 results come row by row, which are not read; and settings that were not read may say anything.
+        Neither such a session nor one before V6 is rewritten: unknown settings may say anything, and results that
+        come row by row are not read.
         """
         is_offered = protocol_version >= PROTOCOL_V6 and opened is not None
         opened = opened or SessionOpening(is_seen=False)

@@ -20,7 +20,7 @@ from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
 
 log = logging.getLogger(__name__)
 
-# For the login and for the call each: an administrator waits, and a backend in trouble lets nobody in quickly.
+# Time for the login, and for the call: an administrator waits, and a backend in trouble is slow to let anybody in.
 CANCEL_S: Final = 30.0
 
 
@@ -44,7 +44,7 @@ class StatementCanceller:
         return frozenset(identifier for identifier, one in running if self._access_of(one.session) is not None)
 
     async def cancel(self, statement_id: str, by: str) -> bool:
-        """Cancel a statement; False where it is none of those that can be.
+        """Cancel a statement; False if it is none that can be cancelled.
 
         `by` names the administrator in the history. Raises BackendError where the backend does not say that it
         has done so: the statement may go on, and can be cancelled once more.
@@ -71,7 +71,7 @@ class StatementCanceller:
             try:
                 if tracked.operation is None or not tracked.is_running:
                     return False
-                # Before it is sent: the original would be run in the place of a text that fails by the cancel.
+                # Set before the call is sent: else the cancelled text fails, and the original runs in its place.
                 tracked.cancelled_by = by
                 message = encode_operation_call(CANCEL_OPERATION, 1, tracked.operation)
                 refused = _refusal(await link.ask(Call(CANCEL_OPERATION, 1, message, CONTROL_REPLY_BYTES_MAX)))

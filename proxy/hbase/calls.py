@@ -1,4 +1,4 @@
-"""Calls of HBase's Thrift gateway as bytes, and what its replies say. Pure: no socket is known here.
+"""Calls of HBase's Thrift gateway as bytes, and the results in its replies. Pure: no socket is used here.
 
 The field numbers are those of Hbase.thrift ("Thrift 1"), which HBase 0.92 to 2.6 speak. A row's cells have one
 family, and names of two characters at most: `l:h`.
@@ -63,7 +63,7 @@ class GatewayCall:
 
 
 def create_table(table: str, family: bytes, ttl_s: int) -> GatewayCall:
-    """Make a table of one family that keeps one version of each cell, for so long."""
+    """Make a table of one family that keeps one version of each cell for `ttl_s`."""
     column = Writer().binary(1, family).i32(2, 1).i32(9, ttl_s).stop().to_bytes()
     families = _sequence(Kind.STRUCT, [column])
     return GatewayCall(
@@ -78,7 +78,7 @@ def get_rows(table: str, rows: Sequence[bytes]) -> GatewayCall:
 
 
 def put_cells(table: str, cells: Sequence[Cell], ttl_s: float) -> GatewayCall:
-    """Write cells, each of which lives for so long. A row's cells come together or not at all, rows do not."""
+    """Write cells, each of which lives for `ttl_s`. Each row is written as a whole or not at all."""
     batches = [_batch(cell.row, Writer().binary(2, cell.column).binary(3, cell.value)) for cell in cells]
     ttl = {_TTL_ATTRIBUTE: int(ttl_s * 1_000).to_bytes(8)}
     return _mutate_rows(table, batches, ttl)

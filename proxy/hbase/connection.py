@@ -13,7 +13,7 @@ from proxy.hbase.errors import HBaseError
 from proxy.wire.thrift.errors import RemoteProtocolError
 from proxy.wire.thrift.messages import Message, UnframedMessageReader
 
-# A page of rows has some hundred kilobytes. A gateway that announces more is none.
+# A page of rows has some hundred kilobytes. A peer that announces more is no gateway.
 REPLY_BYTES_MAX: Final = 16 * 1024 * 1024
 _RECEIVE_BYTES: Final = 256 * 1024
 

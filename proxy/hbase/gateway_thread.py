@@ -1,4 +1,4 @@
-"""A thread that works on HBase in turn, so that nobody else waits for the gateway longer than they choose to.
+"""A thread that does work on HBase in turn, so that no other thread waits for the gateway longer than it chooses.
 
 While the gateway is away, a circuit breaker leaves it alone: work is refused at once, and nobody waits at all.
 """
@@ -20,8 +20,8 @@ Result = TypeVar("Result")
 
 _log = logging.getLogger(__name__)
 
-# Time for the work under way to end when the proxy stops: its call is cut off, so only a connection that is being
-# made takes any. A write that is cut has changed nothing that is read.
+# Time for the work under way to end when the proxy stops: its call is cut off, so only a connection attempt can
+# take time. A write that is cut has changed nothing that is read.
 _CLOSE_S: Final = 2.0
 # Time between two looks for work that could not be done: about as long as the circuit breaker is open at first.
 _IDLE_S: Final = 5.0
@@ -35,7 +35,7 @@ class Task(Generic[Result]):
         self._done = Event()
         self.result: Result | None = None
         self.error: HBaseError | None = None
-        # Somebody has not waited for the end.
+        # True if a caller stopped waiting before the end.
         self.is_late = False
 
     @property
@@ -77,7 +77,7 @@ class GatewayThread:
         idle_s: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`prepare` is done before any work, again and again until it succeeds.
+        """`prepare` is called before any work, until it succeeds once.
 
         `idle_s` is the time between two looks for work while none is handed over.
         """
@@ -102,7 +102,7 @@ class GatewayThread:
 
     @property
     def is_prepared(self) -> bool:
-        """True if all is done that has to be before any work."""
+        """True if `prepare` has succeeded, or there is nothing to prepare."""
         return self._prepare is None
 
     @property
@@ -111,7 +111,7 @@ class GatewayThread:
         return self._is_away
 
     def prepare(self) -> None:
-        """Do what has to be done before any work, where that is not done. Work that waits does it anyway."""
+        """Have the thread call `prepare`, unless it has succeeded. Work that waits has it called anyway."""
         if not self.is_prepared and not self._waiting:
             _ = self.do(lambda _: None)
 

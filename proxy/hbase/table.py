@@ -60,12 +60,12 @@ class HBaseTable:
         self.answered_count = 0
 
     def create(self, ttl_s: int) -> None:
-        """Make the table, if there is none. Whatever is written lives for so long at most."""
+        """Make the table, if there is none. Cells live for `ttl_s` at most."""
         with suppress(TableExistsError):
             calls.read_nothing(self._answer(calls.create_table(self._name, FAMILY + b":", ttl_s)))
 
     def rows(self, keys: Sequence[bytes]) -> dict[bytes, Row]:
-        """Those of the rows that there are."""
+        """The rows of these keys that exist, by key."""
         found = calls.read_rows(self._answer(calls.get_rows(self._name, keys)))
         return {row.key: row for row in found}
 
@@ -89,8 +89,8 @@ class HBaseTable:
     ) -> Generator[Row]:
         """The rows from `start` up to `stop`, which is not one of them, in the order of the bytes of their keys.
 
-        By default without values: the keys of these rows say it all. A gateway that gives other rows, or rows
-        without an end, is given up.
+        By default without values: the keys of these rows say it all. Raises HBaseError if the gateway gives other
+        rows, or rows without an end.
         """
         until, last = self._clock() + self._pages_s, b""
         scanner = calls.read_number(self._answer(calls.open_scan(self._name, start, stop, page_rows, filter_text)))
@@ -103,7 +103,7 @@ class HBaseTable:
                     last = row.key
                     yield row
         finally:
-            # It ends by itself some time later.
+            # If this fails, the gateway ends the scan some time later.
             with suppress(HBaseError):
                 calls.read_nothing(self._answer(calls.close_scan(scanner)))
 

@@ -1,1 +1,1 @@
-"""History of statements: what was decided, how each ended, and what it spared; kept beside the statements' way."""
+"""History of statements: the decision, the outcome and the savings of each; no statement waits for it."""

@@ -20,7 +20,7 @@ _SLOWER: Final = 1.5
 # Characters of a text in a list.
 EXCERPT_CHARS: Final = 300
 
-# Summed by the index of sums, and only then are the texts read: rows take kilobytes.
+# SQLite sums by the index of sums, and reads the texts only then: rows take kilobytes.
 _LINES: Final = """
 SELECT sums.*, substr(last.original, 1, {chars}) FROM (
   SELECT fingerprint, count(*), total(outcome = 'rewritten'), total(outcome = 'fallback'),
@@ -87,7 +87,7 @@ class Digest(msgspec.Struct, kw_only=True):
 
 
 class TimeSpan(msgspec.Struct, frozen=True):
-    """A time by the ids of its statements: from the first, up to and without the second."""
+    """A span of time by the ids of its statements: from `start` up to `end`, which is not part of it."""
 
     start: str
     end: str

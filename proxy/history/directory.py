@@ -16,7 +16,7 @@ def history_directory(settings: HistorySection, shared: Path | None = None) -> G
     if not settings.enabled:
         yield None
     elif settings.path:
-        # Made by the writer, which tries again where the disk is not there yet.
+        # The writer makes the directory, and tries again if the disk is not there yet.
         yield Path(settings.path)
     elif shared is not None:
         yield shared / "history"

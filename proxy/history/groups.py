@@ -13,7 +13,7 @@ from proxy.history.savings import Savings, savings
 By: TypeAlias = Literal["table", "user", "client", "label"]
 GROUPED_BY: Final[tuple[By, ...]] = get_args(By)
 
-# A plus or CROSS keeps SQLite to the index of sums: by that of users, or of tables, it would read each row.
+# A plus or CROSS keeps SQLite to the index of sums: by the index of users or tables, SQLite would read each row.
 _TABLES: Final = ("+t.name", "CROSS JOIN tables AS t ON t.id = s.id")
 # Lines of one page.
 _GROUPS_MAX: Final = 200

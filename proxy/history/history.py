@@ -1,7 +1,7 @@
 """The history of a process: sessions tell it of their statements, and a thread writes them.
 
-Nothing here waits for the disk but that thread. A queue of bounded size stands between; where it is full, or the
-disk is, statements are missing from the history and counted, and nothing else happens.
+Only that thread waits for the disk. A queue of bounded size stands between. If the queue or the disk is full,
+statements are missing from the history and counted, and nothing else happens.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ from rewriter import SkipReason
 
 _log = logging.getLogger(__name__)
 
-# Statements and characters that may be held: those that run, and those that wait for the disk. The disk is asked
-# twice a second, so this is for one that hangs for a while.
+# Statements and characters that may be held: those that run, and those that wait for the disk. The thread writes
+# twice a second, so this is for a disk that hangs for a while.
 HELD_MAX: Final = 20_000
 HELD_CHARS_MAX: Final = 64 * 1024 * 1024
 # Time between two looks into the queue.
@@ -63,9 +63,9 @@ WRITE_EVERY_S: Final = 0.5
 BATCH_MAX: Final = 500
 # Characters of one transaction: a part of the smallest room that the history may have.
 BATCH_CHARS_MAX: Final = 500_000
-# Old statements are looked for so often.
+# Time between two looks for old statements.
 DELETE_EVERY_S: Final = 60.0
-# Other processes are told of this one so often, and forget it when they have not heard for so long.
+# Time between two reports to other processes, which forget this one after so long without a report.
 PUBLISH_EVERY_S: Final = 2.0
 LOST_AFTER_S: Final = 15.0
 # A file that cannot be used is tried again after this.
@@ -138,7 +138,7 @@ class History:
         """`quarantine` tells what is quarantined now, in sentences: rules, and fingerprints.
 
         `on_end` is called with each statement that has ended, on the event loop: it has to be quick.
-        `memory_bytes` may be held, and once more in a directory of temporary files.
+        `memory_bytes` bounds the statements that are held, and also those in a directory of temporary files.
         """
         self.settings = settings
         self.directory = directory
@@ -154,7 +154,7 @@ class History:
         self._lock = threading.Lock()
         self._sessions: dict[str, SessionRow] = {}
         self._running: dict[str, Record] = {}
-        # Those that run as they are shown. Each is made once, and lacks no more than a verdict that came early.
+        # Running statements as they are shown. Each is made once, and may lack only a verdict that came early.
         self._shown: dict[str, Record] = {}
         self._queue: deque[Record] = deque()
         self._verdicts: deque[tuple[str, ShadowRecord]] = deque(maxlen=HELD_MAX)
@@ -209,7 +209,7 @@ class History:
         return len(self._running)
 
     def losses_by_reason(self) -> tuple[tuple[str, int], ...]:
-        """The same for a counter with labels."""
+        """The losses for a counter with labels."""
         return (("queue_full", self._lost_queue), ("unwritable", self._lost_unwritable))
 
     # --- called by sessions, from any thread
@@ -275,7 +275,7 @@ class History:
             return [record for record in self._running.values() if record.session == session]
 
     def state(self) -> ProcessState:
-        """This process now, with the texts as they may be shown. Called by threads: to make them takes a while."""
+        """This process now, with the texts as they may be shown. Called by threads: the texts take a while."""
         with self._lock:
             running, sessions = list(self._running.values()), list(self._sessions.values())
         rules, fingerprints = self._quarantine()
@@ -370,7 +370,7 @@ class History:
         try:
             store.add(written, verdicts)
         except ValueError:
-            # One that no text can be made of. The others one by one.
+            # One statement's text cannot be encoded. Each is written alone, so that only this one is lost.
             written = [record for record in written if self._write_alone(store, record)]
         if self._replicas is not None:
             self._replicas.tell(written, verdicts)
@@ -432,7 +432,7 @@ class SessionHistory:
         self.history = history
         self._state = state
         self._configuration, self._label = configuration, ""
-        # Those that have ended. In memory, so that they are there at once, and where nothing is written.
+        # The last statements that ended. They are in memory, to be there at once and even if nothing is written.
         self._last: deque[LoggedStatement] = deque(maxlen=LAST_STATEMENTS_MAX)
 
     def labelled(self, label: str) -> None:
@@ -451,7 +451,7 @@ class SessionHistory:
         try:
             return self._began(text, decision, reason, lists_files=lists_files)
         except Exception as error:  # noqa: BLE001 - the statement goes on
-            # Without its message, which may quote the statement.
+            # The error's message is left out: it may quote the statement.
             _log.error("a statement is missing from the history: %s", type(error).__name__)
             return StatementHistory(self, None, "-")
 

@@ -19,7 +19,7 @@ from proxy.statements.secret_names import holds_secret
 _LOOKED_AT: Final = 1_000
 # In OpenSession, by `applicationName=` in the URL of hive-jdbc.
 _APPLICATION: Final = "set:hivevar:wmapp"
-# No part of it is tried twice.
+# The pattern tries no part of a comment twice.
 _COMMENT: Final = re.compile(r"\s*+(?:--([^\r\n]*+)|/\*(?!\+)([^*]*+(?:\*(?!/)[^*]*+)*+)\*/)")
 # Comments of dbt, Metabase and Redash, keys that a SQL_QUERY_MUTATOR of Superset's writes, and its example.
 _FORMS: Final = (
@@ -51,6 +51,6 @@ def _comments(text: str) -> Iterator[str]:
         yield (found[1] or found[2] or "").strip()
         end = found.end()
     last = text[-_LOOKED_AT:].rstrip("; \t\r\n")
-    # No text ends so within a literal.
+    # No text ends like this within a literal.
     if last.endswith("*/"):
         yield last[:-2].rpartition("/*")[2].strip()

@@ -28,7 +28,7 @@ from proxy.history.store import connect
 # Statements of one page.
 PAGE_ROWS: Final = 50
 PAGE_ROWS_MAX: Final = 500
-# A question is given up after this; SQLite asks in between, each so many steps of its machine.
+# A question is given up after this time, which SQLite checks after each so many steps of its virtual machine.
 QUESTION_S: Final = 3.0
 _STEPS: Final = 10_000
 # Fingerprints of one list.
@@ -172,7 +172,7 @@ class HistoryReader:
         where, values = _where(wanted)
         order = "s.id DESC" if wanted.order == "newest" else f"{_TOTAL_S} DESC, s.id DESC"
         with self._connected() as connection:
-            # The ids first, by an index: rows that are not of the page take kilobytes each.
+            # An index finds the ids first: each row that is not of the page would cost kilobytes.
             found = connection.execute(
                 f"SELECT {_LINE_COLUMNS}, substr(original, 1, {EXCERPT_CHARS}) FROM statements AS s"  # noqa: S608
                 f" WHERE s.id IN (SELECT s.id FROM statements AS s WHERE {where} ORDER BY {order} LIMIT ?)"
@@ -350,7 +350,7 @@ class HistoryReader:
                 )
                 raise HistoryError(sentence) from error
             if "no such table" in str(error):
-                # It is being made.
+                # The file is being made.
                 raise HistoryError(_NOTHING_YET) from error
             raise HistoryError(f"The history cannot be read: {error}.") from error
         except (sqlite3.Error, msgspec.DecodeError) as error:

@@ -1,4 +1,4 @@
-"""Savings of the last 24 hours for the metrics, computed beside: a large file takes seconds to ask."""
+"""Savings of the last 24 hours for the metrics, computed in a thread: to query a large file takes seconds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _REST: Final = 100
 
 
 class RecentSavings:
-    """The savings as a thread computed them last. It begins anew where somebody asks after a while."""
+    """The savings as a thread computed them last. A new thread begins if they are asked for after a while."""
 
     def __init__(self, history: History) -> None:
         self._history = history

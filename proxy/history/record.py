@@ -221,7 +221,7 @@ def end(record: Record, outcome: Outcome) -> None:
     if outcome.kind is OutcomeKind.FINISHED:
         record.outcome = record.sent_as
     elif outcome.kind is OutcomeKind.UNKNOWN:
-        # One that is not tracked has no time at all.
+        # A statement that is not tracked has no time at all.
         record.outcome = "cancelled" if outcome.seconds else "unseen"
     else:
         record.outcome = _OUTCOMES[outcome.kind]
@@ -232,7 +232,7 @@ def end(record: Record, outcome: Outcome) -> None:
 
 
 def shadow_of(comparison: Comparison | None, decision: Decision) -> ShadowRecord:
-    """The verdict of a shadow run; without a comparison that of a statement that was decided about alone."""
+    """The verdict of a shadow run; without a comparison, that of a statement that was only decided about."""
     fingerprint = decision.key.fingerprint if decision.key is not None else None
     scans = view(decision).scans[:SCANS_MAX] if decision.rewrite is not None else []
     found = ShadowRecord(UNCHANGED, "", 0.0, fingerprint, deciding_s=decision.timings.total_s)
@@ -259,7 +259,7 @@ def add_verdict(record: Record, verdict: ShadowRecord) -> None:
 def reasons_of(record: Record) -> list[tuple[str, str]]:
     """The reasons for which it, or fact scans of it, stayed as they were, each with the table or an empty string.
 
-    Of a statement that was left alone as a whole, that reason alone: its scans repeat it.
+    A statement that was left alone as a whole has that reason alone: its scans repeat it.
     """
     if record.skip_reason is not None:
         tables = {scan.table for scan in record.scans if scan.is_fact} or {""}

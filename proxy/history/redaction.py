@@ -13,7 +13,7 @@ from proxy.statements.literals import sentence_without_literals, without_literal
 from proxy.statements.redaction import redacted, without_secrets
 from proxy.statements.secret_names import holds_secret
 
-# The class of an error, before which nothing of the statement stands.
+# The class of an error, at the start of a message: nothing of the statement stands before it.
 _CLASS: Final = re.compile(r"[^\[\"'`]*+\[([A-Z][A-Z0-9_.]*+)\]")
 _WITHHELD: Final = "The message is not kept, since it may quote a secret."
 
@@ -21,14 +21,14 @@ _WITHHELD: Final = "The message is not kept, since it may quote a secret."
 def kept(record: Record, *, literals: bool) -> Record:
     """The record as it may be kept and shown.
 
-    Of a statement with a secret only the two texts have literals: plans and messages spell them in other ways.
+    If the statement has a secret, only the two texts keep literals: plans and messages spell them in other ways.
     """
     original, is_secret = redacted(record.original)
     rewritten, is_secret_too = redacted(record.rewritten or "")
     has_literals = literals and not (is_secret or is_secret_too or _is_cut(record.original))
     if not literals or _is_cut(record.original):
         original = without_literals(original)
-    # It has all of the original, and may be cut for its keys alone.
+    # The rewritten text has all of the original, and may be cut only because of its keys.
     if not has_literals and (not literals or _is_cut(record.rewritten or "")):
         rewritten = without_literals(rewritten)
     return msgspec.structs.replace(
@@ -45,7 +45,7 @@ def kept(record: Record, *, literals: bool) -> Record:
 def kept_text(text: str, *, literals: bool, chars_max: int = TEXT_CHARS_MAX) -> str:
     """The text as it may be kept and shown.
 
-    One that was cut has no literals: the name that makes a secret of one may have stood behind the cut.
+    A text that was cut keeps no literals: the name that makes one a secret may have stood behind the cut.
     """
     return _text(text, literals=literals and not _is_cut(text, chars_max))
 
@@ -78,7 +78,7 @@ def _scan(scan: ScanView, *, has_literals: bool) -> ScanView:
         return kept_text(text, literals=has_literals, chars_max=PART_CHARS_MAX)
 
     def predicate(text: str | None) -> str | None:
-        # In ours each literal has its column before it.
+        # In a predicate of ours, the column stands before each literal.
         return None if text is None else _text(text, literals=has_literals)
 
     reducers = [

@@ -28,16 +28,16 @@ from proxy.history.store import FILE_NAME, Store, StoreError, encodable
 
 _log = logging.getLogger(__name__)
 
-# Time between two looks at the directory, and so between a statement's end and its way to the others.
+# Time between two looks at the directory, and so until the others hear of a statement that has ended.
 EXCHANGE_EVERY_S: Final = 10.0
-# A file gets no more lines after this. It is written anew as a whole for each line, and read so by all others.
+# A file gets no more lines after this. For each line all of it is written anew, and all others read all of it.
 _FILE_BYTES: Final = 4 * 1024 * 1024
 _FILE_S: Final = 3_600.0
-# A foreign file may be called as ours are. No line of ours comes near this.
+# A foreign file may have a name like ours. No line of ours comes near this.
 _UNPACKED_BYTES_MAX: Final = 64 * 1024 * 1024
 # Lines of one transaction: others wait for it.
 _LINES_AT_ONCE: Final = 100
-# It rests so many times as long as it computes: the event loop and the decisions need the processor.
+# The thread rests this many times as long as it computes: the event loop and the decisions need the processor.
 _REST: Final = 3.0
 # The names, which sort by time: an id, the host, and the version of what is in it.
 _NAME: Final = re.compile(r"[0-9a-f]{24}-[\w.-]{1,63}\.v(\d{1,4})\.jsonl\.gz", re.ASCII)
@@ -172,7 +172,7 @@ class Replicas:
         with closing(Store(self._own, bytes_max=self._own_bytes_max)) as store:
             before, self._own_inode = self._own_inode, (self._own / FILE_NAME).stat().st_ino
             if before != self._own_inode:
-                # It was damaged, and has begun anew.
+                # This replica's file was damaged, and was begun anew.
                 self._read = {}
             for name, found in files.items():
                 size, changed, lines = self._read.get(name, (0, 0, 0))
@@ -209,7 +209,7 @@ class Replicas:
             raise ValueError("another version of Starpruner has written it")
         with (self._directory / name).open("rb") as file:
             packed = file.read(_UNPACKED_BYTES_MAX)
-        # Of a file that is cut off the last line cannot be read.
+        # The last line of a file that is cut off cannot be read.
         lines = zlib.decompressobj(wbits=_GZIP).decompress(packed, _UNPACKED_BYTES_MAX).split(b"\n")
         oldest = id_of_time(now() - self._kept_s)
         while known < len(lines) and not self._stop.is_set():
@@ -218,12 +218,12 @@ class Replicas:
             records = [line.record for line in read if line.record is not None and line.record.id >= oldest]
             store.add(records, [(line.id, line.verdict) for line in read if line.verdict is not None])
             known += len(read)
-            # Most of the time is for everything else in the process, and for who else writes the file.
+            # Most of the time is left to the rest of the process, and to others that write the file.
             self._stop.wait(_REST * (time.thread_time() - began))
         return known
 
     def _delete_old(self, files: dict[str, os.stat_result]) -> None:
-        """Delete files that are too old, of whomever, and the oldest where they take too much room."""
+        """Delete the files of any replica that are too old, and the oldest ones if all take too much room."""
         # A clock that is ahead of those of all others deletes nothing.
         newest = max((found.st_mtime for found in files.values()), default=0.0)
         before = min(now(), newest) - self._kept_s

@@ -1,14 +1,14 @@
-"""Time saved: each rewritten run against originals of its fingerprint that found the server as it did.
+"""Time saved: each rewritten run is compared with originals of its fingerprint, cold ones or warm ones.
 
-Like is compared with like. Spark lists the files of a partitioned fact once in a session, and again after a
-write, which can take longer than all else. A cold run, for whose original it would have to, is compared with
-originals for which it had to; a warm one with the others. The originals are those of any session: trials of the
-cost gate, statements in shadow mode, runs with rewriting switched off. They count without the time for deciding,
-which a server without the proxy does not take.
+Like is compared with like. Spark lists the files of a partitioned fact once in a session, and again after a write.
+The listing can take longer than all else. A run is cold if its original has to wait for a listing. A cold run is
+compared with cold originals, a warm run with warm ones. The originals are those of any session: trials of the cost
+gate, statements in shadow mode, runs with rewriting switched off. They count without the time for deciding, which
+a server without the proxy does not take.
 
-Time that was spent in vain counts against it: deciding about statements that went as they came, and the first runs
-of those that fell back. Where no such original is kept, an estimate stands beside the sum, and never in it: a cold
-run has saved the listing of the partitions that it left out, less the time of deciding.
+Time that was spent in vain counts against the sum: deciding about statements that went as they came, and the first
+runs of those that fell back. If no such original is kept, an estimate stands beside the sum, and never in it: a
+cold run has saved the listing of the partitions that it left out, less the time of deciding.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from proxy.session.feedback.cost_gate import PARTITION_LISTED_S
 # the cost gate tries one, and no other.
 _WARM_MIN: Final = 2
 _COLD_MIN: Final = 1
-# Savings over time are asked for by half hours from a midnight: by no less do zones change their clocks, so that
-# each lies in one hour and one day.
+# Savings over time are summed by half hours from a midnight. Time zones change their clocks by no less, so each
+# half hour lies in one hour and one day.
 _SLOT_S: Final = 1_800
 
 # Rows are summed in Python: of a join of runs with originals SQLite 3.34 makes no index, and takes a minute for
@@ -49,7 +49,7 @@ SELECT {column}, fingerprint, outcome, lists_files, deciding_s, run_s, partition
 FROM statements AS s {join}
 WHERE {where} AND {finished} IN ('rewritten', 'original', 'fallback')
 """
-# An id has the time at which its statement was sent, as this has: a day's sum is of the statements of its ids.
+# The slot of the time at which a statement was sent. Its id has the same time, so a day's sum is of the day's ids.
 _SLOT: Final = "CAST((started_at + deciding_s - {first!r}) / {slot_s} AS INTEGER)"
 
 
@@ -81,14 +81,14 @@ class Savings(msgspec.Struct):
 class Originals:
     """The originals that rewritten runs are compared with."""
 
-    # By fingerprint, and if they were cold.
+    # By fingerprint, and by whether they were cold.
     medians: Mapping[tuple[str, bool], float]
     # The time to list a partition.
     partition_s: float
 
     @classmethod
     def of(cls, connection: sqlite3.Connection, where: str, values: Sequence[object]) -> Originals:
-        """Read those among statements that satisfy a condition."""
+        """Read the originals among the statements that satisfy a condition."""
         medians = _medians(connection.execute(_ORIGINALS.format(where=where, finished=_FINISHED), values))
         if not any((fingerprint, not is_cold) in medians for fingerprint, is_cold in medians):
             return cls(medians, PARTITION_LISTED_S)
@@ -138,7 +138,7 @@ def savings(
 
 
 def _medians(originals: Iterable[tuple[str, int, float]]) -> dict[tuple[str, bool], float]:
-    """By fingerprint, and if they were cold, the median of originals that come sorted: the lower one of two."""
+    """By fingerprint and by whether they were cold: the median of sorted originals, the lower one of two."""
     found: dict[tuple[str, bool], list[float]] = defaultdict(list)
     for fingerprint, is_cold, run_s in originals:
         found[fingerprint, bool(is_cold)].append(run_s)

@@ -36,7 +36,7 @@ class Stake(msgspec.Struct):
 def stakes(
     connection: sqlite3.Connection, where: str, values: Sequence[object], left_out: Sequence[str]
 ) -> list[Stake]:
-    """Of statements that satisfy a condition: of all together, then by reason, those that took most time first."""
+    """The stakes of statements that satisfy a condition: all together, then by reason, the most time first."""
     question = _STAKES.format(where=where, left_out=", ".join("?" * len(left_out)))
     rows = connection.execute(question, (*values, *left_out)).fetchall()
     found: dict[str, Stake] = {}

@@ -31,9 +31,9 @@ FILE_NAME: Final = "history.sqlite"
 SCHEMA_VERSION: Final = 7
 # Waits for another process, whose transactions are short.
 BUSY_S: Final = 5.0
-# The oldest go in steps, and so do other changes of many rows, so that each transaction is short.
+# The oldest rows go in steps of this many, and so do other changes of many rows: each transaction is short.
 _CHANGED_AT_ONCE: Final = 1_000
-# The part of the room that is made free where there is none: not a few statements each time.
+# The part of the room that is freed once there is none left, so that this is rarely needed.
 _FREED: Final = 0.05
 # Texts whose fingerprints are remembered. Some hundreds of dashboards come again and again.
 _PARSED_MAX: Final = 10_000
@@ -92,12 +92,12 @@ class Store:
         path = directory / FILE_NAME
         with alone_in(directory):
             self._connection = _opened(path, is_suspect=is_suspect)
-        # By what a text has beside its constants, the fingerprint of the statement once it was parsed.
+        # By the digest of a text without its constants: the fingerprint of the statement once it was parsed.
         self._parsed: dict[str, str] = {}
         self._path = path
         self._inode = path.stat().st_ino
         (page_bytes,) = self._connection.execute("PRAGMA page_size").fetchone()
-        # Rows that are deleted too late make writing fail, and not the disk. SQLite itself needs some pages.
+        # If rows are deleted too late, writing fails before the disk is full. SQLite itself needs some pages.
         self._pages_max = max(200, bytes_max // page_bytes)
         self._connection.execute(f"PRAGMA max_page_count = {self._pages_max}")
 
@@ -151,7 +151,7 @@ class Store:
                 self._add_verdict(identifier, verdict)
 
     def _fingerprint(self, record: Record) -> str:
-        """The fingerprint of a statement; of one that was not parsed, that of a parsed one with the same text."""
+        """The fingerprint of a statement. An unparsed one takes that of a parsed one with the same text."""
         text = text_fingerprint(record.original)
         if record.fingerprint is None:
             return self._parsed.get(text, text)
@@ -166,7 +166,7 @@ class Store:
 
     def _add_one(self, record: Record) -> None:
         if self._connection.execute("SELECT 1 FROM statements WHERE id = ?", (record.id,)).fetchone():
-            # Another process of this replica has read it too.
+            # Another process of this replica has read and added the statement already.
             return
         record = msgspec.structs.replace(record, fingerprint=self._fingerprint(record))
         counts = [counted(record, part) for part in ("partitions", "files", "bytes")]
@@ -207,7 +207,7 @@ class Store:
         (count,) = self._connection.execute("SELECT count(*) FROM statements").fetchone()
         # A few long ones may take all of the room.
         at_once = max(1, min(_CHANGED_AT_ONCE, int(count * _FREED)))
-        # Behind any id.
+        # "g" sorts behind any id.
         while self._pages_taken() > wanted and self._delete("g", at_once):
             pass
 
@@ -263,7 +263,7 @@ def _opened(path: Path, *, is_suspect: bool) -> sqlite3.Connection:
 
 
 def _checked(path: Path) -> sqlite3.Connection:
-    # Before SQLite makes it, with rights for others.
+    # The file is made here, since SQLite would make it with rights for others.
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     connection = connect(path)
     try:

@@ -1,7 +1,7 @@
 """A pool of logged-in binary connections, for clients over HTTP before a backend that speaks the binary protocol.
 
-A session lives as long as the connection that opened it, so that one is kept while its user is active. Handles
-work from any connection of the user, so calls that come at once take others, logged in by the same credentials.
+A session lives as long as the connection that opened it, so that connection is kept while its user is active.
+Handles work from any connection of the user, so concurrent calls take others, logged in by the same credentials.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 # How often to look for unused connections.
 SWEEP_S: Final = 5.0
-# How long one without sessions is kept for the next call: clients call again within milliseconds.
+# How long a connection without sessions is kept for the next call: clients call again within milliseconds.
 UNUSED_S: Final = 15.0
 
 
@@ -78,7 +78,7 @@ class BinaryPool:
         return self._count
 
     async def take(self, backend: Backend, user: str, credentials: bytes | None) -> PooledConnection:
-        """A connection to that backend for one call, logged in with these. Raises BackendError."""
+        """A connection to that backend for one call, logged in by these credentials. Raises BackendError."""
         if credentials is None and self._dialer.upstream.transport is not Transport.NOSASL:
             raise RefusedError("the backend takes a name and a password, and the request has none (basic)")
         owner = PoolKey(backend.member.name, user)
@@ -182,7 +182,7 @@ class BinaryPool:
 
 
 def _judge(lease: Lease, error: BaseException) -> None:
-    """A login that is refused is an answer; our own that fails, and a client that has left, say nothing."""
+    """Record a login's end. A refused one is an answer; our own failure, or a client that left, says nothing."""
     if isinstance(error, LoginError):
         lease.backend_answered()
     elif isinstance(error, BackendError) and not isinstance(error, OwnLoginError):

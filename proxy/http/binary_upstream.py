@@ -20,7 +20,7 @@ class BinaryUpstreams:
     """The backends of a process, and the pool of its connections to them."""
 
     takes_do_as: Final = False
-    # The connection that opened it counts.
+    # The connection that opened a session counts as load, not the session.
     has_lasting_sessions: Final = False
 
     def __init__(self, pool: BinaryPool, transport: Transport, key: bytes) -> None:
@@ -64,8 +64,8 @@ class BinaryUpstream:
         self._links = links
         self.backend = backend
         self.credentials = caller.credentials
-        # The backend knows a client by name and password: equal ones are one client. With tickets it is the
-        # principal: each request has a ticket of its own, and connections are opened by that of one of them.
+        # The backend knows a client by name and password: equal ones are one client. With tickets, equal
+        # principals are: each request has a ticket of its own, and one of them opens the connection.
         self.name = caller.owner_digest_without_cookie(key)
         self.owner = None if self.credentials is None else self.name
         self.login = None if self.credentials is None else plain_user(self.credentials)
@@ -92,7 +92,7 @@ class BinaryUpstream:
         return incoming
 
     def opened(self, session: SessionHandle) -> None:
-        """The last call has opened this session: it ends with that connection."""
+        """Note that the last call has opened this session, which ends with that call's connection."""
         if self._last is not None:
             self._last.sessions.add(session)
 
@@ -140,7 +140,7 @@ class PooledReply:
                 yield piece
 
     def drop(self) -> None:
-        """The rest is of no use, but the connection is: it is read past."""
+        """Drop the rest of the reply. The connection is still of use, so the pool reads past the rest."""
         if not self._is_done:
             self._is_done = True
             self._links.read_past(self._link)

@@ -1,7 +1,7 @@
 """One call of a client that speaks HTTP, and its reply. No I/O: calls out, replies in.
 
-Over HTTP a reply belongs to its call, so there is no stream to follow as `proxy.relay.relay` does. Each call is a
-generator of the calls to make in its place, which is sent their replies; calls of one session run side by side.
+Over HTTP a reply belongs to its call, so there is no stream to follow as `proxy.relay.relay` does. A call is a
+generator: it yields the calls to make in its place, and is sent their replies. A session's calls run side by side.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ class Exchange:
         self._clock = policy.clock
         self._fallback = Fallback(policy, memory.reply_tracker, report)
         self._report = report
-        # The check that did not confirm the statement's keys: it is to be decided about again, and the reply is
-        # not the client's.
+        # The check that did not confirm the statement's keys. The statement has to be decided about again, and the
+        # reply is not for the client.
         self.unconfirmed: KeyCheck | None = None
 
     def execute(self, sent: Message, tracked: TrackedStatement | None) -> Steps:
@@ -102,7 +102,7 @@ class Exchange:
 
     def pass_on(self, message: Message) -> Steps:
         """Make any other call, or execute a statement that cannot be read."""
-        # By its name alone, as the server goes by: it does not mind what type of message a call says it is.
+        # The call's name alone decides, as on the server, which ignores the type of a call's message.
         name = message.header.name
         if name in ASKING_CALLS:
             return (yield from self._ask_about(message))
@@ -137,7 +137,7 @@ class Exchange:
         return (yield from (_unread(actual) if call is None else self._watch(actual, call)))
 
     def _watch(self, sent: Message, call: TrackedCall) -> Steps:
-        """Make a call and read its reply. One that cannot be read is for the client to judge, if it may pass."""
+        """Make a call and read its reply. A reply that cannot be read goes to the client, if it may pass."""
         name, changes = sent.header.name, self._memory.changes
         raw = yield Call(name, sent.header.seqid, sent.raw, WATCHED_REPLY_BYTES_MAX)
         if raw is not None:

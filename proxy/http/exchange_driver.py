@@ -47,13 +47,13 @@ class ExchangeDriver:
 
     @property
     def answered(self) -> ExchangeReply:
-        """The client's reply: where the exchange made none, the last one that was read."""
+        """The client's reply: the one that the exchange made, or else the last one that was read."""
         return ExchangeReply(self._body, self._incoming)
 
     def next_step(self) -> Step | None:
         """The call to make, or the check to await; None once the client's reply is known."""
         try:
-            # None starts a generator; its type knows no way to say so.
+            # Sending None starts a generator, which its type cannot express.
             return self._steps.send(self._reply)
         except StopIteration as end:
             self._body = end.value

@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 # Over HTTP nobody notices a client that left without closing its session. Past this many the least recently used
 # one is forgotten: its statements go on as originals from then on. The server keeps sessions for a week.
 SESSIONS_MAX: Final = 2_000
-# Clients whose records are kept: of those that left nobody hears.
+# Clients whose records are kept: nobody notices those that have left.
 CALLERS_MAX: Final = 500
 
 _NAME: Final = "a call over HTTP"
@@ -96,7 +96,7 @@ class Gateway:
     ) -> ExchangeReply:
         """Make a call of a client on this host, on the first backend that can be reached. Raises BackendError.
 
-        `on_sending` is called as the call goes to a backend, with each one that is tried.
+        `on_sending` is called each time that the call is sent to a backend.
         """
         route = self._routes.of(message, client.marks)
         while (backend := route.next()) is not None:
@@ -134,7 +134,7 @@ class Gateway:
         upstream: Upstream,
         on_sending: Callable[[], None],
     ) -> ExchangeReply:
-        """Execute a statement as decided: once more where its remembered keys were not confirmed."""
+        """Execute a statement as decided, and once more if its remembered keys were not confirmed."""
         session, request_bytes_max = held.call.session, self._context.config.proxy.request_bytes_max
         unconfirmed: KeyCheck | None = None
         while True:
@@ -164,8 +164,8 @@ class Gateway:
     async def _drive(self, steps: Steps, upstream: Upstream) -> ExchangeReply:
         """Make the calls. A fallback is driven to its end, also where its client has left.
 
-        The session goes on without the connection: nobody would close the operation of the second run, and a
-        client that asks again would get the answer of the first one.
+        The session outlives the connection. If the fallback ended, nobody would close the operation of the second
+        run, and a client that asks again would get the answer of the first one.
         """
         driving = ExchangeDriver(steps, upstream)
         first = driving.next_step()
@@ -197,7 +197,7 @@ class Gateway:
         self._context.sessions.closed(gone, are_forgotten=not have_ended)
 
     async def close(self) -> None:
-        """Cancel queries of ours that nobody waits for any more."""
+        """Wait a moment for operations that are being closed and for fallbacks, then cancel the fallbacks."""
         last = {*self._graceful_closes, *self._fallbacks}
         if last:
             await asyncio.wait(last, timeout=GRACEFUL_CLOSE_S)
@@ -228,7 +228,7 @@ class Gateway:
                 self._close_gracefully(own)
 
     def _run_beside(self, dispatch: Dispatch, tracked: TrackedStatement, upstream: Upstream) -> None:
-        """Run the queries that are to be asked in the session meanwhile."""
+        """Run queries in the session, beside the statement."""
         check = tracked.pending_check
         if dispatch.beside is None and check is None:
             return
@@ -283,7 +283,7 @@ class Gateway:
             tell_outcome(one.dispatch, one.outcome, _NAME)
 
     def _records_of(self, upstream: Upstream) -> CallerRecords:
-        # The digest alone would not do: beside a cookie, credentials may name another user than the server uses.
+        # The digest alone is not enough: beside a cookie, credentials may name another user than the server uses.
         name = (upstream.backend.member.name, upstream.name, upstream.names)
         records = self._records.get(name)
         if records is None:
@@ -296,7 +296,7 @@ class Gateway:
         return records
 
     def _handle_access(self, upstream: Upstream) -> HandleAccess:
-        """The handle access of a client. A client of several names owns none; one without a name may use any."""
+        """The handle access of a client. Several names count as one user; a client without a name may use any."""
         context = self._context
         passes_unknown = context.config.proxy.unknown_handles == "pass"
         handle_access = HandleAccess(context.handles, upstream.backend.member.name, passes_unknown=passes_unknown)

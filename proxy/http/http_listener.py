@@ -38,12 +38,12 @@ Clients: TypeAlias = Callable[[str, list[tuple[str, str]], bytes | None], CallCl
 # Refuses a login that may not act for a user by a sentence; None where it may.
 Refusal: TypeAlias = Callable[[str, str], str | None]
 
-# Calls had their time while the proxy was draining.
+# Short, since calls had their time while the proxy was draining.
 SHUTDOWN_S: Final = 1.0
 
 _THRIFT: Final = "application/x-thrift"
-# hive-jdbc sends a request again that is answered 401, once; it and PyHive show the other numbers as they are. The
-# first that an error is one of counts.
+# hive-jdbc repeats a request once that is answered by 401; it and PyHive show the other numbers as they are. The
+# first class that an error is an instance of counts.
 _STATUSES: Final[dict[type[Exception], HTTPStatus]] = {
     RefusedError: HTTPStatus.UNAUTHORIZED,
     UnsentError: HTTPStatus.SERVICE_UNAVAILABLE,
@@ -55,7 +55,7 @@ _STATUSES: Final[dict[type[Exception], HTTPStatus]] = {
 @dataclass(eq=False)
 class _CallUnderWay:
     request: web.Request
-    # Without a time until the proxy ends the call.
+    # It has no time until the proxy ends the call.
     deadline: asyncio.Timeout = field(default_factory=lambda: asyncio.timeout(None))
     is_answer_begun: bool = False
     # Headers by which the proxy proves who it is, where its client has logged in to it.
@@ -98,7 +98,7 @@ class HttpListener:
             handle_signals=False,
             shutdown_timeout=SHUTDOWN_S,
             access_log=None,
-            # A client that has gone waits for nothing any more.
+            # The call of a client that has gone is cancelled.
             handler_cancellation=True,
             keepalive_timeout=config.http.keep_alive_s,
             max_line_size=HEADER_BYTES_MAX,
@@ -137,7 +137,7 @@ class HttpListener:
             # A client may begin without a login, to be told which ones there are.
             if answer.status == HTTPStatus.UNAUTHORIZED and "Authorization" in request.headers:
                 self._gateway.login_refused()
-            # aiohttp would do so after this. Until the answer is read, no next request is due.
+            # aiohttp would send the answer only after this. No next request is due until the answer is read.
             with suppress(ConnectionError):
                 await answer.prepare(request)
                 await answer.write_eof()
@@ -202,7 +202,7 @@ class HttpListener:
         users = proxy_users_of(query)
         if not users:
             return None
-        # With the cookies of all backends: whichever it goes to, it gets no other name than these say.
+        # The check takes the cookies of all backends: no backend gets another name than these give.
         said = ((name, without_marks(value) if name.lower() == "cookie" else value) for name, value in headers)
         login = CallerHeaders.from_request(query, said, proven).login
         for wanted in users:
@@ -247,7 +247,7 @@ class HttpListener:
 
 
 async def _beginning(request: web.Request) -> bytes:
-    """As much of a body as tells whether it is small: one that comes in chunks does not tell its length."""
+    """The beginning of a body in chunks, which has no length: enough to tell whether it is small."""
     begun = b""
     while len(begun) <= SMALL_BYTES and (piece := await request.content.readany()):
         begun += piece
@@ -276,7 +276,7 @@ async def _forward(call: _CallUnderWay, answered: ExchangeReply) -> web.StreamRe
             await response.write(piece)
         await response.write_eof()
     except ConnectionError:
-        # It has read its message to the end and does not wait for the end of the body, or it has left.
+        # The client has read its message to the end and does not wait for the end of the body, or it has left.
         log.debug("a request from %s: the client has closed its connection", request.remote)
     except BackendError as error:
         log.warning("a request from %s: %s", request.remote, error)

@@ -1,7 +1,7 @@
 """Logins of clients over HTTP that the proxy takes itself: SPNEGO (RFC 4559), or a name and a password.
 
-Each request brings its login. One that is taken goes on as a PLAIN response: the short name without a password, or
-with the tickets of its client (`proxy.kerberos.delegation`), which are used in its name alone.
+Each request brings its login. The proxy passes a login that it has taken on as a PLAIN response: the short name
+without a password, or with the client's tickets (`proxy.kerberos.delegation`), which are used in its name alone.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from proxy.upstream.http_headers import OF_A_LOGIN, plain_response
 
 log = logging.getLogger(__name__)
 
-# A password that the KDC has taken is not asked about again for so long, in as many entries: each call has one.
+# For this long the KDC is not asked again about a password that it took: each call brings one. So many are kept.
 _REMEMBERED_S: Final = 60.0
 _REMEMBERED_MAX: Final = 10_000
 # hive-jdbc writes "Negotiate : TOKEN", since it takes the scheme for a part of the header's name.
@@ -39,7 +39,7 @@ _PLAIN_WORDS: Final = 3
 class Identified:
     """A request whose client is known."""
 
-    # Without those of the login: they could name somebody else.
+    # The request's headers without those of a login, which could name somebody else.
     headers: list[tuple[str, str]] = field(repr=False)
     # The login that has been checked, as a PLAIN response, perhaps with tickets.
     credentials: bytes = field(repr=False)
@@ -71,7 +71,7 @@ class HttpLogins:
             raise RefusedError("a request needs one login, by Negotiate (Kerberos) or as the server offers")
         credentials, answer = await self._credentials(said[0])
         others = [pair for pair in headers if pair[0].lower() not in OF_A_LOGIN]
-        # A client that asked for no proof reads past it.
+        # A client that asked for no proof ignores it.
         proof = [("WWW-Authenticate", f"Negotiate {b64encode(answer).decode()}")] if answer else []
         return Identified(others, credentials, proof)
 

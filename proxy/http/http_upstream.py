@@ -28,7 +28,7 @@ class HttpUpstreams:
 
     def __init__(self, dialer: Dialer, backends: BackendPool, key: bytes) -> None:
         """Take `key` for the digests of credentials, so that they are of no use elsewhere."""
-        # A session at a kerberized backend says for whom it is by its configuration, which doAs would overrule.
+        # At a kerberized backend the configuration of a session names its user, and doAs would overrule that.
         self.takes_do_as = dialer.upstream.kerberos is None
         self._dialer = dialer
         self.connections: HttpConnections
@@ -95,7 +95,7 @@ class HttpUpstream:
 
     @property
     def own_login(self) -> str:
-        """See Upstream. Sessions of a cookie's user, or for a user that the query names, are others."""
+        """See Upstream. Empty if the session is that of a cookie's user, or of a user that the query names."""
         credentials = self.credentials
         if credentials is None or self._caller.query or plain_user(credentials) != self.login:
             return ""
@@ -107,7 +107,7 @@ class HttpUpstream:
         return self._caller.credentials
 
     async def send(self, call: Call) -> HttpReply:
-        """Make a call, which has a thread of the backend's until its reply is read. Raises BackendError."""
+        """Make a call, which occupies a thread of the backend until its reply is read. Raises BackendError."""
         upstreams, address = self._upstreams, self.backend.member.address
         backends = upstreams.backends
         lease = backends.lease_for_client(self.backend)
@@ -150,7 +150,7 @@ class HttpUpstream:
             self._upstreams.cookies.session_opened(self._owner, session, self._cookie)
 
     def closed(self, session: SessionHandle) -> None:
-        """Do nothing: the session has nothing here."""
+        """Do nothing: nothing is kept here for a session."""
 
 
 def _with_cookies_for(mark: str, headers: list[tuple[str, str]]) -> Generator[tuple[str, str]]:

@@ -1,7 +1,7 @@
 """Routes each call of a client over HTTP to a backend. Pure.
 
-Over HTTP each call may go to another backend. One about a session or an operation goes where that is; a session is
-opened where there is least to do, or with the backend whose cookies the client has.
+Over HTTP each call may go to another backend. A call about a session or an operation goes to the backend of that.
+A session is opened on the least loaded backend, or on one whose cookies the client has.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Routes:
         return Route(self._backends, marked if takes_it else None)
 
     def _home(self, named: NamedHandle) -> Backend | None:
-        """The backend of a handle. Any other may deny a handle of a backend that is there no longer."""
+        """The backend of a handle; None if it is gone: any other may then answer that it has no such handle."""
         handle_owner = self._handles.find_owner(named.identifier)
         return None if handle_owner is None else self._backends.backend_named(handle_owner.backend)
 

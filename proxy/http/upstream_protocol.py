@@ -1,4 +1,4 @@
-"""The seam between clients over HTTP and their backends, which speak HTTP or the binary protocol.
+"""The interface between clients over HTTP and their backends, which speak HTTP or the binary protocol.
 
 `http_upstream` and `binary_upstream` implement it; `listeners` chooses between them, and no other module knows
 which.
@@ -48,7 +48,7 @@ class Upstream(Sender, Protocol):
 
     @property
     def who(self) -> str:
-        """The names that the client gives itself, and for whom the request acts; empty where it gives none."""
+        """The names that the client gives itself, and those of the users it acts for; empty if it gives none."""
         ...
 
     @property

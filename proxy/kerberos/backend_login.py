@@ -49,7 +49,7 @@ class BackendLogin:
         if message.status in (SaslStatus.BAD, SaslStatus.ERROR):
             raise PeerRefusedError(message.body.decode("utf-8", "replace")[:1000] or "no reason given")
         if (message.status is SaslStatus.COMPLETE) != (self._state is _State.ACCEPTED):
-            # Taken for an end too early, it would leave the backend unproven and frames unprotected.
+            # Such a message, taken for the end too early, would leave the backend unproven and frames unprotected.
             raise KerberosError(f"it sent {message.status.name} where {self._state.value} was to come")
         if self._state is _State.CONTEXT:
             return self._take_token(message.body)

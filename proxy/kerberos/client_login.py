@@ -19,7 +19,7 @@ from proxy.wire.sasl import plain_response
 # Kerberos takes one token from each side; negotiation and errors of clocks a few more.
 _TOKENS_MAX: Final = 8
 
-# hive-jdbc's own, for a server that looks at no password but wants one.
+# The password of hive-jdbc for a server that wants one but does not check it.
 UNCHECKED_PASSWORD: Final = "anonymous"  # noqa: S105 - it is no secret
 
 

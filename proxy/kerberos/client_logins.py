@@ -102,7 +102,7 @@ class ClientLogins:
         if self.plain is not PlainLogins.KDC:
             raise KerberosError('passwords are not checked: kerberos.plain is not "kdc"')
         if _NOT_IN_USERS.search(user):
-            # Of another realm, an instance, or escaped: a typed name is one of the default realm.
+            # Such a name has a realm, an instance or an escape: a typed name is one of the default realm.
             raise KerberosError(f"{user[:100]!r} is no name to log in with: it has one of / @ \\")
         service = self.password_service
         tickets = check_password(user, password, service.principal, service.keytab)

@@ -12,7 +12,7 @@ from proxy.wire.sasl import plain_name, plain_response
 
 @dataclass(frozen=True)
 class ClientTickets:
-    """Tickets of one client, in a cache of their own. They end with its ticket, and go with the last reference."""
+    """Tickets of one client, in their own cache. They expire with its ticket; the last reference frees them."""
 
     client: Principal
     # The principal that acts for it; the client itself where the KDC gave us its tickets for a password.
@@ -59,10 +59,10 @@ def name_of_owner(credentials: bytes) -> bytes:
 
 
 def login_of(credentials: bytes, named: str = "") -> str:
-    """Return the name by which a client is let in, the name in its call where it gave none at the login.
+    """Return the name by which a client is let in, or the name in its call if it gave none at the login.
 
-    It is empty where it is no text, and the principal where the credentials bring tickets along: the server may
-    tell two of one short name apart.
+    If the credentials bring tickets along, it is the principal: the server may tell two of one short name apart.
+    It is empty if it is no text.
     """
     name = name_of_owner(credentials)
     try:

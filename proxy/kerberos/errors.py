@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-# All that a client is told whose login fails: nobody knows yet who it is, and reasons name files, realms and KDCs.
+# A client whose login fails is told only this: it is not known yet, and reasons name files, realms and KDCs.
 LOGIN_FAILED: Final = "the login by Kerberos failed; the proxy's log says why"
 
 

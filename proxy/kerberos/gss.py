@@ -41,7 +41,7 @@ class GssContext:
     """A context of python-gssapi. The first step acquires the credentials."""
 
     def __init__(self, begin: Callable[[], Any], advice: str = "") -> None:
-        """`advice` comes behind the reason why there is no first token, for which the KDC is asked."""
+        """`advice` is added to an error of the first step, which asks the KDC."""
         self._begin = begin
         self._advice = advice
         self._context: Any = None
@@ -72,8 +72,8 @@ class GssContext:
     def can_check_integrity(self) -> bool:
         """See Context."""
         flag = library().RequirementFlag
-        # The order of tokens too: without it one that came before could come again. MIT's library finds replays by
-        # it, so replay detection needs no flag of its own, which Cyrus does not ask for.
+        # The order of tokens is checked too: without it a token could be replayed. MIT's library finds replays by
+        # the order, so the flag of replay detection is not needed; Cyrus does not ask for it.
         return {flag.integrity, flag.out_of_sequence_detection} <= set(self._context.actual_flags)
 
     @property
@@ -124,7 +124,7 @@ def acceptor_context(
 ) -> GssContext:
     """A context in which a client logs in to this principal, whose key is in the keytab.
 
-    Kerberos alone is taken, whatever mechanisms are installed; where it `negotiates`, also within SPNEGO. Where it
+    Kerberos alone is taken, whatever mechanisms are installed; with `negotiates`, also within SPNEGO. With
     `delegates`, the principal can act as the client afterwards: by the client's own ticket if that is forwardable
     (S4U2Proxy; the KDC is asked only then), or by a ticket-granting ticket that the client sends along.
     """

@@ -4,8 +4,8 @@ After a login with QOP auth-int or auth-conf each frame holds one token of GSSAP
 tokens that come are unwrapped, one frame each, and frames that go are cut into tokens that the other side takes.
 Hive's transport reads the tokens of a message as one stream, however many they are.
 
-`content` and `wrapped` use the login's context: one thread at a time may be in either. Tokens may be taken from
-the bytes that came meanwhile.
+`content` and `wrapped` use the login's context: one thread at a time may be in either. Meanwhile, another thread
+may take tokens from the bytes that came.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from proxy.kerberos.errors import KerberosError
 from proxy.wire.thrift.errors import RemoteProtocolError
 from proxy.wire.thrift.frames import HEADER_BYTES, FrameReader, frame, frame_length
 
-# The data of one token that goes: long enough that its header is nothing, short enough that wrapping it keeps the
-# event loop for less than a millisecond.
+# The data of one token that is sent: long enough that its header hardly counts, short enough that wrapping it
+# takes the event loop less than a millisecond.
 PIECE_BYTES_MAX: Final = 256 * 1024
-# A token is so much longer than its data: header, checksum and padding have below 100 bytes with each encryption
-# type of RFC 3961, 3962 and 8009.
+# A token is at most this much longer than its data: header, checksum and padding have below 100 bytes with each
+# encryption type of RFC 3961, 3962 and 8009.
 TOKEN_OVERHEAD_BYTES_MAX: Final = 1024
 # With less data in a token the other side could have each reply wrapped byte by byte, at the cost of the event
 # loop. Clients take 64 KiB and more (Java, Cyrus).
@@ -48,7 +48,7 @@ class SecurityLayer:
             )
         self._piece_bytes = min(fitting, PIECE_BYTES_MAX)
         self._tokens = FrameReader(data_bytes_max + TOKEN_OVERHEAD_BYTES_MAX)
-        # Plain frames that go: a header that is cut, and the bytes left of the current frame's body.
+        # Plain frames that are sent: a header that is cut, and the bytes left of the current frame's body.
         self._header = b""
         self._body_left = 0
 

@@ -1,8 +1,8 @@
 """Names of caches of our own tickets, which MIT's library keeps in memory for the process.
 
-A cache counts for one keytab as it is: a new file begins a new cache. So does a login that the service refused,
-since one whose key has changed cannot read a cached ticket. But not more often than once a minute: the library
-frees no cache before the process ends.
+A cache belongs to one version of a keytab: a new file begins a new cache. So does a login that the service
+refused, since a service whose key has changed cannot read a cached ticket. This happens at most once a minute: the
+library frees no cache before the process ends.
 """
 
 from __future__ import annotations

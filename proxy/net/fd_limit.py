@@ -8,7 +8,7 @@ from typing import Final
 # Listeners, the store, the log, health checks and shadow statements.
 _OTHERS: Final = 256
 _PER_CLIENT: Final = 2
-# Raised by so many more where the system allows it: connections that have sent no request so far
+# The limit is raised by so many more if the system allows it, for connections that have sent no request so far
 # (proxy/net/newcomers.py), those that are refused, and the admin port's.
 _STRANGERS: Final = 2_048
 

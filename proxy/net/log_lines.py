@@ -1,7 +1,7 @@
 """Log lines about errors, without the errors' own words: these may quote a statement, or the headers of a request.
 
-Our own lines leave them out. aiohttp's have the line of a request that it cannot read, with its `Authorization`,
-and asyncio's a task with its error.
+Our own lines leave them out. aiohttp logs the line of a request that it cannot read, with its `Authorization`, and
+asyncio logs a task with its error.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 def log_wordless(handler: logging.Handler) -> None:
-    """Let the handler write errors without their words, and let it hear of those that end a thread."""
+    """Let the handler write errors without their words, and log the errors that end a thread."""
     handler.addFilter(_without_words)
     threading.excepthook = _thread_failed
 

@@ -48,9 +48,9 @@ async def password_check_in_thread(check: Callable[[], Result], within_s: float)
 
 
 def _submitted(threads: ThreadPoolExecutor, step: Callable[[], Result]) -> Future[Result]:
-    """Queue a step. Once nobody waits for it, its token or password goes, although its place in the queue stays.
+    """Queue a step. Once nobody waits for it, its token or password is dropped; its place in the queue stays.
 
-    While all threads wait for a KDC, clients that come and go would else leave a token of 64 KB each.
+    Otherwise, while all threads wait for a KDC, each client that comes and goes would leave a token of 64 KB.
     """
     steps = [step]
 

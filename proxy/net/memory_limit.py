@@ -9,7 +9,7 @@ from typing import Final
 
 _PROC: Final = Path("/proc")
 _CGROUPS: Final = Path("/sys/fs/cgroup")
-# The limit where the system tells none, as on others than Linux: none that matters.
+# The limit if the system tells none, as on systems other than Linux: too high to matter.
 UNKNOWN: Final = 1 << 40
 
 

@@ -1,8 +1,8 @@
-"""Newcomers: connections of a port of which no whole request has come so far. Pure; the time is handed in.
+"""Newcomers: connections of a port of which no whole request has come so far. Pure: the caller hands in the time.
 
-An honest client sends its request as it connects, so newcomers are few and young. They are limited for the port,
-and for each address; one too many ends the one that has waited longest. So somebody who opens connections and is
-silent pushes out his own ones, and takes no place of those that are served.
+An honest client sends its request as it connects, so newcomers are few and young. Their number is limited for the
+port, and for each address; one too many ends the one that has waited longest. So a client that opens connections
+and is silent pushes out its own, and takes no place of those that are served.
 """
 
 from __future__ import annotations

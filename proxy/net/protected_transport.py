@@ -2,8 +2,8 @@
 
 Short messages are wrapped and unwrapped on the event loop, long ones in a thread. At most one thread at a time
 uses a layer, and never beside the loop: writes and tokens that come meanwhile wait in their order. Both waits are
-bounded: writers are paused as by a full socket, and the socket is not read. Nor is it while a long token has no
-room (`proxy.net.reply_room`).
+bounded: writers are paused as by a full socket, and the socket is not read. The socket is not read either while a
+long token has no room (`proxy.net.reply_room`).
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ class ProtectedTransport(asyncio.Transport):
         self._protocol = inner.get_protocol()
         # True while a thread uses the layer.
         self._is_busy = False
-        # Plain bytes that wait to be wrapped; the count has those that a thread wraps now.
+        # Plain bytes that wait to be wrapped; the count includes those that a thread wraps now.
         self._unsent: deque[bytes | memoryview] = deque()
         self._unsent_bytes = 0
         self._unsent_bytes_max = _UNSENT_BYTES_MAX
         self._inner_is_full = self._writer_is_paused = False
-        # The end of writing that waits for them.
+        # Called once these bytes are written, to end the writing.
         self._end_of_writing: Callable[[], None] | None = None
         # A long plain frame, in pieces that wait to be read.
         self._unread: deque[memoryview] = deque()
@@ -182,7 +182,7 @@ class ProtectedTransport(asyncio.Transport):
         self._pause_or_resume_inner()
 
     def resume_reading(self) -> None:
-        """Go on. The first bytes come in a turn of the loop of their own."""
+        """Go on. The first bytes come in a later iteration of the loop."""
         self._is_paused = False
         self._go_on_soon()
 
@@ -201,7 +201,7 @@ class ProtectedTransport(asyncio.Transport):
 
     @property
     def _holds_back(self) -> bool:
-        # The last words of a peer that is gone have been taken in already: a pause cannot keep them for later.
+        # The last bytes of a lost socket have been read already: a pause cannot keep them for later.
         return self._is_paused and not self._is_lost
 
     def _go_on_soon(self) -> None:
@@ -252,14 +252,14 @@ class ProtectedTransport(asyncio.Transport):
             self._hand_over(b"".join(frames))
 
     def _has_room(self) -> bool:
-        # The last words of a peer that is gone have come already.
+        # The last bytes of a lost socket have been read already.
         return self._is_lost or self._place.has_room_for(self._layer.announced_bytes)
 
     def _unwrapped(self, body: bytes) -> None:
         self._place.unwrapped()
         view = memoryview(body)
         self._unread_piece_bytes += HEADER.size + len(view)
-        # The header is glued to its first bytes, and the rest is not copied before it is read.
+        # The header is joined to the first bytes of the body; the rest is not copied before it is read.
         self._unread.append(memoryview(HEADER.pack(len(body)) + bytes(view[:PIECE_BYTES_MAX])))
         for start in range(PIECE_BYTES_MAX, len(view), PIECE_BYTES_MAX):
             self._unread.append(view[start : start + PIECE_BYTES_MAX])

@@ -1,8 +1,8 @@
 """Room for long replies that come wrapped: nobody can read a part of one, so all of it has to be in memory.
 
-A reply gets its room when its length is known. Until then its backend is not read, and TCP makes that wait. It
-keeps the room until its client has taken the last of it. So slow clients could keep all of it: where other replies
-wait, one that does not go on is ended, with its connection.
+A reply gets its room when its length is known. Until it has room, its backend is not read, and TCP makes the
+backend wait. The reply keeps the room until its client has taken the last of it. So slow clients could keep all of
+the room: while other replies wait, a reply that stands still is ended, with its connection.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from proxy.kerberos.errors import KerberosError
 
 # A shorter token needs no room: a connection without a layer has as much after one read of its socket.
 SHORT_BYTES_MAX: Final = 256 * 1024
-# A reply that has stood still for so long is ended, where others wait: nothing of it has come, and its client has
-# not taken a piece of 256 KiB, which lines of 25 KB/s bear.
+# A reply that has stood still for so long is ended if others wait: nothing of it has come, and its client has not
+# taken a piece of 256 KiB, which a line of 25 KB/s can.
 STALLED_S: Final = 10.0
-# The time between two looks which of them stand still, while others wait.
+# The time between two looks for replies that stand still, while others wait.
 LOOK_S: Final = 0.5
 
 
@@ -54,7 +54,7 @@ class ReplyRoom:
         if self._waiting:
             self.waited += 1
             if self._next_look is None:
-                # At once: one may have stood still for long, while nobody waited.
+                # The first look is at once: a reply may have stood still for long while nobody waited.
                 self._next_look = asyncio.get_running_loop().call_soon(self._look)
 
     def leave(self, place: ReplyPlace) -> None:

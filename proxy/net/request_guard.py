@@ -1,4 +1,4 @@
-"""Guard of a port for HTTP: closes connections that send no whole request in seconds, or are too many of these.
+"""Guard of a port for HTTP: closes connections that send no whole request in time, and limits their number.
 
 aiohttp's server has one limit of time, for connections that are kept open between requests. The guard stands
 between the socket and aiohttp's protocol, and is told by the port's handlers how far a request has come.
@@ -17,8 +17,7 @@ from proxy.net.sockets import peer_host
 
 log = logging.getLogger(__name__)
 
-# The line and the headers of a request come in one packet or a few. Seconds more than a packet takes that is lost
-# twice.
+# The line and the headers of a request come in one packet or a few. A packet that is lost twice arrives sooner.
 REQUEST_S: Final = 10.0
 
 
@@ -31,7 +30,7 @@ class GuardedConnection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self.transport: asyncio.Transport | None = None
         self.address = ""
-        # Kept open between requests: one has been answered well.
+        # True if the connection is kept open between requests, since one has been answered well.
         self.is_kept = False
         self._is_idle = False
 
@@ -89,7 +88,7 @@ class GuardedConnection(asyncio.Protocol):
 
 
 class RequestGuard:
-    """The connections of one port, by their transports. Those that nobody has opened here it lets be."""
+    """The connections of one port, by their transports. It ignores those that were not opened here."""
 
     def __init__(self, port: str, newcomers: Newcomers, *, keeps: bool) -> None:
         """`keeps` lets connections wait for a next request as long as aiohttp has it, once one is answered well.
@@ -117,7 +116,7 @@ class RequestGuard:
         return connection is not None and connection in self._newcomers
 
     def header_came(self, transport: asyncio.BaseTransport | None) -> None:
-        """The header of a request has come; how long its body may take is the handler's to say."""
+        """The header of a request has come. The handler limits the time for the body."""
         connection = self._of(transport)
         if connection is not None:
             connection.stop_waiting()
@@ -129,7 +128,7 @@ class RequestGuard:
             self._newcomers.discard(connection)
 
     def answered(self, transport: asyncio.BaseTransport | None, *, is_well: bool) -> None:
-        """The answer has been written. One to a request that was refused earns its connection no time."""
+        """The answer has been written. A refused request earns its connection no time."""
         connection = self._of(transport)
         if connection is None:
             return
@@ -154,7 +153,7 @@ class RequestGuard:
             self._connections.pop(connection.transport, None)
 
     def tell(self, address: str, reason: str) -> None:
-        """Log that a connection is closed: once for each address, so that a flood of them is none of the log."""
+        """Log that a connection is closed: once for each address, so that many of them do not flood the log."""
         level = logging.INFO if self._told.is_first_mention(address) else logging.DEBUG
         log.log(level, "%s: a connection from %s is closed: %s", self._port, address, reason)
 

@@ -1,6 +1,6 @@
 """Timeouts of a connection that is idle, stuck within a request, or not read by its client. Pure.
 
-The time is handed in. A limit of 0 means no limit.
+The caller hands in the time. A limit of 0 means no limit.
 """
 
 from __future__ import annotations

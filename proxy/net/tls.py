@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 # A handshake takes two round trips, and asks no directory service as a login does.
 HANDSHAKE_S: Final = 10.0
-# The time in which the peer may read the bytes already sent, as without TLS (proxy/frontend/graceful_close.py).
+# The time in which the peer may read the bytes already sent, as without TLS (`linger` in proxy/net/sockets.py).
 SHUTDOWN_S: Final = 30.0
 # Certificates are renewed days before they expire. A check costs a system call for each file.
 CHECK_EVERY_S: Final = 10.0
@@ -53,14 +53,14 @@ class Certificates:
         clock: Callable[[], float],
         shown: Path | None = None,
     ) -> None:
-        """`shown` is the certificate of which the end is told. Raises ConfigError if the files cannot be used."""
+        """`shown` is the certificate whose end is reported. Raises ConfigError if the files cannot be used."""
         self._name = name
         self._files = tuple(path for path in files if path is not None)
         self._make = make
         self._clock = clock
         self._shown = shown
         self._checked_at = clock()
-        # Before the files are read: a change during the read is then noticed at the next check.
+        # Taken before the files are read: a change during the read is then noticed at the next check.
         self._versions = self._file_versions()
         # The end of the certificate that is shown, in seconds since 1970; None where nobody knows.
         self.end: float | None = None
@@ -146,9 +146,9 @@ def _client_context(tls: UpstreamTls) -> ssl.SSLContext:
 
 
 def _end_of(path: Path) -> float | None:
-    """The end of a file's first certificate; None where it has a form of OpenSSL's own, which serves as well."""
+    """The end of a file's first certificate; None if it has a form of OpenSSL's own, which is valid too."""
     try:
-        # The only function of Python's that tells it of one's own certificate: `ssl` does of the other side's.
+        # Python has no other function for one's own certificate: `ssl` tells the end of the other side's alone.
         return ssl.cert_time_to_seconds(str(_test_decode_cert(path)["notAfter"]))
     except (ssl.SSLError, ValueError):
         return None

@@ -17,9 +17,9 @@ from proxy.net.tls import HANDSHAKE_S, SHUTDOWN_S, Certificates, why_no_handshak
 
 log = logging.getLogger(__name__)
 
-# Handshakes at once, and of one address, as of all newcomers. Each takes some milliseconds of arithmetic; more
-# clients wait in the listening sockets, until one has ended or has taken so long that its client must be silent.
-# With 100 for an address, 150 clients behind a balancer that connect at once would lose 50.
+# The most handshakes at once, in all and of one address, as for all newcomers. Each takes some milliseconds of
+# arithmetic; more clients wait in the listening sockets, until one has ended or has taken so long that its client
+# must be silent. With 100 for an address, 150 clients behind a balancer that connect at once would lose 50.
 HANDSHAKES_MAX: Final = CLIENTS_MAX
 HANDSHAKES_OF_ADDRESS_MAX: Final = CLIENTS_OF_ADDRESS_MAX
 # asyncio's own number: connections that the system accepts meanwhile.
@@ -72,7 +72,7 @@ class TlsServer:
             task.cancel()
 
     async def _serve(self, listening: socket.socket) -> None:
-        # Closed by the task that waits on it, once the event loop no longer watches the socket.
+        # The task that waits on the socket closes it, once the event loop no longer watches it.
         with listening:
             while True:
                 await self._room()

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Final
 
-# A longer message is given to a thread: to unwrap this much keeps the event loop for 0.6 ms (auth-conf), and the
-# way to a thread and back costs it about 0.1 ms.
+# A longer message is given to a thread: to unwrap this much blocks the event loop for 0.6 ms (auth-conf), and to
+# hand it to a thread and back takes about 0.1 ms.
 THREAD_BYTES_MIN: Final = 128 * 1024
 # More threads than processors only take turns. A few are enough for one event loop, which copies each byte twice.
 _THREADS_MAX: Final = 8

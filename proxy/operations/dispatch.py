@@ -64,12 +64,12 @@ def ignore_outcome(_: Outcome) -> None:
 
 
 def never_own_fault(_: str) -> bool:
-    """A test of failures by which each may come from the rewrite."""
+    """A test of failures that takes each for one that the rewrite may have caused."""
     return False
 
 
 def never_unread(_: str) -> bool:
-    """A test of failures by which a part of the statement may have run before each."""
+    """A test of failures that takes each for one before which a part of the statement may have run."""
     return False
 
 
@@ -80,15 +80,15 @@ def always() -> bool:
 
 @dataclass(frozen=True)
 class Premises:
-    """The state for which a rewritten text is right. Looked at again before any of its answer is let out.
+    """The state for which a rewritten text is right. It is checked again before any of the answer is let out.
 
-    A change counts from before its first byte goes to the backend. So a change that is not seen once the backend
-    has told of the answer came after that answer was computed.
+    A change counts from before its first byte goes to the backend. So if no change is seen once the backend has
+    told of the answer, any change came after that answer was computed.
     """
 
-    # Names and settings of the session are those for which the statement was decided.
+    # True if names and settings of the session are those for which the statement was decided.
     is_session_unchanged: Callable[[], bool] = always
-    # The tables from which keys were read have not been written since, and no table has got other columns.
+    # True if the tables from which keys were read have not been written since, and no table has got other columns.
     are_tables_unchanged: Callable[[], bool] = always
 
 
@@ -96,10 +96,10 @@ class Premises:
 class WriteUnderWay:
     """A statement that writes and was rewritten, from its release to its end: it cannot be run a second time.
 
-    Until then nothing may change the session in which Spark analyses it.
+    Until its end nothing may change the session in which Spark analyses it.
     """
 
-    # The operation on the backend, once that has named it.
+    # The operation on the backend, once the backend has named it.
     operation: OperationHandle | None = field(default=None, repr=False)
     is_over: bool = False
 
@@ -117,7 +117,7 @@ class Dispatch:
     """The text to send for a statement, which may be the original, and the rules for its answer."""
 
     text: str = field(repr=False)
-    # True if `text` stands for the original, which may be run where that fails.
+    # True if `text` is sent in place of the original, which may be run if `text` fails.
     may_fall_back: bool = False
     # A failure whose message holds these words means that `text` was out of date, and not that anything is wrong:
     # the statement falls back, however long the first run took.
@@ -141,10 +141,10 @@ class Dispatch:
     statement_id: str = "-"
     # The error that the client gets in place of an answer: then nothing is sent.
     refusal: Refusal | None = None
-    # The error that the client gets in place of the original, which may then never run in the place of `text`.
+    # The error that the client gets in place of the original. If set, the original never runs instead of `text`.
     original_refusal: Refusal | None = None
     # Queries that are asked meanwhile in the same session on a connection of our own, if there is room: those of a
-    # shadow run, or those whose answers later statements are decided by.
+    # shadow run, or those whose answers decide about later statements.
     beside: Work[None] | None = None
 
     @property

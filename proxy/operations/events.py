@@ -31,7 +31,7 @@ class SessionClosed:
 
 @dataclass(frozen=True)
 class StatementPassed:
-    """A statement has gone on that nobody is asked about. It may write, or change its session, all the same."""
+    """A statement has gone on without a decision. It may write, or change its session, all the same."""
 
     session: SessionHandle = field(repr=False)
     statement: str = field(repr=False)
@@ -39,7 +39,7 @@ class StatementPassed:
 
 @dataclass(frozen=True)
 class StatementEnded:
-    """A statement that was ruled on has ended: tell whoever ruled."""
+    """A statement with a dispatch has ended. The outcome is for the session that decided about it."""
 
     dispatch: Dispatch
     outcome: Outcome

@@ -2,8 +2,8 @@
 
 Binary connections and HTTP drive the same generators of calls, which are sent their replies as in
 `proxy.operations.run_query`; they differ only in how calls and replies travel. The client waits for the reply to
-the call that showed the failure, and sees that one reply only. Where remembered keys are still being checked, a
-step is the check, and the generator is sent None once that has ended. Example, where a status shows the failure:
+the call that showed the failure, and sees that one reply only. While remembered keys are being checked, the
+generator yields the check, and is sent None once that has ended. Example, where a status shows the failure:
 
     GetOperationStatus -> ERROR                 kept from the client
     ExecuteStatement of the original -> handle  the first operation is an alias of this one from here on
@@ -51,8 +51,7 @@ _SEQID: Final = 1
 
 WAITING: Final = frozenset({OperationState.INITIALIZED, OperationState.PENDING, OperationState.RUNNING})
 
-# These calls are answered from the whole answer. Asked too early for the columns, Spark makes up some, and says
-# the same for ever.
+# These calls need the whole answer. Asked for columns too early, Spark makes some up, and repeats them for ever.
 _NEED_THE_END: Final = frozenset({FETCH_RESULTS, GET_RESULT_SET_METADATA})
 
 
@@ -61,7 +60,7 @@ class AnswerClient:
     """The client gets this reply instead of the backend's."""
 
     reply: bytes = field(repr=False)
-    # End an operation of which the client will never know. Nobody waits for the replies.
+    # Calls that end an operation of which the client will never know. Nobody waits for the replies.
     orphan_closes: tuple[Call, ...] = ()
 
 
@@ -129,7 +128,7 @@ class Fallback:
         return None
 
     def read_unread(self, call: TrackedCall, header: Header) -> AnswerClient | None:
-        """Answer where the reply to the call of that header is too long to be read, so has rows, or is none."""
+        """Answer if the reply to the call of that header is too long to be read, so has rows, or is no reply."""
         if not may_pass_unread(call):
             if call.message is None:
                 self._report(self._reply_tracker.note_unread_reply(call, header.name))
@@ -150,7 +149,7 @@ class Fallback:
             try:
                 yield check
             except GeneratorExit:
-                # The connection has ended that would have shown the reply.
+                # The connection that would have shown the reply has ended.
                 self._report([*tracked.stopped(self._clock())])
                 raise
         if check.verdict is CheckVerdict.HELD:
@@ -200,7 +199,7 @@ class Fallback:
             yield _call(CLOSE_OPERATION, reply.operation)
             return self._end(tracked, OutcomeKind.FAILED, refused)
         tracked.operation_shown(reply.operation)
-        # Only now: somebody who cancels it from another connection meanwhile finds an operation that exists.
+        # The first operation is closed only now: until here, a cancel from another connection found it open.
         yield _call(CLOSE_OPERATION, first)
         if tracked.is_stopped:
             yield _call(CANCEL_OPERATION, reply.operation)
@@ -211,7 +210,7 @@ class Fallback:
     def _await_end(
         self, tracked: TrackedStatement, operation: OperationHandle, failed: Message, refused: bytes
     ) -> FallbackSteps:
-        """The client asked for rows or columns, which may only be asked for once there are any."""
+        """Wait for rows or columns that the client asked for: the server may be asked only once there are any."""
         while True:
             reply = _read_state((yield _call(GET_OPERATION_STATUS, operation)))
             if reply is None or reply.state is None:
@@ -219,7 +218,7 @@ class Fallback:
             if reply.state is OperationState.ERROR:
                 return self._end(tracked, OutcomeKind.FAILED_TWICE, _failure(failed, reply))
             if reply.state not in WAITING:
-                # It has rows; or it was cancelled or timed out, of which the server has words for that call alone.
+                # It has rows; or it was cancelled or timed out, which the reply to the client's own call says.
                 return CallAgain(failed)
 
     def _end(self, tracked: TrackedStatement, kind: OutcomeKind, reply: bytes) -> AnswerClient:
@@ -229,7 +228,7 @@ class Fallback:
 
 
 def may_pass_unread(call: TrackedCall) -> bool:
-    """True if a reply may pass without a look, as things stand when it begins: it may have rows of the answer."""
+    """True if a reply that begins now may pass unread: it may have rows of the answer."""
     tracked = call.tracked
     if tracked is None:
         return True

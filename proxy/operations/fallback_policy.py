@@ -27,8 +27,8 @@ from proxy.wire.hs2.replies import decode_operation_reply, decode_state_reply, d
 from proxy.wire.hs2.result_set import ColumnType, UnreadableError, decode_metadata_reply
 from proxy.wire.thrift.reader import Header, Reader
 
-# A failure of ours shows while Spark plans or begins to read. One that comes later has cost the user a while
-# already, is hardly ours, and to do all of that again would double the wait for the error.
+# A failure that the rewrite causes shows while Spark plans or begins to read. A later one is hardly ours. It has
+# cost the user a while already, and to do all of that again would double the wait for the error.
 FALLBACK_WITHIN_S: Final = RewriteSection().rerun_within_s
 
 # SQLSTATE 40001, serialization failure: clients that retry a statement do so on it.
@@ -48,7 +48,7 @@ _END_UNKNOWN: Final = (
 # Spark's own words for rows that are asked for too early.
 _NOT_FINISHED: Final = "Expected state FINISHED, but found RUNNING"
 
-# Spark answers so for a statement that it has not analysed yet, and for one without columns.
+# Spark answers with these for a statement that it has not analysed yet, and for one without columns.
 _PLACEHOLDER: Final = (ColumnType("Result", "string"),)
 
 

@@ -40,8 +40,7 @@ class HeldStatement:
     ) -> tuple[Message, TrackedStatement]:
         """The call to make, with the text of the dispatch or the original, and the record of the statement.
 
-        The original goes where the other text would be too long to be sent, and where the statement could not fall
-        back although its dispatch rests on that.
+        The original is sent if the other text is too long, or if its dispatch needs a fallback that cannot be.
         """
         is_kept = (
             dispatch.text != self.call.statement
@@ -52,7 +51,7 @@ class HeldStatement:
         is_original = sent is self.message
         is_rewritten = dispatch.may_fall_back and not is_original
         instead = is_original and dispatch.text != self.call.statement
-        # The text is on its way: what is kept of the statement until its end, which may be hours away, has none.
+        # The record has no text: it is kept until the statement's end, which may be hours away.
         return sent, TrackedStatement(
             replace(dispatch, text=""),
             self.call.session,

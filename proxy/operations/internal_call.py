@@ -36,9 +36,9 @@ class InternalOperation:
     """The operation of our calls on a connection, at most one. It is told of each call and of each reply."""
 
     def __init__(self) -> None:
-        # True if the backend is still to say which operation a statement of ours is.
+        # True if the backend has not yet named the operation of a statement of ours.
         self.is_awaited = False
-        # True if the closing calls have been made: the backend is to read them.
+        # True if the closing calls have been made, and the backend still has to read them.
         self.is_being_ended = False
         self._handle: OperationHandle | None = None
 
@@ -71,7 +71,7 @@ class InternalOperation:
 
 
 def operation_closing_calls(operation: OperationHandle) -> tuple[Call, ...]:
-    """The calls that end an operation. To close it cancels it too, but not on every server."""
+    """The calls that end an operation. Closing it cancels it too, but not on every server."""
     return tuple(
         Call(name, 1, encode_operation_call(name, 1, operation), CONTROL_REPLY_BYTES_MAX)
         for name in (CANCEL_OPERATION, CLOSE_OPERATION)

@@ -1,4 +1,4 @@
-"""The check of remembered keys: they are asked for again while the statement runs that was rewritten by them.
+"""The check of remembered keys: the proxy asks for them again while the statement rewritten by them runs.
 
 Until the check has ended, the client is not told of the statement's operation, so nobody can ask for its answer.
 """
@@ -27,7 +27,7 @@ class KeyCheck:
 
     # Asked in the client's session, on a connection of ours.
     work: Work[CheckVerdict] = field(repr=False)
-    # By the clock of the sessions: keys that are asked for from then on are of a moment after the statement came.
+    # Its beginning, by the clock of the sessions: keys that are asked for later are newer than the statement.
     began_at: float
     # Time for all of it.
     deadline_s: float
@@ -60,8 +60,8 @@ class KeyTerms:
 
     # True if keys may be used that are asked for again while the statement runs.
     may_be_checked: bool = False
-    # Keys that were asked for since then, by the clock of the sessions, are as good as new ones: the statement had
-    # come by then. None where it comes now.
+    # Keys that were asked for after this time, by the clock of the sessions, are as good as new ones: the
+    # statement had come before. None if it comes now.
     asked_since: float | None = None
     # True if all statements of the session still come through this process: no other one has changed its state.
     is_session_here: Callable[[], bool] = lambda: True

@@ -1,6 +1,6 @@
-"""Operation aliases: handles of first runs, which name the operations of their originals since a fallback.
+"""Operation aliases: after a fallback, the handle of the first run names the operation of the original.
 
-A statement that fell back has two operations, and its client names the first. That is an alias of the second:
+A statement that fell back has two operations, and its client names the first. The first is an alias of the second:
 calls that name it go to the second.
 """
 
@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from proxy.wire.hs2.calls import OperationId, SessionHandle
 
-# An alias is kept until the client closes it. Past this nothing falls back.
+# An alias is kept until the client closes it. With this many, no statement falls back.
 ALIASES_MAX: Final = 2_000
 
 

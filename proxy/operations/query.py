@@ -12,19 +12,19 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from rewriter import TableName
 
-# Of a query about the session itself.
+# The tables of a query about the session itself.
 NO_TABLES: Final = frozenset[TableName]()
 
 
 @dataclass(frozen=True)
 class Sharing:
-    """The sessions that may use the answer to a query, which no client's session may answer then."""
+    """The sessions that may use the answer to a query. No client's session answers such a query."""
 
     # The state of these sessions (`SessionState.digest`): the proxy's own session of that state is asked.
     state: bytes
     # Equal in sessions that the backend gives the same answer.
     key: Hashable
-    # True as long as the answer to a query that was made with this is the answer to one that would be sent now.
+    # True as long as the answer to a query that was made with this still holds for one that is sent now.
     is_fresh: Callable[[], bool]
 
 
@@ -39,10 +39,10 @@ class Query:
     # Bounds the reply messages that are held in memory, all batches together.
     bytes_max: int
     deadline_s: float
-    # True if it costs the backend something: of these only so many run at once. Waiting for a slot counts
+    # True if it costs the backend something: only so many of these queries run at once. Waiting for a slot counts
     # against the deadline.
     needs_slot: bool = False
-    # True if its answer counts for the session alone in which the statement runs, and is asked for in that one.
+    # True if its answer counts only for the session in which the statement runs, and is asked for there.
     is_for_client: bool = False
     # The tables that its answer depends on; None if that is not known.
     reads: frozenset[TableName] | None = None
@@ -67,7 +67,7 @@ class Rows:
     columns: tuple[ResultColumn, ...]
     rows: tuple[tuple[Value, ...], ...]
     seconds: float
-    # How long before this query another session had asked, if the answer is that to its query.
+    # The time between another session's query and this one, if the answer is that to the other query.
     asked_before_s: float = 0.0
 
 
@@ -95,7 +95,7 @@ QueryResult: TypeAlias = Rows | QueryFailed
 
 T = TypeVar("T")
 
-# Gives the answer to a query. One that times, shares or refuses queries wraps another one.
+# Gives the answer to a query. An Ask that times, shares or refuses queries wraps another one.
 Ask: TypeAlias = Callable[[Query], Awaitable[QueryResult]]
 # Begins work that asks by `ask_driver`: it is sent None at first, and then the answers.
 Work: TypeAlias = Callable[[], Coroutine[Query, Any, T]]

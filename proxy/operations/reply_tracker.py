@@ -60,10 +60,11 @@ class TrackedCall:
 
     # As the client made it. None for a statement: it may be long, and runs long.
     message: Message | None
-    # The statement that it is about, and which run of it.
+    # The statement that it is about, and the operation of that run.
     tracked: TrackedStatement | None = None
     operation: OperationHandle | None = field(default=None, repr=False)
-    # True if the reply is kept back until it has been judged. No statement becomes so while its reply is awaited.
+    # True if the reply is kept back until it has been judged. No statement becomes judged while its reply is
+    # awaited.
     is_judged: bool = False
     # True if the client needs more in the reply than the backend says.
     is_completed: bool = False
@@ -116,7 +117,7 @@ class TrackedReply:
     header: Header
     # Calls of the client since that may have ended an operation.
     calls_since: int
-    # True if the client has sent nothing behind its call: all that it sends behind counts on the first run.
+    # True if the client has sent nothing behind its call: all that it sends behind assumes the first run.
     is_last: bool
 
     def for_client(self) -> bytes:
@@ -125,7 +126,7 @@ class TrackedReply:
 
 
 class ReplyTracker:
-    """Keeps what one connection's traffic says, and reports what others need to know as events."""
+    """Keeps the state that one connection's traffic shows, and reports it to others as events."""
 
     def __init__(
         self,
@@ -218,7 +219,7 @@ class ReplyTracker:
             return []
         now, status = self._clock(), decode_status_only(reader)
         if not (status.ok or tracked.ends_with_rows):
-            # Asked for too early.
+            # The rows were asked for too early.
             return []
         ended = tracked.rows_came(now) if status.ok else tracked.failed(now, status.message or "")
         self._tracked_statements.statement_ended(tracked)
@@ -237,7 +238,7 @@ class ReplyTracker:
         """Remember the status of an operation that has finished, and what its handle says of a result set.
 
         Spark's statuses do not say it, though its handles do. hive-jdbc 4.0 asks for the status once per row until
-        one says that there is a result set, and `executeAsync` of every hive-jdbc until one says if there is.
+        one says that there is a result set, and `executeAsync` of every hive-jdbc until one says whether there is.
         """
         raw, has_result_set = reply.raw, has_result_set_of_call(call)
         if has_result_set is not None:

@@ -67,7 +67,7 @@ def run_query(query: Query, session: SessionHandle, clock: Clock) -> Generator[C
             columns, rows = yield from run.answer(operation)
         except _FailedError as failure:
             yield from run.close(operation)
-            # Compiled by mypyc, a bare raise knows no exception any more behind a yield.
+            # Compiled by mypyc, a bare raise behind a yield has lost its exception.
             raise failure  # noqa: TRY201
         yield from run.close(operation)
     except _FailedError as failure:
@@ -100,19 +100,19 @@ class _Run:
     ) -> Generator[Call, Reply, tuple[tuple[ResultColumn, ...], tuple[tuple[Value, ...], ...]]]:
         yield from self._wait(operation)
         if not self._query.rows_max:
-            # Of a USE, Spark describes one column and sends none.
+            # For a USE, Spark describes one column and sends none.
             return (), ()
         columns = yield from self._columns(operation)
         rows = yield from self._rows(operation, len(columns))
         return columns, rows
 
     def close(self, operation: OperationHandle) -> Generator[Call, Reply, None]:
-        """Also cancels what still runs. How the server answers changes nothing for us."""
+        """Close the operation, and so cancel one that still runs. The server's answer does not matter."""
         message = encode_operation_call(CLOSE_OPERATION, self._next(), operation)
         yield Call(CLOSE_OPERATION, self._seqid, message, CONTROL_REPLY_BYTES_MAX)
 
     def _wait(self, operation: OperationHandle) -> Generator[Call, Reply, None]:
-        """Until the query has finished. The server holds each call back for up to five seconds."""
+        """Wait until the query has finished. The server holds each call back for up to five seconds."""
         while True:
             message = encode_operation_call(GET_OPERATION_STATUS, self._next(), operation)
             reply = yield from self._call(
@@ -136,9 +136,9 @@ class _Run:
     def _rows(
         self, operation: OperationHandle, width: int
     ) -> Generator[Call, Reply, tuple[tuple[Value, ...], ...]]:
-        """Until an empty batch: a short one may come before the end, and hasMoreRows is always false.
+        """Fetch until an empty batch: a short one may come before the end, and hasMoreRows is always false.
 
-        The empty one has its columns too: one without any is no end that a server tells.
+        The empty batch has its columns too: a batch without any is not the end.
         """
         rows: list[tuple[Value, ...]] = []
         while True:

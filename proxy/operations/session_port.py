@@ -13,7 +13,7 @@ from proxy.operations.key_check import ASK_FIRST, KeyTerms
 from proxy.statements.statement_class import StatementClass
 from rewriter.sql.classify import first_word
 
-# Settings in an opening begin so. Those of the server's protocol and of this proxy change no answer of Spark's.
+# Settings in an opening begin with this. Those of the server's protocol and of this proxy change no answer.
 _SETTING: Final = "set:"
 _NOT_OF_SPARK: Final = ("set:hiveconf:hive.server2.", "set:hiveconf:starpruner.")
 # The setting that names the dashboard or program of a session's statements, and the characters of one.
@@ -27,12 +27,12 @@ class SessionOpening:
 
     # The settings of the session. They may hold passwords.
     configuration: Mapping[str, str] = field(default_factory=dict, repr=False)
-    # A digest of whom it logged in as: equal for equal credentials, for as long as the process lives.
+    # A digest of its login: equal for equal credentials, for as long as the process lives.
     owner: str = field(default="", repr=False)
     # The name that the client logged in by, or that the call gives where the backend asks for no login; or the
     # user for whom it acts.
     user: str = ""
-    # The host that the client connects from, and the program, where it says which one it is.
+    # The host that the client connects from.
     client: str = ""
     # The address of the backend that has the session.
     backend: str = ""
@@ -41,7 +41,7 @@ class SessionOpening:
     # The name in the call, which counts where the backend asks for no login.
     named: str = ""
     # The user for whose lessons, and for whose share of the threads, the statements count: equal for all sessions
-    # that a login opens for one user. Empty where nobody knows it: then the owner's.
+    # that a login opens for one user. Empty if it is not known: then they count for `owner`.
     who: str = ""
     # False for a session that was opened elsewhere, or whose settings or login are not known.
     is_seen: bool = True
@@ -78,7 +78,7 @@ class KnownState:
 
 
 def folded(before: bytes, *texts: str) -> bytes:
-    """The digest of an earlier digest and the texts, with the bounds between them."""
+    """The digest of an earlier digest and the texts, each with its length before it."""
     digest = sha256(before)
     for text in texts:
         encoded = text.encode(errors="surrogatepass")

@@ -1,7 +1,7 @@
 """Answers and errors that differ between versions of Spark: all that the proxy reads in more than one way.
 
 Measured on 3.3.4, 3.4.4, 3.5.9, 4.0.5 and 4.3.0, and with Iceberg 1.12 on 3.5.9 and 4.1.4. No server is asked for
-its version: each form tells by itself of which one it is, and one that is not known is not read.
+its version: each form shows by itself the version that it is of, and an unknown form is not read.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def output_columns(listed: str) -> tuple[str, ...]:
 
 _OUTPUT: Final = re.compile(r"`([^`]+)`|([^`]+)")
 
-# A name without the characters that make a pattern of it behind LIKE.
+# A name that has no characters by which LIKE would take it for a pattern.
 _PLAIN_NAME: Final = re.compile(r"\w+", re.ASCII)
 _GLOBAL: Final = "global_temp"
 

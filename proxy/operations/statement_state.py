@@ -64,17 +64,17 @@ FOLLOWING: Final[Mapping[StatementState, frozenset[StatementState]]] = {
     _S.OVER: frozenset(),
 }
 
-# Rewritten, and the client has been told neither that it finished nor that it failed: its premises are looked at
-# before it is.
+# Rewritten, and the client has been told neither that it finished nor that it failed: its premises are checked
+# before the client is told.
 ANSWER_UNKNOWN: Final = frozenset({_S.SENT, _S.COLUMNS_SHOWN})
 # The original may be run in its place, unless the statement was stopped.
 MAY_FALL_BACK: Final = frozenset({_S.SENT, _S.COLUMNS_SHOWN, _S.FINISHED_AWAITING_ROWS})
 # The backend runs it, as far as the client has been told.
 RUNNING: Final = ANSWER_UNKNOWN | {_S.ORIGINAL_SENT, _S.SENT_AGAIN}
 FALLING_BACK: Final = frozenset({_S.FALLING_BACK_FAILED, _S.FALLING_BACK_OVERTAKEN})
-# Nothing of what its operation has is let out.
+# No answer of its operation is let out.
 KEPT_FROM_CLIENT: Final = frozenset({_S.FALLING_BACK_OVERTAKEN, _S.WITHHELD})
-# Its answer must not be let out without a look, so its record is kept until it is closed.
+# Its answer has to be judged before it is let out, so its record is kept until it is closed.
 UNSETTLED: Final = ANSWER_UNKNOWN | KEPT_FROM_CLIENT
 # Replies about it are kept back until they have been judged.
 JUDGED: Final = MAY_FALL_BACK | FALLING_BACK | KEPT_FROM_CLIENT

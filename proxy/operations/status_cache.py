@@ -1,7 +1,7 @@
 """Remembers the status of finished operations, and answers the same question from memory.
 
 hive-jdbc asks GetOperationStatus once per fetched row (2.3 always, 4.0 until a reply of ours has told it that
-there is a result set). Relayed, that costs it two thirds of its speed.
+there is a result set). If these calls are relayed, hive-jdbc loses two thirds of its speed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class StatusCache:
         self._replies: dict[bytes, tuple[bytes, bytes]] = {}
 
     def remember_status(self, key: bytes, raw: bytes, header: Header) -> None:
-        """The operation has finished, and this reply says so."""
+        """Remember the reply by which the operation has finished."""
         if len(raw) + len(key) > STATUS_BYTES_MAX:
             return
         if len(self._replies) >= STATUSES_MAX:
@@ -49,9 +49,9 @@ class StatusCache:
         self._replies[key] = (sent[:seqid_at], sent[seqid_at + 4 :])
 
     def reply_to(self, data: bytes) -> bytes | None:
-        """The reply to the call, or None if the bytes are anything but one whose reply is remembered.
+        """The reply to the call, or None unless the bytes are one call whose reply is remembered.
 
-        Looked up by the very bytes, without parsing them: this is what hive-jdbc asks once per row.
+        The bytes are looked up without parsing them: hive-jdbc asks this once per row.
         """
         header_bytes, start, stop = self._header_bytes, self._seqid_start, self._seqid_stop
         if not self._replies or len(data) < stop:

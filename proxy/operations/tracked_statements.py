@@ -40,9 +40,9 @@ from proxy.wire.thrift.messages import Message
 
 # Spark Thrift Server takes 500 connections. Four open statements on each of them is more than clients have.
 TRACKED_STATEMENTS_MAX: Final = 2_000
-# The original call is kept until the rewritten statement has ended, so that it can be made then. No larger one is:
-# with TRACKED_STATEMENTS_MAX of them this is half a gigabyte, the most that is kept at once where there is as much
-# memory. One that was not written by a program takes a few KB.
+# The original call is kept until the rewritten statement has ended, so that it can be made then. No larger call is
+# kept: TRACKED_STATEMENTS_MAX of them take half a gigabyte, the most that is kept at once if there is as much
+# memory. A call that no program wrote takes a few KB.
 KEPT_CALL_BYTES_MAX: Final = 256 * 1024
 KEPT_CALLS_BYTES_MAX: Final = TRACKED_STATEMENTS_MAX * KEPT_CALL_BYTES_MAX
 # The first line or two of an error say what it is; the plan and the stack trace that follow may be of any length.
@@ -78,13 +78,13 @@ class TrackedStatement:
     state: StatementState = field(init=False)
     # The client cancelled or closed it, maybe on another connection, or nothing more will be heard of it.
     is_stopped: bool = False
-    # The client closed it, or its session. An operation that it gets after that, by falling back, is nobody's.
+    # The client closed it, or its session. An operation that it gets later, by falling back, belongs to nobody.
     is_closed: bool = False
-    # The administrator who cancels it, from before that is sent: a failure that comes then runs nothing again.
+    # The administrator who cancels it, set before the cancel is sent: a failure after that causes no second run.
     cancelled_by: str = ""
     # The end of the rewritten run, once the statement falls back.
     _first_run: _FirstRun | None = None
-    # When it finished, where it awaits its first rows.
+    # The seconds until it finished, if it awaits its first rows.
     _finished_s: float = 0.0
 
     def __post_init__(self) -> None:
@@ -146,7 +146,7 @@ class TrackedStatement:
         """True if the original may be run now in the place of this run, for a failure or, without one, a change.
 
         As long as the client knows nothing of the answer, the statement may as well have been analysed only now.
-        Afterwards it has to mean what it meant: another statement may have changed names and settings.
+        Afterwards its text has to mean the same as before: another statement may have changed names and settings.
         """
         if self.state not in MAY_FALL_BACK or self.cancelled_by or not self.may_run_original:
             return False
@@ -156,7 +156,7 @@ class TrackedStatement:
             return False
         write = self.dispatch.write
         if write is not None:
-            # Its success is never taken back; and once it is over, a change of the session may have gone on.
+            # A write's success is never taken back. Once it is over, a change of the session may have gone on.
             is_open = self.state in ANSWER_UNKNOWN and not write.is_over
             return failure is not None and is_open and self.dispatch.premises.is_session_unchanged()
         return self.state is StatementState.SENT or self.dispatch.premises.is_session_unchanged()
@@ -175,7 +175,7 @@ class TrackedStatement:
         return not (is_same_session and premises.are_tables_unchanged())
 
     def operation_shown(self, operation: OperationHandle) -> None:
-        """The backend runs it as this operation: its log is told the id by which Spark's UI shows that."""
+        """The backend runs it as this operation. Its log gets the id by which Spark's UI shows the operation."""
         spark_id = public_id_of(operation)
         if spark_id is not None:
             self.dispatch.on_operation(spark_id)
@@ -197,7 +197,7 @@ class TrackedStatement:
         return self._settled(self._good_end, now - self.sent_at)
 
     def rows_came(self, now: float) -> list[StatementEnded]:
-        """Its first rows are there: what fails from here on, the client has seen some of."""
+        """Its first rows have come. If it fails from here on, the client has seen a part of its answer."""
         is_finished = self.state is StatementState.FINISHED_AWAITING_ROWS
         return self._settled(self._good_end, self._finished_s if is_finished else now - self.sent_at)
 
@@ -233,7 +233,7 @@ class TrackedStatement:
         if call is None:
             raise LocalProtocolError(f"a statement that is {self.state.value} has no original to fall back to")
         if failure is not None and self.is_out_of_date(failure):
-            # It may stand far behind in what the server says.
+            # The words may stand far behind in the server's message.
             failure = self.dispatch.fall_back_on
         states = StatementState
         self._enter(states.FALLING_BACK_OVERTAKEN if failure is None else states.FALLING_BACK_FAILED)
@@ -267,7 +267,7 @@ class TrackedStatement:
         return ended
 
     def fallback_abandoned(self, now: float) -> list[StatementEnded]:
-        """Nobody is there any more to send the original."""
+        """The connection that would have sent the original has ended."""
         return self.stopped(now) + self.fallback_ended(OutcomeKind.UNKNOWN)
 
     def answer_withheld(self, now: float) -> list[StatementEnded]:
@@ -298,7 +298,7 @@ class TrackedStatement:
         if self.is_over:
             return []
         if self.cancelled_by and kind in {OutcomeKind.FAILED, OutcomeKind.FAILED_TWICE}:
-            # By the cancel: the failure says nothing about the rewrite.
+            # The cancel caused the failure, which says nothing about the rewrite.
             kind, message = OutcomeKind.UNKNOWN, ""
         first, fallback_s = self._first_run, None
         if first is None:
@@ -312,7 +312,7 @@ class TrackedStatement:
         return [StatementEnded(self.dispatch, outcome)]
 
     def writes_as(self, operation: OperationHandle | None) -> None:
-        """Tell those who wait for the end of a write by which operation it runs, if by any yet."""
+        """Tell those who wait for the end of a write which operation runs it; None if there is none yet."""
         if self.dispatch.write is not None:
             self.dispatch.write.operation = operation
 
@@ -363,14 +363,14 @@ class TrackedStatements:
         return []
 
     def has_room_for_a_rewrite(self, original_call: Message) -> bool:
-        """True if one more statement can be tracked until its premises have been looked at, and its call kept.
+        """True if one more statement can be tracked until its premises have been checked, and its call kept.
 
         No more than half of the records may be of such statements, which are never given up.
         """
         half = self._tracked_statements_max // 2
         is_tracked = len(self._by_operation) < half or self._unsettled_count < half
         call_bytes = len(original_call.raw)
-        # As a rule nothing has to be counted.
+        # As a rule the bytes need not be counted.
         is_kept = (len(self._by_operation) + 1) * KEPT_CALL_BYTES_MAX <= self._kept_bytes_max
         return is_tracked and (is_kept or self._kept_bytes + call_bytes <= self._kept_bytes_max)
 
@@ -433,7 +433,7 @@ class TrackedStatements:
     def statement_ended(self, tracked: TrackedStatement) -> None:
         """Its end has been reported. An alias stays: the client still names the operation that it knows.
 
-        So does the record of a statement whose operation may have an answer that must not be let out.
+        The record stays too if the operation may have an answer that must not be let out.
         """
         if tracked.is_unsettled:
             return

@@ -1,4 +1,4 @@
-"""The client's messages, and what of them may wait while none can be handled."""
+"""The client's messages, and the bytes of them that may wait while none can be handled."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from proxy.relay.commands import Command, PauseClient, ResumeClient
 from proxy.wire.thrift.messages import FramedMessageReader, Message, UnframedMessageReader
 from proxy.wire.thrift.reader import Header
 
-# A client waits for a reply before it sends its next call. Bytes that come while none can be handled are kept up
-# to here (and one read more); reading on until then is how we notice that the client has left.
+# A client waits for a reply before it sends its next call. Bytes that come while no call can be handled are kept
+# up to this many (and one read more): the proxy reads on until then, to notice that the client has left.
 WAITING_BYTES_MAX: Final = 64 * 1024
 
 

@@ -37,7 +37,7 @@ class ConnectBackend:
 
 @dataclass(frozen=True)
 class StepLogin:
-    """Take the next step of the client's login where waiting harms nobody, then call `login_stepped`."""
+    """Take the next step of the client's login in a thread, where it may wait, then call `login_stepped`."""
 
     step: Callable[[], LoginStep] = field(repr=False)
     # True if the step asks the KDC about a password.
@@ -75,7 +75,7 @@ class ResumeClient:
 
 @dataclass(frozen=True)
 class SessionRefused:
-    """The client was not let open a session, and has been told why."""
+    """The client may not open a session, and has been told why."""
 
     reason: str
 
@@ -89,13 +89,13 @@ class StatementHeld:
 
     session: SessionHandle = field(repr=False)
     statement: str = field(repr=False)
-    # Set where it was released before, with remembered keys that this check did not confirm.
+    # Set if the statement was released before, with remembered keys that this check did not confirm.
     unconfirmed: KeyCheck | None = None
 
 
 @dataclass(frozen=True)
 class StartCheck:
-    """A statement was released whose keys were remembered: ask for them in its session, beside it."""
+    """A statement with remembered keys was released: ask for the keys in its session, beside it."""
 
     session: SessionHandle = field(repr=False)
     check: KeyCheck
@@ -130,7 +130,7 @@ class TurnedTransparent:
     """From here on all bytes pass and nothing is rewritten; a held statement has gone on as the original."""
 
     reason: str
-    # True if that is due to how the client logs in, so that each of its connections will say the same.
+    # True if the reason is the client's login, so that it holds for each of its connections.
     by_login: bool = False
 
 

@@ -30,7 +30,7 @@ class ConnectionProfile:
 
     @property
     def framing(self) -> Framing:
-        """True if messages stand in frames."""
+        """The framing of the messages on both sides."""
         return UNFRAMED if self.transport is Transport.NOSASL else FRAMED
 
     @property

@@ -25,7 +25,7 @@ class NosaslHandshake:
 
     def __init__(self, backend_name: str) -> None:
         self.turn = HandshakeStep.GREETING
-        # Another connection needs none either.
+        # Another connection needs no credentials either.
         self.credentials: bytes | None = b""
         self._backend_name = backend_name
         self._waiting = bytearray()
@@ -46,7 +46,7 @@ class NosaslHandshake:
         return [ConnectBackend()]
 
     def backend_connected(self) -> list[Command]:
-        """There is nothing to be said to it before the first call."""
+        """The opening is over: the backend is sent nothing before the first call."""
         self.turn = HandshakeStep.FRAMES
         return []
 
@@ -57,7 +57,7 @@ class NosaslHandshake:
         return [SendClient(encode_refusal(sentence)), Close(sentence)]
 
     def backend_data(self, _data: bytes) -> list[Command]:
-        """None comes: the opening ends as the backend is connected."""
+        """No bytes come: the opening ends as the backend is connected."""
         return []
 
     def client_leftover(self) -> bytes:
@@ -75,5 +75,5 @@ class NosaslHandshake:
             f"expected a first byte of 0x{_FIRST_BYTE:02x}, got 0x{first:02x}{_OTHER_BEGINNINGS.get(first, '')}"
         )
         self.turn = HandshakeStep.REFUSED
-        # Said as SASL has it, for a client that expected that.
+        # The refusal is a SASL message, for a client that expected SASL.
         return [SendClient(refusal(sentence)), Close(sentence)]

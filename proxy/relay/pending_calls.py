@@ -41,7 +41,7 @@ from proxy.wire.thrift.types import MessageType
 
 
 class PendingCalls:
-    """One connection's calls, in the order that they went: a connection's replies come in the same."""
+    """One connection's calls, in the order in which they were sent: their replies come in the same order."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class PendingCalls:
         self._to_decide_again: DecideAgain | None = None
         # One for each call of the client whose reply the stream waits for.
         self._tracked_calls: deque[TrackedCall] = deque()
-        # Beside each call of ours that the follower waits for: whether somebody waits for the reply.
+        # For each call of ours whose reply the stream waits for: True if somebody waits for the reply.
         self._are_awaited: deque[bool] = deque()
 
     @property
@@ -88,7 +88,7 @@ class PendingCalls:
     def relay(self, message: Message) -> SendBackend:
         """Make a call of the client whose reply only passes."""
         header = message.header
-        # Of whatever type: the server looks at none, and answers.
+        # The type of the call's message does not matter: the server ignores it, and answers.
         self.replies.expect(PendingCall(Handling.RELAY, header.name, header.seqid))
         return self._send(message.raw)
 
@@ -151,7 +151,7 @@ class PendingCalls:
     def read_clients(self, end: ReplyEnd, *, is_last: bool) -> list[Command]:
         """The reply to a call of the client has ended. Raises RemoteProtocolError or IncompleteError."""
         commands = self._read_reply(self._tracked_calls[0], end, is_last=is_last)
-        # Only now: where the reply cannot be read, its statement is still to be judged.
+        # Removed only now: if the reply cannot be read, its statement is still to be judged.
         _ = self._tracked_calls.popleft()
         return commands
 
@@ -237,7 +237,7 @@ class PendingCalls:
     def _advance(self, steps: FallbackSteps, reply: Reply, kept_back: bytes) -> list[Command]:
         """Make the next call of a fallback, or answer the client: with the kept back reply, where that passes."""
         try:
-            # None starts a generator; its type knows no way to say so.
+            # Sending None starts a generator, which its type cannot express.
             step = steps.send(reply)
         except StopIteration as end:
             return [*self._answer(end.value, kept_back), *self._take_events()]

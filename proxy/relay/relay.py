@@ -57,7 +57,7 @@ from proxy.wire.thrift.messages import Message
 _TAKING: Final = frozenset({Phase.OPEN, Phase.TRANSPARENT})
 # The SQLSTATE by which pools of connections know that a connection is lost, as hive-jdbc gives it.
 _CONNECTION_LOST: Final = "08S01"
-# In these the client waits for a reply, also while the backend has been asked nothing.
+# In these phases the client waits for a reply, even if the backend has been asked nothing.
 _BUSY: Final = frozenset({Phase.HELD, Phase.WITHHOLDING, Phase.MOVING})
 
 
@@ -88,7 +88,7 @@ class Relay:
         self._held: HeldStatement | None = None
         # The reply that refuses the held statement, while replies to earlier calls are awaited.
         self._refusal: bytes | None = None
-        # The call that waits for another backend; and whether this one may have a session that ends with us.
+        # The call that waits for another backend; and True if this one may have a session that ends with us.
         self._moving: Message | None = None
         self._has_opened = False
         self._commands: list[Command] = []
@@ -150,7 +150,7 @@ class Relay:
         return self._calls.own
 
     def known_status(self, data: bytes) -> bytes | None:
-        """The fast path: the reply to a status call that can be answered here, where nothing is on its way."""
+        """The fast path: the reply to a status call that can be answered here, if no call is under way."""
         is_free = self.phase is Phase.OPEN and self._client_buffer.is_between_messages
         return self._calls.remembered_status(data) if is_free else None
 
@@ -206,7 +206,7 @@ class Relay:
         return self.phase is Phase.TRANSPARENT or self._calls.replies.try_pass(count)
 
     def backend_data(self, data: bytes) -> list[Command]:
-        """The backend sent bytes. Once closed, they may still say which operation of ours is to be ended."""
+        """The backend sent bytes. After the close, they may still name the operation of ours to end."""
         self._has_backend_answered = True
         if self.phase is Phase.NEGOTIATING:
             self._handshake_advanced(self._handshake.backend_data(data))
@@ -234,7 +234,7 @@ class Relay:
         self._enter(Phase.OPEN)
         self._commands += self._calls.release(held, dispatch, self._request_bytes_max)
         if self._calls.awaits_unconfirmed:
-            # The reply to a call behind it would come while its own reply is kept back. The backend would not
+            # The reply to a later call would come while this statement's reply is kept back. The backend would not
             # begin such a call any sooner.
             self._enter(Phase.WITHHOLDING)
         else:
@@ -260,10 +260,10 @@ class Relay:
         return self._take_commands()
 
     def backend_lost(self, backend: str) -> list[Command]:
-        """The backend of that address has closed the connection. A client that never heard of it is told so.
+        """The backend of that address has closed the connection. If it had sent nothing, the client is told so.
 
-        Spark closes connections without a byte while all its worker threads are taken. Once it has answered, its
-        end is the client's, as it is directly.
+        Spark closes connections without a byte while all its worker threads are taken. Once the backend has
+        answered, its close ends the client's connection, as without the proxy.
         """
         if self._has_backend_answered:
             return self.close(f"the backend {backend} closed")
@@ -290,9 +290,9 @@ class Relay:
         return self._take_commands()
 
     def close_with_error(self, sentence: str) -> list[Command]:
-        """Answer the calls under way, or a login, by an error that is a lost connection's, and close."""
+        """Answer the calls under way, or a login, by the error of a lost connection, and close."""
         if self.awaits_login and not self._has_backend_answered:
-            # Behind a word of the backend's own, a second one would be read as the answer to something else.
+            # If the backend had answered, the client would take this refusal for the answer to something else.
             self._send_client(refused(self._transport, sentence))
         self._answer_by_error(sentence)
         self._close(sentence)
@@ -316,7 +316,7 @@ class Relay:
     # --- the client's messages
 
     def _pass_on(self, data: bytes) -> None:
-        """Replies are followed no longer, but other users' handles stay out of reach."""
+        """Send the client's bytes on, without following replies. Other users' handles stay out of reach."""
         if not self._handle_access.has_login:
             self._commands.append(SendBackend(data))
             return
@@ -378,7 +378,7 @@ class Relay:
             self._commands += self._calls.make(message)
 
     def _forward(self, message: Message) -> None:
-        """Send a call on where replies are not followed. No session is opened here either that may not be."""
+        """Send a call on while replies are not followed. A session that may not be opened is refused here too."""
         if message.header.name == hs2_calls.OPEN_SESSION:
             admitted = self._impersonation.check_open_session(message, self._handshake.login)
             if isinstance(admitted, SessionRefusal):
@@ -406,7 +406,7 @@ class Relay:
         if held is None:
             self._commands += [*statements_passed(message), self._calls.execute(message, None)]
             return
-        # Looked at now: at its release nobody is there to take the error, and the client would wait for ever.
+        # The room is checked now: at the release nobody could take the error, and the client would wait for ever.
         self._calls.replies.expect_room()
         self._held = held
         self._enter(Phase.HELD)
@@ -453,7 +453,7 @@ class Relay:
         self._fallback_may_be_over()
 
     def _read_clients(self, end: ReplyEnd) -> None:
-        # The client has sent all that follows the call in the belief that the call would be answered next.
+        # All that the client has sent behind the call assumes that the reply to the call comes next.
         is_last = self.phase in (Phase.OPEN, Phase.WITHHOLDING) and not end.calls_since
         self._commands += self._calls.read_clients(end, is_last=is_last)
         if self._calls.is_falling_back:
@@ -490,7 +490,7 @@ class Relay:
         return self._tracked_statements.has_unsettled or self._calls.has_unsettled
 
     def _lose(self, reason: str, *, ours: bool = False) -> None:
-        """The reply stream is not what we expect: leave this connection alone from here on."""
+        """The reply stream is not as expected: follow it no longer, and pass its bytes unread or close."""
         if ours or self._calls.replies.awaits_own_reply():
             # A reply of ours may be anywhere in what follows: the client must never see one.
             self._close(f"backend, while a query of the proxy's own was under way: {reason}")
@@ -498,7 +498,7 @@ class Relay:
         if self.phase in (Phase.TRANSPARENT, Phase.CLOSED):
             return
         if self._has_unsettled or self._refusal is not None:
-            # Its bytes may hold an answer that is still to be judged.
+            # The stream's bytes may hold an answer that is still to be judged.
             self._close(f"backend: {reason}")
             return
         if self._held is not None:

@@ -1,8 +1,8 @@
-"""The opening of a connection: both sides' SASL bytes pass verbatim, and are watched for their end.
+"""The opening of a connection: both sides' SASL bytes pass verbatim until the negotiation ends.
 
-The backend decides on the credentials. It is connected once the client has said who it is, so a port scan costs
-nothing, and who it is may decide which backend that will be. Mechanisms other than PLAIN may encrypt what follows:
-they are relayed blindly.
+The backend decides on the credentials. It is connected once the client has named its user: a port scan costs
+nothing, and the choice of the backend may depend on the user. Mechanisms other than PLAIN may encrypt what
+follows: they are relayed blindly.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class SaslPassthrough:
         if message is None:
             return []
         if message.status not in (SaslStatus.OK, SaslStatus.COMPLETE):
-            # The server would close the connection without a byte, as one does that has no threads left.
+            # The server would close the connection without a byte, as a server without free threads does.
             raise RemoteProtocolError(f"expected a SASL response, got {message.status.name}")
         self._response = message
         self.credentials = message.body

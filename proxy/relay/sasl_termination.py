@@ -1,7 +1,7 @@
 """The opening of a connection whose login the proxy takes itself, in the place of the backend.
 
-The backend is connected, and logged in to by the proxy, once the client has proven who it is and before it is told
-so: a backend that cannot be reached is still told in the negotiation.
+The proxy connects and logs in to the backend once the client has proven who it is, and before the client is told
+so. So the negotiation can still tell the client that no backend can be reached.
 """
 
 from __future__ import annotations

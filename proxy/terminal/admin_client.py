@@ -17,7 +17,7 @@ from proxy.config.address import why_unreachable
 
 T = TypeVar("T")
 
-# The port gives up on a question of its own sooner, and checks a password within a login's time.
+# The port gives up on its own queries sooner, and checks a password within a login's time.
 _ANSWER_S: Final = 90.0
 
 
@@ -37,7 +37,7 @@ class AdminClient:
             raise click.ClickException(f"{self.url}{path} answers as no proxy of this version: {error}") from error
 
     def get_json(self, path: str) -> bytes:
-        """The answer at a path. Asks for a name and a password that are needed, and were not given."""
+        """The answer at a path. Asks the user for a name and a password if these are needed and were not given."""
         status, body = self._fetch(path)
         if status == HTTPStatus.UNAUTHORIZED and self._asks_for_login():
             status, body = self._fetch(path)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 _GAP: Final = "  "
-# Names are chosen by clients, and reasons may be many: other columns get no wider.
+# Clients choose names, and reasons may be many: the columns before the last get no wider.
 _CELL_CHARS_MAX: Final = 60
 # The last column keeps this much of a narrow terminal.
 _LAST_CHARS_MIN: Final = 20

@@ -1,1 +1,1 @@
-"""Tracing: OpenTelemetry spans of each statement, made of its record and exported beside the statements' way."""
+"""Tracing: OpenTelemetry spans of each statement, made of its record; no statement waits for their export."""

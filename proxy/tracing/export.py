@@ -1,6 +1,6 @@
 """Export of spans: statements that have ended wait in a queue, and a thread sends their spans to the collector.
 
-Nothing waits for the collector but that thread. Where it is slow or away, or the queue is full, the spans of some
+Only that thread waits for the collector. If the collector is slow or away, or the queue is full, the spans of some
 statements are missing and counted, and nothing else happens.
 """
 
@@ -119,7 +119,7 @@ class SpanExport:
                 self._sender.add(span, trace_id_of(record.id), trace_parent_of(record))
             is_taken = self._sender.send()
         except Exception as error:  # noqa: BLE001 - the thread goes on with the next ones
-            # Without its message, which may quote the statement.
+            # The error's message is left out: it may quote the statement.
             _log.error("spans of %d statements are lost: %s", len(batch), type(error).__name__)
             is_taken = False
         if not is_taken:

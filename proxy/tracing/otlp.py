@@ -59,7 +59,7 @@ class OtlpSender:
         """See SpanSender."""
         spans = self._made.get_finished_spans()
         self._made.clear()
-        # There are none where a sampler left all of them out.
+        # There are none if a sampler left all of them out.
         return not spans or self._exporter.export(spans) is SpanExportResult.SUCCESS
 
     def close(self) -> None:

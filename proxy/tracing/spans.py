@@ -127,7 +127,7 @@ def _about(record: Record) -> Attributes:
     about: dict[str, str | int | float | tuple[str, ...] | None] = {
         "db.operation.name": _first_word(record),
         "user.name": record.user,
-        # Over HTTP it is not known.
+        # "HTTP" stands for a client over HTTP whose address is not known.
         "client.address": None if record.client == "HTTP" else record.client,
         "starpruner.statement.id": record.id,
         "starpruner.session.id": record.session,

@@ -143,7 +143,7 @@ class BinaryLink:
         except LoginError as error:
             raise LoginError(f"the backend {self._address} refused the login of {login_owner}: {error}") from None
         if layer is not None:
-            # A writer of asyncio that nobody holds closes its socket.
+            # asyncio closes the socket of a writer that nobody holds.
             self._socket_writer = self._writer
             self._reader, self._writer = protected_streams(self._writer, layer, self._dialer.room)
 

@@ -47,7 +47,7 @@ class Login:
     dialer: Dialer
     # The user whose session it is, where the proxy logs in as itself. None: the one who logs in.
     acts_for: str | None = None
-    # The PLAIN response of user and password where it brings more along than these, such as tickets.
+    # The PLAIN response to use, if it brings more along than user and password, such as tickets.
     credentials: bytes | None = field(default=None, repr=False)
     # Settings of the session, beside the database.
     configuration: Mapping[str, str] = field(default_factory=dict, repr=False)

@@ -80,7 +80,7 @@ class Dialer:
         except OSError as error:
             raise UnreachableError(why_unreachable(error)) from error
         except UnicodeError as error:
-            # Of a host that no name service could be asked for.
+            # The host is no name that a name service could be asked for.
             raise UnreachableError(str(error)) from error
 
 

@@ -1,7 +1,7 @@
 """Threads for parsing and planning, which all sessions share: an owner has at most one of them at a time.
 
-Owners whose work waits take turns. So one who sends statements that take long to plan keeps others waiting for a
-thread no longer than the work that runs takes, and work that may be given up is given up after a while.
+Owners whose work waits take turns. So an owner whose statements take long to plan delays the others only by the
+work that runs now. Work that may be given up is given up after a while.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ OF_ANSWERS: Final = "answers"
 # Work that no client waits for, which may plan too.
 BESIDE: Final = "beside"
 
-# Wait for threads, in all steps of a decision, after which a statement goes on as the client wrote it. Planning
-# ends within some seconds (`rewriter.scopes.steps`), and is to save time.
+# The longest wait for threads, in all steps of a decision. After it, a statement goes on as the client wrote it.
+# Planning ends within some seconds (`rewriter.scopes.steps`), and has to save time.
 THREAD_WAIT_S: Final = 3.0
 
 
@@ -69,9 +69,9 @@ class FairThreads:
         return cls(threads, count, lambda seconds, call: asyncio.get_running_loop().call_later(seconds, call))
 
     def of(self, owner: str, within_s: float | None = None) -> Executor:
-        """The threads as one owner has them, one after the other.
+        """An executor for one owner, which uses one thread at a time.
 
-        All work that is given to the result may wait so long together, or ends with ThreadsBusyError.
+        All work that is given to it may wait `within_s` together, or ends with ThreadsBusyError.
         """
         return _OwnThread(self, owner, within_s)
 
@@ -82,7 +82,7 @@ class FairThreads:
             self._waiting.setdefault(owner, deque()).append(work)
         self._start_next()
         if within_s is not None and self._is_waiting(owner, work):
-            # Work that has ended meanwhile, with all that it holds, is not kept until then.
+            # The reference is weak: work that has ended meanwhile, with all that it holds, is not kept until then.
             _ = self._later(within_s, partial(self._give_up, owner, ref(work)))
         return work.result
 
@@ -140,7 +140,7 @@ class FairThreads:
                 self._running.discard(owner)
                 self._free += 1
                 if owner in self._waiting:
-                    # Behind all others.
+                    # The owner goes behind all others.
                     self._waiting[owner] = self._waiting.pop(owner)
             self._start_next()
 
@@ -157,7 +157,7 @@ def _call(work: _Work) -> None:
 
 
 class _OwnThread(Executor):
-    """The threads as one owner has them. With a limit, it is given one work at a time."""
+    """An executor for one owner. With a limit, it is given one work at a time."""
 
     def __init__(self, threads: FairThreads, owner: str, within_s: float | None) -> None:
         self._fair = threads

@@ -92,9 +92,9 @@ class HttpConnections:
     ) -> HttpReply:
         """Make a call. Raises BackendError.
 
-        Where the backend asks for Kerberos it is made as the proxy itself, and its message says for whom, or by
-        the tickets that come with `credentials`: the caller has checked whose these are. The client's query stays
-        here, since `doAs` in it would be said with these rights. `cookie` is that of the call's session.
+        If the backend asks for Kerberos, the call is made as the proxy itself, and its message says for whom; or
+        by the tickets that come with `credentials`: the caller has checked whose these are. The client's query is
+        not sent then, since a `doAs` in it would count with these rights. `cookie` is that of the call's session.
         """
         kerberos = self._dialer.upstream.kerberos
         if kerberos is None:
@@ -130,8 +130,8 @@ class HttpConnections:
         try:
             response = await self._send(address, message, "", [*headers, ("Cookie", pair)])
         except BackendError:
-            # A server that takes the cookie no more may say so before it has read a long call, and close: then its
-            # 401 is lost. The call is not made again, since it may have run; the next one has a ticket.
+            # A server that no longer takes the cookie may answer before it has read a long call, and close: then
+            # its 401 is lost. The call is not made again, since it may have run; the next one has a ticket.
             cookie.drop(pair)
             raise
         if response.status != HTTPStatus.UNAUTHORIZED:

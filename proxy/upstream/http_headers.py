@@ -53,8 +53,8 @@ class CallerHeaders:
     # The path's query, which may name another user (`doAs`), and the headers that may identify the caller.
     query: str = field(repr=False)
     headers: Headers = field(repr=False)
-    # The login that the proxy itself has checked, as a PLAIN response, perhaps with tickets. None: the headers say
-    # it, to the backend.
+    # The login that the proxy itself has checked, as a PLAIN response, perhaps with tickets. None: the backend
+    # reads it.
     proven: bytes | None = field(default=None, repr=False)
 
     @classmethod
@@ -117,7 +117,7 @@ class CallerHeaders:
     def claimed_users(self) -> frozenset[str]:
         """The users that the request claims to be from. A cookie that cannot be read counts as the empty name.
 
-        Of a login with tickets it is the principal: two of one short name are two users.
+        With tickets it is the principal: two of one short name are two users.
         """
         if self.proven is not None:
             return frozenset({name_of_owner(self.proven).decode("utf-8", "replace")})

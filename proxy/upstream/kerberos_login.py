@@ -25,7 +25,7 @@ from proxy.wire.thrift.errors import RemoteProtocolError
 
 @dataclass(frozen=True)
 class _Login:
-    """One login at a backend: as whom, in words for a sentence, and to whom."""
+    """One login at a backend: the user in words for a sentence, the backend's principal, and the context."""
 
     user: str
     peer: Principal
@@ -35,7 +35,7 @@ class _Login:
 def principal_of_login(kerberos: BackendKerberos, credentials: bytes) -> str:
     """Return the principal as which the proxy logs in: its own, or that of the client with these credentials.
 
-    Raises KerberosError where they bring no tickets, and have to.
+    Raises KerberosError if they have to bring tickets and bring none.
     """
     if kerberos.delegates:
         return str(tickets_of(credentials).client)
@@ -61,9 +61,8 @@ async def log_in_by_kerberos(  # noqa: PLR0913, PLR0917 - who logs in where, and
 ) -> SecurityLayer | None:
     """Log in, and return the layer that what follows is wrapped in.
 
-    It is as the proxy itself, or by the tickets that come with the client's `credentials`. `read` waits for the
-    next bytes. Raises KerberosError if the login fails, RemoteProtocolError for a peer that
-    speaks something else.
+    The login is as the proxy itself, or by the tickets that come with the client's `credentials`. `read` waits for
+    the next bytes. Raises KerberosError if the login fails, RemoteProtocolError for a peer of another protocol.
     """
     own = _login(kerberos, address, credentials)
     login = BackendLogin(own.context, kerberos.protection)

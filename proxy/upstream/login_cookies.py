@@ -1,8 +1,8 @@
 """Cookies by which a kerberized server over HTTP knows a login again, each for one session of one principal. Pure.
 
-With the cookie that came with a login's first reply (`hive.server2.auth`) further calls need no ticket. It lets
-its bearer in as the one who logged in. So a cookie is found by its session (or an operation of that) together with
-the user of the session and the principal of the login, goes to the one backend that set it, and goes no further.
+With the cookie that came with a login's first reply (`hive.server2.auth`) further calls need no ticket. The cookie
+lets its bearer in as the one who logged in. So the proxy finds a cookie only by its session (or an operation of
+that), the user of the session and the principal of the login, and sends it only to the backend that set it.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ COOKIES_MAX: Final = 10_000
 # As RFC 6265 has it for a whole cookie; that of HiveServer2 has some 100 bytes.
 _COOKIE_BYTES_MAX: Final = 4096
 # A cookie expires after a day (hive.server2.thrift.http.cookie.max.age). One that is refused more often in a row
-# in a session is known to one of several servers behind a name alone: tried first, it would make each call two.
+# in a session is known to only one of several servers behind a name. To try it first would make each call two.
 _REFUSALS_MAX: Final = 3
-# The time after which a cookie that was not used is dropped, at the next call of anybody: as long as the server's
-# lasts. Not every session is closed by its client.
+# A cookie that was not used for this long is dropped at the next call of any client. The server's lasts as long.
+# Not every session is closed by its client.
 _UNUSED_S: Final = 24 * 3600.0
 # The characters that RFC 6265 allows in a value, quotes around it too.
 _PAIR: Final = re.compile(rf"{re.escape(LOGIN_COOKIE)}=(?!\"\"$)([\x21-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]+)")
@@ -70,7 +70,7 @@ class LoginCookie:
         return self._pair is not None
 
     def pair_for(self, principal: str) -> str | None:
-        """Return name and value for a call as this principal; None where there is none, or none of its own."""
+        """Return name and value for a call as this principal; None if there is no cookie, or only another's."""
         return self._pair if principal == self._principal else None
 
     def login_accepted(self, principal: str, set_cookies: Iterable[str], *, is_encrypted: bool) -> None:
@@ -96,7 +96,7 @@ class LoginCookie:
         self._refusals = 0
 
     def refused(self, pair: str) -> None:
-        """The server does not take it any more. Of calls that have sent it at once, the first one counts."""
+        """The server no longer takes it. If several calls have sent it at once, only the first one counts."""
         self._refusals += self._pair == pair
         self.drop(pair)
 
@@ -123,7 +123,7 @@ class SessionCookies:
         return len(self._cookies)
 
     def cookie_for(self, owner: CookieOwner, call: Call) -> LoginCookie:
-        """Return the cookie of the session that a call is about. One that opens a session has a new one."""
+        """Return the cookie of the session that a call is about. A call that opens a session has a new one."""
         self._drop_unused()
         identifier = None if call.name == OPEN_SESSION else _named_by(call)
         if identifier is None:
@@ -131,8 +131,8 @@ class SessionCookies:
         key = (owner, identifier)
         is_last = call.name in (CLOSE_OPERATION, CLOSE_SESSION)
         if key not in self._cookies:
-            # Of a session or an operation that another worker has opened, it is the handle's own. It is kept once
-            # it is there: a handle costs nothing to make up.
+            # For a handle that another worker has seen opened, the cookie is the handle's own. It is kept only
+            # once the server has set it: a client can make up any number of handles.
             return (
                 LoginCookie(owner.principal) if is_last else LoginCookie(owner.principal, partial(self._keep, key))
             )

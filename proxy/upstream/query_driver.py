@@ -46,7 +46,7 @@ class _Steps(Generic[Yielded, Sent, Returned]):
     def advance(self, sent: Sent | None) -> Yielded | _Returned[Returned]:
         self._begun = begun = self._begun or self._begin()
         try:
-            # None starts it, which its type cannot express.
+            # Sending None starts it, which its type cannot express.
             return begun.send(sent)  # type: ignore[arg-type]
         except StopIteration as end:
             return _Returned(end.value)

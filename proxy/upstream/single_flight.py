@@ -1,8 +1,8 @@
 """Single flight of the proxy's own queries: one under way serves all sessions that would get the same answer.
 
 On a proxy that has just started, the sessions of a dashboard ask the same questions at the same moment. The first
-one asks, and the others wait for its answer. A question that fails, or whose client leaves, takes nobody along:
-one of those that wait asks it again.
+one asks, and the others wait for its answer. If it fails, or its client leaves, the others do not fail with it:
+one of those that wait asks again.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class SingleFlight:
                 async with asyncio.timeout(left_s):
                     result = await asyncio.shield(flight.answer)
             except TimeoutError:
-                # The leader's connection may be dead: the next session asks on its own.
+                # The connection of the session that asked may be dead: the next session asks on its own.
                 self._end(key, flight)
                 return _late(query, clock() - started)
             waited_s = clock() - started
@@ -72,7 +72,7 @@ class SingleFlight:
         return result
 
     def _end(self, key: Hashable, flight: _Flight) -> None:
-        """Let nobody wait for it any more. A later one has its place if its answer had become too old."""
+        """Let nobody wait for this query any more. A later one may have its place, if its answer was too old."""
         if self._under_way.get(key) is flight:
             del self._under_way[key]
 

@@ -22,7 +22,7 @@ from proxy.workers.shared_handle_owners import SharedHandleOwners
 from proxy.workers.shared_write_log import SharedWriteLog
 from proxy.workers.worker_slot import SIGNALS, WorkerSlot
 
-# The time between two checks which of a worker's lost writes have ended: until then all count them as running.
+# The time between two checks for lost writes that have ended: until then all workers count them as running.
 _LOOK_S: Final = 10.0
 _PAGE_KEY_BYTES: Final = 32
 

@@ -112,7 +112,7 @@ def encode_open_session_refusal(seqid: int, sentence: str) -> bytes:
 def expects_fetch_size(message: Message) -> bool:
     """True if the client is a hive-jdbc that expects a fetch size in the reply: 4.0, of which 4.0.0 needs it.
 
-    Its call differs from that of earlier versions by the setting that is not in it.
+    Its call lacks a setting that the call of earlier versions has.
     """
     found = _only_span(_REQUEST, Reader(message.raw, message.header.body_offset))
     found = None if found is None else _only_span(_CLIENT_PROTOCOL, Reader(message.raw, found[0]))

@@ -48,8 +48,8 @@ class FrameReader:
         with memoryview(self._buffer) as view:
             body = bytes(view[start : start + length])
         if 2 * self._position >= len(self._buffer):
-            # Now, not with the next bytes: a session may be idle for hours after a long statement. Where most is
-            # still to be returned, to move that would cost more than it saves.
+            # Dropped now, not with the next bytes: a session may be idle for hours after a long statement. If most
+            # bytes are still to be returned, to move them would cost more than it saves.
             self._drop_read_bytes()
         return body
 
