@@ -9,9 +9,9 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Final
 
-import msgspec
 from aiohttp import web
 
+from proxy.admin.answers import error_answer, json_answer
 from proxy.admin.visitors import Visitors
 from proxy.backends.pool import BackendPool
 
@@ -22,7 +22,7 @@ def routes(backends: BackendPool, visitors: Visitors, *, is_alone: bool = True) 
     """Return the routes for backends. One of several workers refuses to drain, as the others would not know."""
 
     async def show(_: web.Request) -> web.Response:
-        return _json({"backends": backends.views()})
+        return json_answer({"backends": backends.views()})
 
     async def drain(request: web.Request) -> web.Response:
         return await _drain(request, on=True)
@@ -35,11 +35,11 @@ def routes(backends: BackendPool, visitors: Visitors, *, is_alone: bool = True) 
         if refused is not None:
             return refused
         if not is_alone:
-            return _json({"error": NOT_ALONE}, HTTPStatus.CONFLICT)
+            return error_answer(HTTPStatus.CONFLICT, NOT_ALONE)
         name = request.match_info["name"]
         if not backends.drain(name, on=on):
-            return _json({"error": f"There is no backend {name}; GET /backends names them."}, HTTPStatus.NOT_FOUND)
-        return _json({"backends": backends.views()})
+            return error_answer(HTTPStatus.NOT_FOUND, f"There is no backend {name}; GET /backends names them.")
+        return json_answer({"backends": backends.views()})
 
     return [
         web.get("/backends", show),
@@ -51,9 +51,5 @@ def routes(backends: BackendPool, visitors: Visitors, *, is_alone: bool = True) 
 async def refusal(request: web.Request, visitors: Visitors) -> web.Response | None:
     """Return the answer that refuses a change to somebody who may not ask for one; None for all others."""
     if not await visitors.may_administrate(request):
-        return _json({"error": "Only an administrator of [admin] users may do this."}, HTTPStatus.FORBIDDEN)
+        return error_answer(HTTPStatus.FORBIDDEN, "Only an administrator of [admin] users may do this.")
     return None
-
-
-def _json(answer: object, status: HTTPStatus = HTTPStatus.OK) -> web.Response:
-    return web.Response(body=msgspec.json.encode(answer), status=status, content_type="application/json")

@@ -12,12 +12,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from proxy.operations.dispatch import Dispatch, WriteUnderWay
-from proxy.operations.fallback import WAITING
 from proxy.operations.internal_call import CONTROL_REPLY_BYTES_MAX, Call
 from proxy.operations.session_port import SessionPort
 from proxy.statements.statement_class import StatementClass
 from proxy.upstream.query_driver import MakeCall
-from proxy.wire.hs2.calls import GET_OPERATION_STATUS, OperationHandle, encode_operation_call
+from proxy.wire.hs2.calls import GET_OPERATION_STATUS, UNFINISHED, OperationHandle, encode_operation_call
 from proxy.wire.hs2.replies import decode_state_reply, expect_reply, open_reply
 from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
 from rewriter.domains.literals import literal
@@ -73,4 +72,4 @@ async def _is_running(operation: OperationHandle, make_call: MakeCall) -> bool:
         reply = decode_state_reply(open_reply(raw, expect_reply(raw, GET_OPERATION_STATUS, _SEQID)))
     except (RemoteProtocolError, IncompleteError):
         return True
-    return reply.status.ok and reply.state in WAITING
+    return reply.status.ok and reply.state in UNFINISHED

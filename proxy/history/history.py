@@ -493,8 +493,7 @@ class SessionHistory:
 
     def ended(self, record: Record) -> None:
         """A statement has ended. USE changes the session's database."""
-        text = record.original
-        used = _USE.fullmatch(text) if record.outcome == "original" and len(text) <= _PUBLISHED_MAX else None
+        used = _USE.fullmatch(record.original) if record.outcome == "original" else None
         if used is not None:
             self._state.database = used[1].replace("`", "")
         self.history.ended(record)

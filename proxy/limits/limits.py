@@ -48,6 +48,8 @@ class ScanRead:
     is_at_most: bool = False
     # True if it may read no file: Delta and Iceberg can count rows by their metadata.
     may_read_none: bool = False
+    # False if Spark tells the table's columns but no full name: a bare name may then be of any database.
+    has_full_name: bool = True
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,8 @@ class Limit:
     def names(self, scan: ScanRead) -> bool:
         """True if it names the table, or may do so where the table's full name is not known."""
         parts = tuple(part.lower() for part in scan.table.parts)
-        return any(_is_named(pattern, parts, is_known=scan.columns is not None) for pattern in self.tables)
+        is_known = scan.columns is not None and scan.has_full_name
+        return any(_is_named(pattern, parts, is_known=is_known) for pattern in self.tables)
 
     def judge(self, scan: ScanRead) -> Finding | None:
         """Judge a scan of a table that it names, by what is certain first; None where it is within the limit."""

@@ -36,6 +36,7 @@ from proxy.wire.hs2.calls import (
     FETCH_RESULTS,
     GET_OPERATION_STATUS,
     GET_RESULT_SET_METADATA,
+    UNFINISHED,
     OperationHandle,
     OperationState,
     encode_failure,
@@ -48,8 +49,6 @@ from proxy.wire.thrift.reader import Header
 
 # Replies come in the order of the calls, so one number does for all of them.
 _SEQID: Final = 1
-
-WAITING: Final = frozenset({OperationState.INITIALIZED, OperationState.PENDING, OperationState.RUNNING})
 
 # These calls need the whole answer. Asked for columns too early, Spark makes some up, and repeats them for ever.
 _NEED_THE_END: Final = frozenset({FETCH_RESULTS, GET_RESULT_SET_METADATA})
@@ -217,7 +216,7 @@ class Fallback:
                 return self._end(tracked, OutcomeKind.FAILED, refused)
             if reply.state is OperationState.ERROR:
                 return self._end(tracked, OutcomeKind.FAILED_TWICE, _failure(failed, reply))
-            if reply.state not in WAITING:
+            if reply.state not in UNFINISHED:
                 # It has rows; or it was cancelled or timed out, which the reply to the client's own call says.
                 return CallAgain(failed)
 

@@ -18,6 +18,7 @@ from proxy.wire.hs2.calls import (
     FETCH_RESULTS,
     GET_OPERATION_STATUS,
     GET_RESULT_SET_METADATA,
+    UNFINISHED,
     OperationHandle,
     OperationState,
     SessionHandle,
@@ -42,8 +43,6 @@ FETCH_ROWS: Final = 5_000
 
 # The first line or two of an error say what it is; the plan that follows may be of any length.
 ERROR_CHARACTERS_MAX: Final = 2_000
-
-_WAITING: Final = frozenset({OperationState.INITIALIZED, OperationState.PENDING, OperationState.RUNNING})
 
 
 Clock: TypeAlias = Callable[[], float]
@@ -121,7 +120,7 @@ class _Run:
             _check(reply.status)
             if reply.state is OperationState.FINISHED:
                 return
-            if reply.state not in _WAITING:
+            if reply.state not in UNFINISHED:
                 raise _ending(reply)
             self._check_deadline()
 

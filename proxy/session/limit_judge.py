@@ -25,7 +25,7 @@ from proxy.session.catalog.plan_scans import (
 from proxy.session.layout.iceberg_files import read_summary, summary_query
 from proxy.session.session_catalog import SessionCatalog
 from proxy.statements.statement_class import StatementClass
-from rewriter import VIEW_NESTING_MAX, Rewrite, ScanOutcome, Statement, TableFacts, TableName
+from rewriter import VIEW_NESTING_MAX, Rewrite, ScanOutcome, Statement, TableFacts, TableKind, TableName
 from rewriter.domains.consumers import ICEBERG_LIST_MAX
 from rewriter.domains.cover import Cover
 from rewriter.domains.domain import Domain
@@ -371,7 +371,9 @@ class LimitJudge:
 def _scan(name: TableName, facts: TableFacts | None) -> ScanRead:
     if facts is None:
         return ScanRead(name, None)
-    return ScanRead(facts.full_name or name, facts.pruned_by)
+    # Delta quotes a name of other characters than letters, digits and underscores, which is not read.
+    has_full_name = facts.full_name is not None or facts.kind is not TableKind.TABLE
+    return ScanRead(facts.full_name or name, facts.pruned_by, has_full_name=has_full_name)
 
 
 def _may_be_told(limit: Limit, facts: TableFacts) -> bool:

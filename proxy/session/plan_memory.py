@@ -28,33 +28,59 @@ from rewriter.scopes.steps import Steps
 
 # Plans of one text that are kept: of users and sessions whose settings differ, and with and without sizes.
 _PLANS_MAX: Final = 4
-# One text may take so much of the whole room: otherwise a long one would drive out those of a whole dashboard.
+# One text may take so much of the whole room, and one plan: a larger one would drive out a whole dashboard.
 _SHARE_OF_ONE: Final = 1 / 8
+# A column of a table takes half as much as a character of a text: 284 bytes, measured.
+_COLUMNS_PER_CHARACTER: Final = 2
 
 # A text, the limit of its length, and whether a file index, views or small files may help it.
 _Asked: TypeAlias = tuple[str, int, bool, bool, bool]
 
 
+@dataclass(frozen=True)
+class _KnownPlan:
+    """A plan, and the limits that it was made within. It has the facts that it was made by."""
+
+    limits: RewriteLimits
+    plan: Plan
+
+    @property
+    def weight(self) -> int:
+        """The memory of its facts and of its views' trees, in characters. All else is small beside the text's."""
+        known = [facts for facts in self.plan.catalog.values() if facts is not None]
+        columns = sum(len(facts.columns) for facts in known)
+        return columns // _COLUMNS_PER_CHARACTER + sum(len(facts.view.text) for facts in known if facts.view)
+
+
 @dataclass
 class _Known:
-    """A statement with its plans, the newest last, and the limits of each. A plan has the facts it was made by."""
+    """A statement with its plans, the newest last."""
 
     asked: _Asked
     statement: Statement
-    plans: tuple[tuple[RewriteLimits, Plan], ...] = ()
+    plans: tuple[_KnownPlan, ...] = ()
+
+    @property
+    def weight(self) -> int:
+        """Its memory, in characters."""
+        return len(self.statement.text) + sum(one.weight for one in self.plans)
 
 
 class PlanMemory:
     """The statements of all sessions, those used last kept longest. Used by several threads at once."""
 
     def __init__(self, characters_max: int) -> None:
-        """Keep texts of so many characters, all together: a tree takes hundreds of bytes for each."""
+        """Keep texts of so many characters, all together: a tree takes hundreds of bytes for each.
+
+        The facts that plans were made by count as well. They are those of the metadata, until these are asked for
+        again.
+        """
         self._characters_max = characters_max
         self._lock = Lock()
         self._known: OrderedDict[_Asked, _Known] = OrderedDict()
         # The same by the ids of their statements: an id is valid as long as its statement is kept here.
         self._by_statement: dict[int, _Known] = {}
-        self._characters = 0
+        self._weight = 0
 
     def parse(
         self, text: str, *, chars_max: int, has_file_index: bool, has_views: bool, has_small_files: bool
@@ -86,7 +112,7 @@ class PlanMemory:
         with self._lock:
             known = self._by_statement.get(id(statement))
             plans = known.plans if known is not None else ()
-        return names_in(statement).union(plans[-1][1].catalog if plans else ())
+        return names_in(statement).union(plans[-1].plan.catalog if plans else ())
 
     def plan(
         self,
@@ -103,14 +129,13 @@ class PlanMemory:
         with self._lock:
             known = self._by_statement.get(id(statement)) if not partitions else None
             plans = known.plans if known is not None else ()
-        for made_within, made in reversed(plans):
-            if made_within == limits and made.catalog == catalog:
-                return made
+        for one in reversed(plans):
+            if one.limits == limits and one.plan.catalog == catalog:
+                return one.plan
         planned = plan(statement, catalog, limits, partitions, steps)
         # A plan that had too few steps left says nothing of the next one.
         if known is not None and planned.skip is None and not planned.missing:
-            with self._lock:
-                known.plans = (*known.plans, (limits, planned))[-_PLANS_MAX:]
+            self._add_plan(known, _KnownPlan(limits, planned))
         return planned
 
     def _keep(self, known: _Known) -> None:
@@ -119,8 +144,22 @@ class PlanMemory:
                 return
             self._known[known.asked] = known
             self._by_statement[id(known.statement)] = known
-            self._characters += len(known.statement.text)
-            while self._characters > self._characters_max:
-                _, dropped = self._known.popitem(last=False)
-                del self._by_statement[id(dropped.statement)]
-                self._characters -= len(dropped.statement.text)
+            self._weight += known.weight
+            self._make_room()
+
+    def _add_plan(self, known: _Known, made: _KnownPlan) -> None:
+        if made.weight > self._characters_max * _SHARE_OF_ONE:
+            return
+        with self._lock:
+            if self._by_statement.get(id(known.statement)) is not known:
+                return
+            self._weight -= known.weight
+            known.plans = (*known.plans, made)[-_PLANS_MAX:]
+            self._weight += known.weight
+            self._make_room()
+
+    def _make_room(self) -> None:
+        while self._weight > self._characters_max:
+            _, dropped = self._known.popitem(last=False)
+            del self._by_statement[id(dropped.statement)]
+            self._weight -= dropped.weight

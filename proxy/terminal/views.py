@@ -87,7 +87,7 @@ def _running(record: Record) -> list[str]:
 def _backend(backend: BackendView) -> list[str]:
     state = "draining" if backend.draining else "healthy" if backend.healthy else "not healthy"
     connections = f"{count(backend.connections)} of {count(backend.connections_max)}"
-    failure = backend.last_failures[-1].reason if backend.last_failures else "-"
+    failure = backend.last_failures[0].reason if backend.last_failures else "-"
     return [backend.name, state, backend.breaker, backend.probes, connections, count(backend.failures), failure]
 
 

@@ -16,6 +16,7 @@ from typing import Final, TypeAlias
 from urllib.parse import parse_qsl
 
 from proxy.kerberos.delegation import name_of_owner
+from proxy.upstream.http_cookies import LOGIN_COOKIE
 from proxy.wire.sasl import plain_user
 
 # Headers in the order in which they came; a name occurs as often as it was sent.
@@ -39,8 +40,6 @@ _OF_THE_MESSAGE: Final = _OF_A_CONNECTION | _NOT_ASKED_FOR | {"accept", "content
 OF_A_LOGIN: Final = frozenset({"authorization", "cookie", "x-hive-delegation-token"})
 # The type of a body that is a message.
 _THRIFT: Final = "application/x-thrift"
-# HttpAuthUtils.COOKIE_NAME. The cookie names its user, and the server has signed it.
-_COOKIE_NAME: Final = "hive.server2.auth"
 _COOKIE: Final = re.compile(r"hive\.server2\.auth\s*=\s*\"?cu=([^&;,\"]*)")
 # Long enough that two callers never have the same digest.
 _DIGEST_BYTES: Final = 16
@@ -147,7 +146,7 @@ def _names_in(cookies: list[str]) -> set[str]:
     names: set[str] = set()
     for text in cookies:
         found = _COOKIE.findall(text)
-        names |= {*found} if len(found) == text.count(_COOKIE_NAME) else {""}
+        names |= {*found} if len(found) == text.count(LOGIN_COOKIE) else {""}
     return names
 
 

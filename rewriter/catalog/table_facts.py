@@ -165,7 +165,7 @@ class TableFacts:
     provider: str = "parquet"
     kind: TableKind = TableKind.TABLE
     # Catalog, database and table, the name in all sessions; None for a table or view of one session.
-    full_name: TableName | None = field(default=None, compare=False)
+    full_name: TableName | None = None
     # True if the table is not to be narrowed, whatever could be done.
     is_off: bool = False
     # True if the statement inserts into it, or into a table behind it.

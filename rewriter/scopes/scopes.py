@@ -256,10 +256,12 @@ class Scopes:
     def position_of(self, leaf: Leaf, name: str) -> int | None:
         """The position of a FROM item's column, by its name in any case; None if it has not exactly one."""
         if leaf not in self._positions:
-            self._positions[leaf] = found = {}
+            found: dict[str, int | None] = {}
             for position, column in enumerate(self.columns_of(leaf) or ()):
                 lower = column.name.lower()
                 found[lower] = None if lower in found else position
+            # Only now: another thread may look it up at the same time.
+            self._positions[leaf] = found
         return self._positions[leaf].get(name.lower())
 
     def _look_up_columns(self, leaf: Leaf, nesting: int) -> tuple[Column, ...] | None:

@@ -224,10 +224,6 @@ class LmdbPartitionStore:
         """
         self._drop(lambda _, header: header.table in names)
 
-    def clear(self) -> None:
-        """Drop all lists: nobody can tell which ones a statement may have changed."""
-        self._drop(lambda *_: True)
-
     def _written(self, key: ListKey, kept: StoredList) -> bool:
         """Keep a list, beside those that have expired where there is room for them."""
         for stays in (_Header.is_kept, _Header.is_believed):

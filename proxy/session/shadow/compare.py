@@ -50,8 +50,6 @@ class Comparison:
     original: Checksum | None = None
     # None where the rewritten statement fails.
     rewritten: Checksum | None = None
-    # Columns of types that cannot be compared this way, such as maps.
-    columns_left_out: int = 0
     seconds: float = 0.0
     # Seconds of the first run of each text, the original's first; None where it has no answer.
     original_s: float | None = None
@@ -126,12 +124,10 @@ class _Comparing:
             verdict = await self._verdict()
         except _EndedError as end:
             verdict, why = end.verdict, str(end)
-        left_out, seconds = len(self._columns.left_out), self._clock() - self._started
+        seconds = self._clock() - self._started
         original_s = self._answers_s[0] if self._original is not None else None
         rewritten_s = self._answers_s[1] if self._rewritten is not None else None
-        return Comparison(
-            verdict, why, self._original, self._rewritten, left_out, seconds, original_s, rewritten_s
-        )
+        return Comparison(verdict, why, self._original, self._rewritten, seconds, original_s, rewritten_s)
 
     async def _verdict(self) -> ShadowVerdict:
         original, rewritten = self._texts()

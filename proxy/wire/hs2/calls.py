@@ -69,6 +69,10 @@ class OperationState(IntEnum):
     TIMEDOUT = 8
 
 
+# States of an operation that still runs, or has not begun.
+UNFINISHED: Final = frozenset({OperationState.INITIALIZED, OperationState.PENDING, OperationState.RUNNING})
+
+
 @dataclass(frozen=True)
 class StatementCall:
     """An ExecuteStatement call. `statement` is None if the bytes are not UTF-8."""

@@ -96,6 +96,8 @@ def test_tables_are_named_by_their_full_names(pattern: str, table: str, *, is_na
 def test_a_name_that_is_not_known_may_be_of_any_database() -> None:
     (one,) = limits_of([limit(tables=("shop.sales",), partitions_max=1)], LimitingSection())
     assert one.names(ScanRead(TableName(("sales",)), None))
+    assert one.names(ScanRead(TableName(("sales",)), ("ds",), has_full_name=False))
+    assert not one.names(ScanRead(TableName(("sales",)), ("ds",)))
     assert not one.names(ScanRead(TableName(("other", "sales")), None))
 
 

@@ -7,7 +7,7 @@ from support.golden_cases import pure_catalog
 
 from proxy.session import plan_memory
 from proxy.session.plan_memory import PlanMemory
-from rewriter import Catalog, Column, Plan, RewriteLimits, Rule, SkipReason, Statement, TableName
+from rewriter import Catalog, Column, Plan, RewriteLimits, Rule, SkipReason, Statement, TableFacts, TableName
 from rewriter.partitions.index import PartitionIndex
 from rewriter.scopes.steps import Steps
 
@@ -16,6 +16,13 @@ SALES, DATES = TableName(("sales",)), TableName(("dates",))
 CATALOG = pure_catalog(frozenset({SALES, DATES}))
 LIMITS = RewriteLimits()
 ROOM = 8 * len(SQL)
+
+
+def wide(columns: int) -> TableFacts:
+    """The facts of SALES, with so many columns more."""
+    sales = CATALOG[SALES]
+    assert sales is not None
+    return replace(sales, columns=(*sales.columns, *[Column("c", "int")] * columns))
 
 
 def parsed(memory: PlanMemory, sql: str = SQL, *, has_views: bool = False) -> Statement:
@@ -74,6 +81,15 @@ def test_other_facts_or_limits_make_another_plan(memory: PlanMemory) -> None:
     assert planned(memory) is first
 
 
+def test_a_table_of_another_database_has_another_plan(memory: PlanMemory) -> None:
+    sales = CATALOG[SALES]
+    assert sales is not None
+    named = [replace(sales, full_name=TableName(("spark_catalog", name, "sales"))) for name in ("web", "finance")]
+    plans = [planned(memory, {**CATALOG, SALES: one}) for one in named]
+    assert plans[0] is not plans[1]
+    assert planned(memory, {**CATALOG, SALES: named[0]}) is plans[0]
+
+
 def test_no_plan_is_kept_that_says_nothing_of_the_next_one(memory: PlanMemory) -> None:
     assert planned(memory, steps=Steps(1)).skip is SkipReason.TOO_INTRICATE
     assert planned(memory, {}).missing == {SALES, DATES}
@@ -101,6 +117,20 @@ def test_texts_are_kept_within_the_room_those_used_last_the_longest(memory: Plan
     assert parsed(memory, texts[0]) is kept[0]
     assert parsed(memory, texts[2]) is kept[2]
     assert parsed(memory, texts[1]) is not kept[1]
+
+
+def test_the_facts_of_its_plans_take_room_too(memory: PlanMemory) -> None:
+    first = parsed(memory)
+    for number in range(4):
+        _ = planned(memory, {**CATALOG, SALES: replace(wide(len(SQL)), size_bytes=number)})
+    for number in range(5):
+        _ = parsed(memory, SQL.replace("7", str(number)))
+    assert parsed(memory) is not first
+
+
+def test_a_plan_by_facts_that_are_large_for_the_room_is_not_kept(memory: PlanMemory) -> None:
+    facts = {**CATALOG, SALES: wide(2 * len(SQL))}
+    assert planned(memory, facts) is not planned(memory, facts)
 
 
 @pytest.mark.parametrize("room", [0, ROOM - 1])

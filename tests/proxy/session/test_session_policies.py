@@ -11,9 +11,11 @@ from support.hostile_statements import SHAPES, of_length
 from support.parser_errors import parser_error
 from support.played_sessions import (
     DESCRIBE,
+    DETAILS,
     KEY_QUERY,
     KEYS,
     NARROWED,
+    PARTITION_INFORMATION,
     SETTINGS,
     SQL,
     Asking,
@@ -806,6 +808,21 @@ def test_a_rule_that_fails_for_one_user_is_left_out_of_that_user_s_statements_al
 )
 def test_what_is_switched_off_is_not_asked_for(rewrite: RewriteSection) -> None:
     assert sent(Stage(rewrite=rewrite).session().rewrite(SQL), DESCRIBE) == SQL
+
+
+@pytest.mark.parametrize("databases", [("web", "finance"), ("finance", "web")])
+def test_a_table_is_switched_off_also_where_one_of_its_name_in_another_database_is_not(
+    databases: tuple[str, str],
+) -> None:
+    """The text and all else of the tables are the same, so that a plan might serve for both."""
+    stage = Stage(rewrite=RewriteSection(tables_off=("finance.f",)))
+    for database in databases:
+        named = ("Database", database, ""), ("Table", "f", "")
+        described = rows(("id", "int", ""), ("ds", "string", ""), *PARTITION_INFORMATION, *DETAILS, *named)
+        asked = [("DESCRIBE TABLE EXTENDED `d`", D), ("DESCRIBE TABLE EXTENDED `f`", described)]
+        is_off = database == "finance"
+        expected = SQL if is_off else NARROWED
+        assert sent(stage.stranger().rewrite(SQL), [*asked, *([] if is_off else [KEYS])]) == expected
 
 
 def test_statements_of_the_users_that_are_named_are_rewritten_and_no_others(stage: Stage) -> None:

@@ -118,7 +118,7 @@ def test_a_list_replaces_the_earlier_one_and_who_uses_that_goes_on_undisturbed(o
     opened.store.put(ANN, ("k",), ("int",), ["k=1"])
     assert opened.names() == ["k=1"]
     assert [first, *answer] == DAYS
-    opened.store.clear()
+    opened.store.forget({ANN.table[0].lower()})
     assert list(earlier.matching(EVERYTHING)) == DAYS
 
 
@@ -128,8 +128,6 @@ def test_forgetting_a_table_drops_everyones_lists_of_it_and_no_others(opened: Op
         opened.store.put(key, COLUMNS, TYPES, DAYS)
     opened.store.forget({"unknown", ANN.table[0].lower()})
     assert [opened.names(key) for key in (ANN, bob, other)] == [None, None, DAYS]
-    opened.store.clear()
-    assert opened.names(other) is None
 
 
 def test_a_table_whose_values_have_no_certain_order_is_not_kept(opened: Opened) -> None:
