@@ -27,7 +27,8 @@ def record(facts: dict[str, TableFacts]) -> None:
 def described(session: hive.Connection) -> dict[str, TableFacts]:
     """The facts of all tables and views of the database, and of the temporary views that statements make."""
     names = sorted({*_names(session)} - {DIRECT, PROXIED})
-    return {name: facts for name in names if (facts := _described(session, name)) is not None}
+    found = {name: facts for name in names if (facts := _described(session, name)) is not None}
+    return golden_cases.without_full_names(found)
 
 
 def recorded_catalog(names: frozenset[TableName]) -> Catalog:

@@ -4,7 +4,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -176,6 +176,11 @@ def _view(value: object) -> ViewText | None:
         return None
     catalog, database = value["namespace"]
     return ViewText(value["text"], (catalog, database), tuple(value["outputs"]), value["is_temporary"])
+
+
+def without_full_names(facts: dict[str, TableFacts]) -> dict[str, TableFacts]:
+    """The facts as catalog.json has them: it is the same one, whatever database the tables are made in."""
+    return {name: replace(known, full_name=None) for name, known in facts.items()}
 
 
 def write_catalog(facts: dict[str, TableFacts], kind: str = "", folder: Path = FOLDER) -> None:
