@@ -138,7 +138,8 @@ class Gateway:
         session, request_bytes_max = held.call.session, self._context.config.proxy.request_bytes_max
         unconfirmed: KeyCheck | None = None
         while True:
-            dispatch = await self._decide(session, held.statement, upstream, unconfirmed)
+            decided = await self._decide(session, held.statement, upstream, unconfirmed)
+            dispatch = held.checked(decided, request_bytes_max)
             if dispatch.refusal is not None:
                 tell_outcome(dispatch, dispatch.refused, _NAME)
                 return ExchangeReply(held.refused(dispatch.refusal), None)

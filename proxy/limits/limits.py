@@ -20,6 +20,9 @@ from rewriter import TableName
 ERROR_CLASS = "STARPRUNER_LIMIT"
 SQL_STATE = "42ZSL"
 
+# A table that is read by its path, as in delta.`/lake/f`, has one of these in place of a database.
+_READ_BY_PATH = frozenset({"delta", "iceberg", "hudi", "parquet", "orc", "csv", "json", "avro", "text"})
+
 
 class Result(Enum):
     """The results of a limit that a statement met. The values are codes in the metrics and the history."""
@@ -102,9 +105,9 @@ class Limit:
         return not self.section.users or any(fnmatchcase(user, pattern) for pattern in self.users)
 
     def names(self, scan: ScanRead) -> bool:
-        """True if it names the table, or may do so where the table's full name is not known."""
+        """True if it names the table, or bounds it and may name it where the table's full name is not known."""
         parts = tuple(part.lower() for part in scan.table.parts)
-        is_known = scan.columns is not None and scan.has_full_name
+        is_known = (scan.columns is not None and scan.has_full_name) or not self.bounds
         return any(_is_named(pattern, parts, is_known=is_known) for pattern in self.tables)
 
     def judge(self, scan: ScanRead) -> Finding | None:
@@ -216,11 +219,11 @@ def shown(table: TableName) -> str:
 
 
 def _is_named(pattern: tuple[str, ...], parts: tuple[str, ...], *, is_known: bool) -> bool:
-    """True if a pattern names a table; one that is not known may be of any database."""
-    if pattern == ("*",):
-        return True
+    """True if a pattern names a table; one that is not known may be of any database, or any table by its path."""
     *within, last = pattern
     *around, name = parts
+    if pattern == ("*",) or (not is_known and around and around[-1] in _READ_BY_PATH):
+        return True
     if last not in ("*", name):
         return False
     if not is_known and len(around) < len(within):

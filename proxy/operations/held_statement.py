@@ -35,6 +35,12 @@ class HeldStatement:
         header = self.message.header
         return encode_failure(header.name, header.seqid, refusal.message, refusal.sql_state)
 
+    def checked(self, dispatch: Dispatch, message_bytes_max: int) -> Dispatch:
+        """The dispatch. It is refused if its text is too long for a call and a limit refuses the original."""
+        if dispatch.original_refusal is None or len(self._with_text_of(dispatch)) <= message_bytes_max:
+            return dispatch
+        return replace(dispatch, refusal=dispatch.refusal or dispatch.original_refusal)
+
     def dispatched(
         self, dispatch: Dispatch, message_bytes_max: int, tracked_statements: TrackedStatements, now: float
     ) -> tuple[Message, TrackedStatement]:
@@ -67,8 +73,11 @@ class HeldStatement:
             return self.message
         if dispatch.may_fall_back and dispatch.original_refusal is None and not is_kept:
             return self.message
-        raw = replace_statement(self.message.raw, self.call.span, dispatch.text)
+        raw = self._with_text_of(dispatch)
         return Message(self.message.header, raw) if len(raw) <= message_bytes_max else self.message
+
+    def _with_text_of(self, dispatch: Dispatch) -> bytes:
+        return replace_statement(self.message.raw, self.call.span, dispatch.text)
 
 
 def hold(message: Message) -> HeldStatement | None:

@@ -225,6 +225,8 @@ class Relay:
         held = self._held
         if held is None:
             raise LocalProtocolError(f"nothing is held in phase {self.phase.value}")
+        if dispatch is not None:
+            dispatch = held.checked(dispatch, self._request_bytes_max)
         if dispatch is not None and dispatch.refusal is not None:
             self._refusal = held.refused(dispatch.refusal)
             self._commands.append(StatementEnded(dispatch, dispatch.refused))

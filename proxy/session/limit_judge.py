@@ -72,7 +72,8 @@ class LimitJudge:
         self._class = statement
         self._limits = limits
         self._reads: StatementReads | None = None
-        self._is_parsed = False
+        # What failed once is not tried again.
+        self._was_read = False
         # The time that judging took, answers included.
         self.seconds = 0.0
         # True if Spark cannot plan the statement.
@@ -110,16 +111,18 @@ class LimitJudge:
     def _timed(self) -> Iterator[None]:
         clock = self._catalog.shared.clock
         start = clock()
-        yield
-        self.seconds += clock() - start
+        try:
+            yield
+        finally:
+            self.seconds += clock() - start
 
     # --- by the statement's own filters
 
     async def _read(self) -> None:
         """Read what the text tells, with the descriptions and the partition lists of its tables."""
-        if self._is_parsed:
+        if self._was_read:
             return
-        self._is_parsed = True
+        self._was_read = True
         statement = await self._statement()
         if statement is None:
             return

@@ -72,12 +72,16 @@ class Timings:
     def lookup(self, clock: Callable[[], float]) -> Iterator[None]:
         """Count all time within as a lookup, the reading of the answers included."""
         start = clock()
-        yield
-        self.catalog_s += clock() - start
+        try:
+            yield
+        finally:
+            self.catalog_s += clock() - start
 
     @contextmanager
     def fetching_files(self, clock: Callable[[], float]) -> Iterator[None]:
         """Count all time within as fetching of files."""
         start = clock()
-        yield
-        self.files_s += clock() - start
+        try:
+            yield
+        finally:
+            self.files_s += clock() - start

@@ -59,16 +59,21 @@ class PartitionedSide:
     """A small side that reads some partitions of tables."""
 
     small_side: SmallSide
-    parts: tuple[PartOfTable, ...]
-    # The size of those parts; None until Spark was asked.
-    size_bytes: int | None
+    # Those parts with their bytes; None until Spark was asked.
+    sizes: Mapping[PartOfTable, int | None]
     # The columns, in lower case, whose values the choice fixes.
     fixed: frozenset[str] = frozenset()
 
     @property
+    def size_bytes(self) -> int | None:
+        """The bytes of all parts; None until those of each are known."""
+        known = [size for size in self.sizes.values() if size is not None]
+        return sum(known) if len(known) == len(self.sizes) else None
+
+    @property
     def size_shown(self) -> str:
         """The parts and their size, for a user."""
-        return f"{cited(listed(part.text for part in self.parts))}: {self.size_bytes or 0:,} bytes"
+        return f"{cited(listed(sorted(part.text for part in self.sizes)))}: {self.size_bytes or 0:,} bytes"
 
 
 class PartitionedSides:
@@ -110,7 +115,7 @@ class PartitionedSides:
         if Rule.PARTITIONED_SIDES in limits.rules_off:
             return rule_off([Rule.PARTITIONED_SIDES])
         if side.size_bytes is None:
-            self._tiny.unsized_parts.update(side.parts)
+            self._tiny.unsized_parts.update(part for part, size in side.sizes.items() if size is None)
             return refusal
         if side.size_bytes > limits.small_side_bytes_max:
             return SkipReason.SMALL_SIDE_TOO_LARGE.because(side.size_shown)
@@ -153,18 +158,16 @@ class PartitionedSides:
         """The side with the size of its parts, if that is known; None if it reads no partitioned table."""
         if isinstance(small_side, Refusal):
             return None
-        parts: dict[PartOfTable, int | None] = {}
+        sizes: dict[PartOfTable, int | None] = {}
         for leaf, cover in covers.items():
             facts = self._facts_of(leaf)
             if leaf.reference is not None and facts is not None:
                 name = leaf.reference.name
                 part = PartOfTable(name, f"{name.sql} WHERE {cover_sql(cover)}")
-                parts[part] = facts.part_size(part.text)
+                sizes[part] = facts.part_size(part.text)
         rules = (small_side.rules - {Rule.LATEST_PARTITION}) | {Rule.PARTITIONED_SIDES}
         small_side = replace(small_side, is_filtered=True, rules=rules)
-        sizes = [size for size in parts.values() if size is not None]
-        size_bytes = sum(sizes) if len(sizes) == len(parts) else None
-        return PartitionedSide(small_side, tuple(sorted(parts, key=str)), size_bytes, fixed) if parts else None
+        return PartitionedSide(small_side, sizes, fixed) if sizes else None
 
     def covers_in(self, query: exp.Expr) -> dict[Leaf, Cover] | None:
         """The partitions that a query reads of each partitioned table in it; None if that is not certain."""

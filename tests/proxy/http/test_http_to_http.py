@@ -48,14 +48,14 @@ from proxy.config.backend_list import PoolMember
 from proxy.config.memory_shares import AMPLE
 from proxy.frontend import memory_gate
 from proxy.http.http_upstream import HttpUpstreams
-from proxy.operations.dispatch import Dispatch, OutcomeKind, Premises
+from proxy.operations.dispatch import Dispatch, OutcomeKind, Premises, Refusal
 from proxy.operations.key_check import ASK_FIRST, CheckVerdict, KeyCheck, KeyTerms
 from proxy.operations.query import Query, QueryFailed, ask_driver
 from proxy.operations.reply_tracker import WATCHED_REPLY_BYTES_MAX
 from proxy.operations.session_port import SessionOpening
 from proxy.statements.statement_class import StatementClass
 from proxy.upstream.dialer import Dialer
-from proxy.wire.hs2.calls import OperationState, encode_open_session
+from proxy.wire.hs2.calls import OperationState, encode_failure, encode_open_session
 from proxy.wire.hs2.open_session import PROXY_USER
 from proxy.wire.thrift.reader import read_header
 from proxy.wire.thrift.types import Kind
@@ -201,6 +201,19 @@ async def test_a_long_statement_passes_whole() -> None:
 
 
 # --- statements
+
+
+async def test_a_text_past_the_request_limit_is_refused_where_the_original_is() -> None:
+    class Limited(Rewriter):
+        async def rewrite(self, statement: StatementClass, _keys: KeyTerms = ASK_FIRST) -> Dispatch:
+            return replace(await super().rewrite(statement), original_refusal=Refusal("no", "42ZSL"))
+
+    rewriter = Limited("x" * 2000)
+    async with opened(rewriter, request_bytes_max=2000) as on:
+        status, body, _ = await on.post(message(execute("SELECT 1", 3)))
+        assert (status, body) == (200, encode_failure("ExecuteStatement", 3, "no", "42ZSL"))
+        assert on.backend.asked.empty()
+    assert [outcome.kind for outcome in rewriter.outcomes] == [OutcomeKind.REFUSED]
 
 
 async def test_a_statement_is_rewritten_and_key_queries_go_with_the_clients_own_headers() -> None:

@@ -10,7 +10,7 @@ from proxy.config.config import Config, load
 from proxy.config.errors import ConfigError
 from proxy.config.limits import LimitingSection, LimitSection
 from proxy.limits.by_name import limits_by_name
-from proxy.limits.limits import Finding, Result, ScanRead, judge, limits_for, limits_of, unknown
+from proxy.limits.limits import Finding, Result, ScanRead, judge, limit_of, limits_for, limits_of, unknown
 from rewriter import TableName
 
 SALES = TableName(("spark_catalog", "shop", "sales"))
@@ -99,6 +99,24 @@ def test_a_name_that_is_not_known_may_be_of_any_database() -> None:
     assert one.names(ScanRead(TableName(("sales",)), ("ds",), has_full_name=False))
     assert not one.names(ScanRead(TableName(("sales",)), ("ds",)))
     assert not one.names(ScanRead(TableName(("other", "sales")), None))
+
+
+@pytest.mark.parametrize("table", [("delta", "/lake/sales"), ("spark_catalog", "delta", "s3://lake/x")])
+def test_a_table_that_is_read_by_its_path_may_be_any(table: tuple[str, ...]) -> None:
+    (one,) = limits_of([limit(tables=("shop.sales",), partitions_max=1)], LimitingSection())
+    assert one.names(ScanRead(TableName(table), ("ds",), has_full_name=False))
+    assert one.names(ScanRead(TableName(table), None))
+    # A database may have such a name.
+    assert not one.names(ScanRead(TableName(table), ("ds",)))
+
+
+@pytest.mark.parametrize("table", [("delta", "/lake/sales"), ("sales",)])
+def test_a_limit_without_a_bound_exempts_no_table_that_it_only_may_name(table: tuple[str, ...]) -> None:
+    exempt, bound = limits_of(
+        [limit("exempt", tables=("shop.sales",)), limit("all", partitions_max=1)], LimitingSection()
+    )
+    assert limit_of([exempt, bound], ScanRead(TableName(table), None)) is bound
+    assert limit_of([exempt, bound], ScanRead(TableName(("shop", "sales")), None)) is None
 
 
 def test_the_first_limit_that_names_the_table_counts_and_one_without_a_bound_exempts() -> None:

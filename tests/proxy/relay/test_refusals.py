@@ -28,6 +28,16 @@ def test_the_client_gets_an_error_and_the_backend_nothing() -> None:
     assert dialogue.backend_got() == get_status(4)
 
 
+def test_a_text_past_the_request_limit_is_refused_where_the_original_is() -> None:
+    dialogue = Dialogue(request_bytes_max=500).open_session()
+    dialogue.client_got(), dialogue.backend_got()
+    dialogue.client(execute("SELECT 1", 3))
+    dispatch = Dispatch("x" * 500, may_fall_back=True, original_refusal=Refusal("no", "42ZSL"))
+    ended = [c for c in dialogue.carry_out(dialogue.relay.release(dispatch)) if isinstance(c, StatementEnded)]
+    assert [one.outcome.kind for one in ended] == [OutcomeKind.REFUSED]
+    assert (dialogue.client_got(), dialogue.backend_got()) == (ANSWER, b"")
+
+
 def test_the_error_stays_behind_the_replies_that_the_client_waits_for_and_before_those_of_later_calls() -> None:
     dialogue = ready()
     dialogue.client(get_status(2) + execute("SELECT 1", 3) + get_status(4))

@@ -182,8 +182,12 @@ def test_other_partitioned_tables_are_not_asked_about(sql: str) -> None:
 
 def test_parts_of_two_tables_are_asked_about_together() -> None:
     both = f"SELECT shop FROM shops s WHERE {CHOSEN} UNION ALL SELECT shop FROM f WHERE ds = '2026-11-05'"
-    found = planned(f"SELECT t.id FROM f t JOIN ({both}) u ON t.shop = u.shop", size_bytes=None)
-    assert {part.table for part in found.unsized_parts} == {S, F}
+    sql = f"SELECT t.id FROM f t JOIN ({both}) u ON t.shop = u.shop"
+    asked = planned(sql, size_bytes=None).unsized_parts
+    assert {part.table for part in asked} == {S, F}
+    # Once that of one table has a size, the other one is left to ask about.
+    left = planned(sql).unsized_parts
+    assert {part.table for part in left} == {F}
 
 
 def test_an_expression_over_what_literals_fix_is_asked_for() -> None:
