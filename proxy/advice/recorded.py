@@ -16,7 +16,7 @@ from proxy.statements.literals import LITERAL, without_literals
 # parsed too, and have no fingerprint but that of their shadow run.
 _STATEMENTS: Final = """
 SELECT fingerprint, json_extract(CAST(record AS TEXT), '$.database') AS database, count(*),
-  total(deciding_s + run_s), max(id), original
+  total(total_s), max(id), original
 FROM statements
 WHERE id >= ? AND fingerprint IS NOT NULL AND outcome IN ('rewritten', 'original', 'fallback')
 GROUP BY fingerprint, database ORDER BY 4 DESC

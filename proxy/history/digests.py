@@ -24,7 +24,7 @@ EXCERPT_CHARS: Final = 300
 _LINES: Final = """
 SELECT sums.*, substr(last.original, 1, {chars}) FROM (
   SELECT fingerprint, count(*), total(outcome = 'rewritten'), total(outcome = 'fallback'),
-    total(outcome = 'failed'), total(deciding_s + run_s) AS seconds,
+    total(outcome = 'failed'), total(total_s) AS seconds,
     total(CASE WHEN outcome = 'rewritten' THEN partitions_total - partitions_kept END),
     total(CASE WHEN outcome = 'rewritten' THEN partitions_total END),
     total(CASE WHEN outcome = 'rewritten' THEN bytes_total - bytes_kept END),

@@ -18,10 +18,10 @@ _TABLES: Final = ("+t.name", "CROSS JOIN tables AS t ON t.id = s.id")
 # Lines of one page.
 _GROUPS_MAX: Final = 200
 _LINES: Final = """
-SELECT {column}, count(*), count(*) FILTER (WHERE outcome = 'rewritten'), total(deciding_s + run_s),
+SELECT {column}, count(*), count(*) FILTER (WHERE outcome = 'rewritten'), total(total_s),
   total(partitions_total - partitions_kept) FILTER (WHERE outcome = 'rewritten'),
   total(partitions_total) FILTER (WHERE outcome = 'rewritten' AND partitions_kept IS NOT NULL),
-  total(deciding_s + run_s) FILTER (WHERE outcome = 'original' AND {is_candidate})
+  total(total_s) FILTER (WHERE outcome = 'original' AND {is_candidate})
 FROM statements AS s {join} WHERE {where} GROUP BY 1 ORDER BY 4 DESC LIMIT ?
 """
 

@@ -43,8 +43,6 @@ _LAST_ID: Final = "~"
 _ID: Final = re.compile("[0-9a-f]{24}")
 _SPARK_ID: Final = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NOTHING_YET: Final = "No statement has been kept yet."
-# From its arrival to its end, as far as it was seen: StatementLine.total_s.
-_TOTAL_S: Final = "(s.deciding_s + coalesce(s.run_s, 0.0))"
 Order: TypeAlias = Literal["newest", "slowest"]
 
 
@@ -93,6 +91,8 @@ class StatementLine(msgspec.Struct):
     deciding_s: float
     key_queries_s: float
     run_s: float | None
+    # From its arrival to its end, as far as it was seen: with both runs of one that fell back.
+    total_s: float
     partitions_total: int | None
     partitions_kept: int | None
     files_total: int | None
@@ -105,11 +105,6 @@ class StatementLine(msgspec.Struct):
     excerpt: str
     # Reasons for which it, or fact scans of it, stayed as they were.
     reasons: list[str] = []
-
-    @property
-    def total_s(self) -> float:
-        """From its arrival to its end, as far as it was seen."""
-        return self.deciding_s + (self.run_s or 0.0)
 
 
 class StatementPage(msgspec.Struct):
@@ -170,7 +165,7 @@ class HistoryReader:
     def statements(self, wanted: Filter, rows: int = PAGE_ROWS) -> StatementPage:
         """A page of statements."""
         where, values = _where(wanted)
-        order = "s.id DESC" if wanted.order == "newest" else f"{_TOTAL_S} DESC, s.id DESC"
+        order = "s.id DESC" if wanted.order == "newest" else "s.total_s DESC, s.id DESC"
         with self._connected() as connection:
             # An index finds the ids first: each row that is not of the page would cost kilobytes.
             found = connection.execute(
@@ -187,10 +182,10 @@ class HistoryReader:
         where, values = _where(wanted)
         with self._connected() as connection:
             found = connection.execute(
-                f"SELECT {_LINE_COLUMNS}, substr(original, 1, {EXCERPT_CHARS}), max(deciding_s + run_s)"  # noqa: S608
+                f"SELECT {_LINE_COLUMNS}, substr(original, 1, {EXCERPT_CHARS}), max(total_s)"  # noqa: S608
                 f" FROM statements AS s WHERE {where} AND run_s IS NOT NULL"
                 # SQLite takes the other columns from the row of the maximum.
-                " GROUP BY coalesce(fingerprint, original) ORDER BY max(deciding_s + run_s) DESC LIMIT ?",
+                " GROUP BY coalesce(fingerprint, original) ORDER BY max(total_s) DESC LIMIT ?",
                 (*values, rows),
             ).fetchall()
             return self._lines(connection, [row[:-1] for row in found])
@@ -399,10 +394,10 @@ def _where(wanted: Filter) -> tuple[str, list[object]]:
         ("s.outcome = ?", wanted.outcome or None),
         ("s.fingerprint = ?", wanted.fingerprint or None),
         ("s.id < ?", place[1] if place is not None and is_newest else None),
-        (f"({_TOTAL_S}, s.id) < (?, ?)", None if is_newest else place),
+        ("(s.total_s, s.id) < (?, ?)", None if is_newest else place),
         ("s.client = ?", wanted.client or None),
         ("s.label = ?", wanted.label or None),
-        (f"{_TOTAL_S} >= ?", wanted.least_s or None),
+        ("s.total_s >= ?", wanted.least_s or None),
         ("s.id >= ?", None if wanted.since is None else id_of_time(wanted.since)),
         ("s.id < ?", None if wanted.until is None else id_of_time(wanted.until)),
         ("EXISTS (SELECT 1 FROM reasons AS r WHERE r.id = s.id AND r.reason = ?)", wanted.reason or None),

@@ -137,6 +137,11 @@ class Record(msgspec.Struct, kw_only=True):
     limits: list[LimitView] = []
 
     @property
+    def total_s(self) -> float:
+        """From its arrival to its end, as far as it was seen: with both runs of one that fell back."""
+        return self.deciding_s + (self.run_s or 0.0) + (self.fallback_s or 0.0)
+
+    @property
     def sent_as(self) -> str:
         """The text that is sent: also its outcome, if it finishes."""
         if self.is_answered:
@@ -289,7 +294,7 @@ def logged(record: Record) -> LoggedStatement:
         id=record.id,
         started_at=record.started_at,
         outcome=record.outcome,
-        seconds=None if record.run_s is None else record.deciding_s + record.run_s,
+        seconds=None if record.run_s is None else record.total_s,
         deciding_s=record.deciding_s,
         partitions_kept=partitions.kept,
         partitions_total=partitions.total,

@@ -13,7 +13,7 @@ _TABLES_MAX: Final = 3
 # One statement may have several reasons, and a reason several tables of it: each counts it once.
 _STAKES: Final = """
 WITH kept AS (
-  SELECT s.id, r.reason, r.table_name, s.deciding_s + s.run_s AS took
+  SELECT s.id, r.reason, r.table_name, s.total_s AS took
   FROM statements AS s JOIN reasons AS r ON r.id = s.id
   WHERE {where} AND s.outcome = 'original' AND s.run_s IS NOT NULL AND r.reason NOT IN ({left_out})
 )

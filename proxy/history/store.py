@@ -28,7 +28,7 @@ from proxy.kept_files import alone_in, put_aside
 
 FILE_NAME: Final = "history.sqlite"
 # The layout of the file, kept in its header. A file of a newer one is left alone; older ones were never released.
-SCHEMA_VERSION: Final = 7
+SCHEMA_VERSION: Final = 8
 # Waits for another process, whose transactions are short.
 BUSY_S: Final = 5.0
 # The oldest rows go in steps of this many, and so do other changes of many rows: each transaction is short.
@@ -45,7 +45,7 @@ _SCHEMA: Final = """
 CREATE TABLE statements (
   id TEXT PRIMARY KEY, started_at REAL NOT NULL, user TEXT NOT NULL, session TEXT NOT NULL, outcome TEXT NOT NULL,
   fingerprint TEXT, skip_reason TEXT, deciding_s REAL NOT NULL, key_queries_s REAL NOT NULL, run_s REAL,
-  partitions_total INTEGER, partitions_kept INTEGER, files_total INTEGER, files_kept INTEGER,
+  total_s REAL NOT NULL, partitions_total INTEGER, partitions_kept INTEGER, files_total INTEGER, files_kept INTEGER,
   bytes_total INTEGER, bytes_kept INTEGER, original TEXT NOT NULL, record BLOB NOT NULL,
   lists_files INTEGER, client TEXT, label TEXT
 );
@@ -54,7 +54,7 @@ CREATE INDEX statements_outcome ON statements (outcome, id);
 CREATE INDEX statements_fingerprint ON statements (fingerprint, id);
 CREATE INDEX statements_sums ON statements (
   id, started_at, user, outcome, fingerprint, skip_reason, client, label, lists_files, deciding_s, run_s,
-  partitions_total, partitions_kept, bytes_total, bytes_kept
+  total_s, partitions_total, partitions_kept, bytes_total, bytes_kept
 );
 CREATE TABLE reasons (reason TEXT NOT NULL, id TEXT NOT NULL, table_name TEXT NOT NULL, user TEXT NOT NULL);
 CREATE INDEX reasons_reason ON reasons (reason, id);
@@ -173,6 +173,7 @@ class Store:
         values = (
             *(record.id, record.started_at, _text(record.user), record.session, record.outcome),
             *(record.fingerprint, record.skip_reason, record.deciding_s, record.key_queries_s, record.run_s),
+            record.total_s,
             *(number for count in counts for number in (count.total, count.kept)),
             *(_text(record.original), msgspec.json.encode(encodable(record)), record.lists_files),
             *(_text(record.client) or None, _text(record.label) or None),

@@ -133,8 +133,10 @@ class Exchange:
 
     def _ask_about(self, message: Message) -> Steps:
         actual, tracked = self._tracked_statements.resolve(message)
-        call = call_about_statement(message, tracked)
-        return (yield from (_unread(actual) if call is None else self._watch(actual, call)))
+        return (yield from self._make(actual, call_about_statement(message, tracked)))
+
+    def _make(self, sent: Message, call: TrackedCall | None) -> Steps:
+        return (yield from (_unread(sent) if call is None else self._watch(sent, call)))
 
     def _watch(self, sent: Message, call: TrackedCall) -> Steps:
         """Make a call and read its reply. A reply that cannot be read goes to the client, if it may pass."""
@@ -164,10 +166,8 @@ class Exchange:
                 return reply.raw
             case AnswerClient(substitute):
                 return substitute
-            case CallAgain(call, None):
-                return (yield from self._ask_about(call))
-            case CallAgain(original_call, tracked):
-                return (yield from self._watch(original_call, call_of_statement(tracked)))
+            case CallAgain(sent, call):
+                return (yield from self._make(sent, call))
 
 
 def _unread(message: Message) -> Steps:

@@ -27,7 +27,13 @@ from proxy.operations.internal_call import (
     read_operation,
 )
 from proxy.operations.key_check import CheckVerdict, KeyCheck
-from proxy.operations.reply_tracker import ReplyTracker, TrackedCall, TrackedReply
+from proxy.operations.reply_tracker import (
+    ReplyTracker,
+    TrackedCall,
+    TrackedReply,
+    call_about_statement,
+    call_of_statement,
+)
 from proxy.operations.tracked_statements import TrackedStatement
 from proxy.wire.hs2.calls import (
     CANCEL_OPERATION,
@@ -68,9 +74,9 @@ class CallAgain:
     """This call is to be made, and the client gets its reply instead."""
 
     # The client's call, which goes to the new operation now; or the original, which runs within its call.
-    call: Message
-    # The statement that the call executes; None where it is the client's call.
-    executes: TrackedStatement | None = None
+    sent: Message
+    # None where nobody has to read the reply.
+    call: TrackedCall | None
     # See AnswerClient.
     orphan_closes: tuple[Call, ...] = ()
 
@@ -163,14 +169,14 @@ class Fallback:
             return DecideAgain(call, check, closes)
         _ = tracked.fall_back(now, None)
         tracked.sent_again(None)
-        return CallAgain(call, tracked, closes)
+        return CallAgain(call, call_of_statement(tracked), closes)
 
     def _fall_back(self, tracked: TrackedStatement, call: Message | None, found: FallBack) -> FallbackSteps:
         """Run the original. The reply to `call` showed the first run's end; None is the statement's own call."""
         original_call = tracked.fall_back(self._clock(), found.failure)
         if call is None:
             tracked.sent_again(None)
-            return CallAgain(original_call, tracked, _orphan_closes(found.orphan))
+            return CallAgain(original_call, call_of_statement(tracked), _orphan_closes(found.orphan))
         try:
             return (yield from self._run_original(tracked, original_call, call, found.refusal))
         finally:
@@ -193,7 +199,7 @@ class Fallback:
         if tracked.is_closed:
             yield _call(CLOSE_OPERATION, reply.operation)
             self._report([*tracked.fallback_ended(OutcomeKind.UNKNOWN)])
-            return CallAgain(failed)
+            return self._call_again(failed)
         if not self._tracked_statements.sent_again(tracked, reply.operation):
             yield _call(CLOSE_OPERATION, reply.operation)
             return self._end(tracked, OutcomeKind.FAILED, refused)
@@ -203,7 +209,7 @@ class Fallback:
         if tracked.is_stopped:
             yield _call(CANCEL_OPERATION, reply.operation)
         if not needs_end:
-            return CallAgain(failed)
+            return self._call_again(failed)
         return (yield from self._await_end(tracked, reply.operation, failed, refused))
 
     def _await_end(
@@ -218,7 +224,11 @@ class Fallback:
                 return self._end(tracked, OutcomeKind.FAILED_TWICE, _failure(failed, reply))
             if reply.state not in UNFINISHED:
                 # It has rows; or it was cancelled or timed out, which the reply to the client's own call says.
-                return CallAgain(failed)
+                return self._call_again(failed)
+
+    def _call_again(self, message: Message) -> CallAgain:
+        actual, tracked = self._tracked_statements.resolve(message)
+        return CallAgain(actual, call_about_statement(message, tracked))
 
     def _end(self, tracked: TrackedStatement, kind: OutcomeKind, reply: bytes) -> AnswerClient:
         self._report([*tracked.fallback_ended(kind)])

@@ -123,8 +123,7 @@ class PendingCalls:
     def ask_about(self, message: Message) -> SendBackend:
         """Make a call of the client for an operation's state, columns or rows."""
         actual, tracked = self._tracked_statements.resolve(message)
-        call = call_about_statement(message, tracked)
-        return self.relay(actual) if call is None else self._expect(actual, call)
+        return self._make(actual, call_about_statement(message, tracked))
 
     def ask(self, call: Call, *, is_awaited: bool = True) -> SendBackend:
         """Make a call of our own."""
@@ -251,10 +250,8 @@ class PendingCalls:
         match answer:
             case AnswerClient(reply, orphan_closes):
                 return [*self._send_client(self.framing.to_wire(reply)), *self._close_orphan(orphan_closes)]
-            case CallAgain(call, None):
-                return [self.ask_about(call)]
-            case CallAgain(call, tracked, orphan_closes):
-                return [*self._close_orphan(orphan_closes), self.execute(call, tracked)]
+            case CallAgain(sent, call, orphan_closes):
+                return [*self._close_orphan(orphan_closes), self._make(sent, call)]
             case DecideAgain():
                 self._to_decide_again = answer
                 return self._close_orphan(answer.orphan_closes)
@@ -270,6 +267,9 @@ class PendingCalls:
 
     def _send_client(self, data: bytes) -> list[Command]:
         return [SendClient(data)] if data else []
+
+    def _make(self, sent: Message, call: TrackedCall | None) -> SendBackend:
+        return self.relay(sent) if call is None else self._expect(sent, call)
 
     def _expect(self, sent: Message, call: TrackedCall) -> SendBackend:
         header, handling = sent.header, Handling.KEEP if call.is_kept_back else Handling.WATCH

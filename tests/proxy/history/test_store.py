@@ -130,6 +130,14 @@ def test_statements_are_found_by_user_outcome_reason_table_and_text(store: Store
     assert texts(tmp_path, Filter(least_s=3.1)) == []
 
 
+def test_both_runs_of_one_that_fell_back_count(store: Store, tmp_path: Path) -> None:
+    kept = record(deciding_s=0.5, run_s=1.0, outcome="fallback", fallback_s=2.5)
+    store.add([kept, record(deciding_s=0.5, run_s=3.0)])
+    slower, _ = reader(tmp_path).statements(Filter(order="slowest"), 2).statements
+    assert (slower.id, slower.total_s) == (kept.id, 4.0)
+    assert [group.seconds for group in reader(tmp_path).groups(Filter(), "user")] == [7.5]
+
+
 @pytest.mark.parametrize("order", ["newest", "slowest"])
 def test_pages_follow_one_another_without_a_gap(store: Store, tmp_path: Path, order: Any) -> None:
     # Many took equally long, as 0.1 + 0.2 says; of one the time is not known.
@@ -245,7 +253,7 @@ def test_a_file_of_a_newer_version_is_left_as_it_is(tmp_path: Path) -> None:
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
     connection.close()
     with pytest.raises(
-        StoreError, match=r"written by a newer Starpruner \(schema 8, this one knows 7\).*history\.path"
+        StoreError, match=r"written by a newer Starpruner \(schema 9, this one knows 8\).*history\.path"
     ):
         Store(tmp_path, bytes_max=ROOM)
 
