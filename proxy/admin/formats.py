@@ -134,14 +134,14 @@ def size(number: float | None) -> str:
 def percent(part: float | None, whole: float | None) -> str:
     """A part of a whole.
 
-    >>> percent(2_800, 2_924)
-    '96%'
+    >>> percent(2_800, 2_924), percent(1, 1_000)
+    ('96%', '1%')
     """
     if part is None or not whole:
         return _NONE
-    # A part that is less than the whole is never shown as 100%.
-    share = 100 * part / whole
-    return f"{min(99.0, share):.0f}%" if part < whole else "100%"
+    # A part that is less than the whole is never shown as 100%, and one that is more than nothing not as 0%.
+    share = min(100.0, 100 * part / whole)
+    return f"{max(1.0, min(99.0, share)) if 0 < part < whole else share:.0f}%"
 
 
 def prose(sentence: str) -> Markup:

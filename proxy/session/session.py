@@ -46,7 +46,7 @@ from proxy.session.session_settings import (
     settings_of_opening,
 )
 from proxy.session.shadow.compare import Comparison, Pair, ShadowLimits, ShadowVerdict
-from proxy.session.shadow.mismatches import watch
+from proxy.session.shadow.differences import watch
 from proxy.session.shared_state import SharedState
 from proxy.session.statement_log import LoggedStatement, NoStatementLog, StatementEntry, StatementLog
 from proxy.statements.parse_failures import parse_failure_of
@@ -190,15 +190,15 @@ class Session:
         Without key queries nothing is inserted.
         """
         self._catch_up()
-        settings = self._settings
+        settings, statement = self._settings, StatementClass(sql)
         terms = replace(self._terms(settings), run_key_queries=run_key_queries, is_explained=True)
-        judge = self._judge(StatementClass(sql), settings)
+        judge = self._judge(statement, settings)
         if judge is not None and settings.enabled and not await judge.is_within():
             terms = replace(terms, settings=msgspec.structs.replace(settings, cost_gate=False))
-        decision = await self._decider.decide(StatementClass(sql), terms)
-        findings = await _findings(judge, None if _switched_off(settings) else decision)
+        decision = await self._decider.decide(statement, terms)
+        findings = await _findings(judge, None if _left_as_original(settings) else decision)
         failure = parse_failure(sql) if decision.skip is SkipReason.DOES_NOT_PARSE else None
-        skip = _switched_off(settings) or decision.skip
+        skip = _left_as_original(settings) or decision.skip
         return replace(decision, skip=skip, parse_failure=failure, limits=findings)
 
     async def known_partitions(self, name: TableName, condition: str) -> KnownPartitions:
@@ -515,7 +515,7 @@ class Session:
 
         bounds = ShadowLimits(limits.statement_s, limits.total_s, shared.config.rewrite.key_query_bytes_max)
         pair = replace(Pair.of(statement.text, rewrite, decision.snapshots), statement_id=entry.id)
-        await watch(pair, bounds, shared.clock, shared.mismatches, told)
+        await watch(pair, bounds, shared.clock, shared.differences, told)
 
     # --- skewed values of a table
 
@@ -606,7 +606,7 @@ def _suspects(decision: Decision) -> Suspects | None:
     return Suspects.of(rewrite, key)
 
 
-def _switched_off(settings: SessionSettings) -> SkipReason | None:
+def _left_as_original(settings: SessionSettings) -> SkipReason | None:
     """The reason why all statements of a session go on as originals, if there is one."""
     if not settings.enabled:
         return SkipReason.SWITCHED_OFF

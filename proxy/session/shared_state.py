@@ -30,7 +30,7 @@ from proxy.session.layout.partition_lists import SharedLists
 from proxy.session.layout.partition_store import PartitionStore
 from proxy.session.metrics import Metrics
 from proxy.session.plan_memory import PlanMemory
-from proxy.session.shadow.mismatches import MismatchLog
+from proxy.session.shadow.differences import DifferenceLog
 
 
 class OwnSessionStates(Protocol):
@@ -72,7 +72,7 @@ class SharedState:
     quarantine: Quarantine
     keys: KeyCache
     metadata: MetadataCache
-    mismatches: MismatchLog
+    differences: DifferenceLog
     analysis: AnalysisRoom
     plans: PlanMemory
     evolving: EvolvingBackends
@@ -111,7 +111,7 @@ class SharedState:
             keys=KeyCache(bytes_max=min(rewrite.key_cache_bytes_max, memory.key_bytes)),
             metadata=MetadataCache(config.catalog, clock, writes),
             evolving=EvolvingBackends(clock),
-            mismatches=MismatchLog(path, shadow.differences_bytes_max),
+            differences=DifferenceLog(path, shadow.differences_bytes_max),
             analysis=AnalysisRoom(memory.analysis_bytes - memory.plan_bytes),
             plans=PlanMemory(memory.plan_bytes // BYTES_PER_CHARACTER),
             writes=writes,

@@ -149,12 +149,12 @@ def _references(scopes: Scopes) -> Iterator[TableReference]:
             reference = leaf.reference
             if reference is None or reference.name.version or scopes.is_cte_name(leaf):
                 continue
-            if reference.refusal in _STAY_PLAIN:
+            if reference.refusal in _PINNED_THOUGH_REFUSED:
                 yield reference
 
 
 # Refusals of references that cannot be narrowed, but can be read at a snapshot.
-_STAY_PLAIN = frozenset({None, SkipReason.METADATA_IN_USE, SkipReason.COLUMN_ALIASES})
+_PINNED_THOUGH_REFUSED = frozenset({None, SkipReason.METADATA_IN_USE, SkipReason.COLUMN_ALIASES})
 
 
 def _has_snapshot(facts: TableFacts) -> bool:

@@ -101,7 +101,7 @@ def _domains(cover: Cover) -> list[tuple[str, Domain]]:
 
 
 def files_left(cover: Cover, partitioning: Sequence[str], index: FileIndex | None) -> FileSelection | None:
-    """The files that hold no row of the cover; None if bounds alone do not show them, as with buckets."""
+    """The files that may hold a row of the cover; None if bounds alone do not tell, as with buckets."""
     if index is None:
         return None
     columns = {column.lower() for column, _ in _domains(cover)}

@@ -242,7 +242,7 @@ def _is_original_plus(statement: Statement, ordered: Sequence[Insertion], text: 
             is_undone = table is not None and _unwrap(table, narrowing)
         else:
             name = names.get(narrowing.start + shift)
-            drop = _is_clause_dropped if isinstance(narrowing, CheckClause) else _is_dropped
+            drop = _drop_clause if isinstance(narrowing, CheckClause) else _drop
             is_undone = name is not None and drop(name)
         if not is_undone:
             return False
@@ -250,8 +250,8 @@ def _is_original_plus(statement: Statement, ordered: Sequence[Insertion], text: 
     return tree == statement.tree
 
 
-def _is_dropped(placeholder: exp.Identifier) -> bool:
-    """Take a placeholder out of the conjunction that it stands in, if that is of an ON or WHERE."""
+def _drop(placeholder: exp.Identifier) -> bool:
+    """Take a placeholder out of the conjunction that it stands in; False if that is not of an ON or WHERE."""
     column = placeholder.parent
     both = column.parent if isinstance(column, exp.Column) and len(column.parts) == 1 else None
     if not isinstance(both, exp.And):
@@ -265,8 +265,8 @@ def _is_dropped(placeholder: exp.Identifier) -> bool:
     return True
 
 
-def _is_clause_dropped(placeholder: exp.Identifier) -> bool:
-    """Remove the first clause for rows that are not matched, if the next such clause has the same action.
+def _drop_clause(placeholder: exp.Identifier) -> bool:
+    """Remove the first clause for rows that are not matched; False unless the next such clause has the same action.
 
     The condition of the removed clause is the placeholder.
     """

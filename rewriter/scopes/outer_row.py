@@ -14,7 +14,7 @@ from rewriter.scopes.join_tree import Join
 from rewriter.scopes.scopes import Scopes
 
 
-def outer_join(scopes: Scopes, scope: Scope) -> tuple[Scope, Join] | None:
+def place_of_subquery(scopes: Scopes, scope: Scope) -> tuple[Scope, Join] | None:
     """The scope around a block that is a subquery in an expression, or LATERAL, and the join there; else None.
 
     A subquery of HAVING or ORDER BY may mean an output by a name, and is left out; so is a part of a UNION.

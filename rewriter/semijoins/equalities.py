@@ -16,7 +16,7 @@ from rewriter.scopes.blocks import ColumnOrigin, Operand, Scope
 from rewriter.scopes.join_rules import CONDITION_HOLDS, PROBED, JoinKind
 from rewriter.scopes.join_tree import Join, Leaf, TableReference
 from rewriter.scopes.lineage import of_one_type, origins_by_branch
-from rewriter.scopes.outer_row import outer_join
+from rewriter.scopes.outer_row import place_of_subquery
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.causes import BlockCauses
 from rewriter.semijoins.key_query import KeyColumn
@@ -227,7 +227,7 @@ class EqualityFinder:
 
         Other rows of s change nothing for that row, whatever the subquery makes of them and wherever it stands.
         """
-        place = outer_join(self._scopes, self._scope)
+        place = place_of_subquery(self._scopes, self._scope)
         if place is None or not self._scope.certainly_lacks(outer_side):
             return
         outer, outer_at = place

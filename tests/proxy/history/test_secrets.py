@@ -17,7 +17,7 @@ from proxy.operations.session_port import SessionOpening
 from proxy.session.session import Session
 from proxy.session.shadow.checksum import Checksum
 from proxy.session.shadow.compare import Comparison, Pair, ShadowVerdict
-from proxy.session.shadow.mismatches import MismatchLog
+from proxy.session.shadow.differences import DifferenceLog
 from proxy.session.shared_state import SharedState
 from proxy.statements.statement_class import StatementClass
 from proxy.tracing.spans import span_of
@@ -64,8 +64,8 @@ def test_no_secret_is_written_or_shown(
     assert SECRET not in caplog.text
 
 
-def test_no_secret_is_in_the_file_of_mismatches(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    differences = MismatchLog(tmp_path / "differences", 1_000_000)
+def test_no_secret_is_in_the_file_of_differences(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    differences = DifferenceLog(tmp_path / "differences", 1_000_000)
     for text in SPELLINGS:
         differences.add(Pair(text, f"{text} "), DIFFERENT)
     lines = (tmp_path / "differences").read_text().splitlines()

@@ -10,7 +10,7 @@ from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult,
 from proxy.operations.spark_versions import FILTER_REFUSED
 from proxy.session.catalog.iceberg_snapshots import SnapshotRead
 from proxy.session.shadow.compare import Comparison, Pair, ShadowLimits, ShadowVerdict, compare
-from proxy.session.shadow.mismatches import MismatchLog, watch
+from proxy.session.shadow.differences import DifferenceLog, watch
 from rewriter import KeySet, TableName
 from rewriter.semijoins.key_query import KeyColumn, KeySetQuery
 
@@ -170,7 +170,7 @@ def test_a_value_that_may_be_made_of_doubles_is_blamed_only_where_rows_are_missi
 
 def test_what_blames_us_is_kept_and_told_and_the_rest_only_told() -> None:
     told: list[Comparison] = []
-    differences = MismatchLog(None, 0)
+    differences = DifferenceLog(None, 0)
     for answers, _ in DIALOGUES.values():
         watching = watch(PAIR, LIMITS, lambda: 0.0, differences, told.append)
         watching.send(None)

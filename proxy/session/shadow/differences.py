@@ -1,4 +1,4 @@
-"""Mismatches of shadow mode: kept in memory and in a file, and reported in the log without texts."""
+"""Differences of shadow mode: kept in memory and in a file, and reported in the log without texts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Mismatch:
+class Difference:
     """A statement whose rewrite gave another answer. Its texts have literals, so they stay out of logs."""
 
     # Seconds since 1970.
@@ -39,22 +39,22 @@ class Mismatch:
     statement_id: str = "-"
 
 
-class MismatchLog:
-    """The newest mismatches of the process, and a file of them. Used by several threads at once."""
+class DifferenceLog:
+    """The newest differences of the process, and a file of them. Used by several threads at once."""
 
     def __init__(self, path: Path | None, file_bytes_max: int, now: Callable[[], float] = time.time) -> None:
         self._path = path
         self._file_bytes_max = file_bytes_max
         self._now = now
-        self._kept: deque[Mismatch] = deque(maxlen=KEPT_MAX)
+        self._kept: deque[Difference] = deque(maxlen=KEPT_MAX)
 
-    def newest(self) -> tuple[Mismatch, ...]:
-        """The mismatches in memory, the newest first."""
+    def newest(self) -> tuple[Difference, ...]:
+        """The differences in memory, the newest first."""
         return tuple(reversed(self._kept.copy()))
 
     def add(self, pair: Pair, comparison: Comparison) -> None:
         """Remember a comparison that blames us."""
-        difference = Mismatch(
+        difference = Difference(
             at=self._now(),
             verdict=comparison.verdict.name,
             original=without_secrets(pair.original),
@@ -72,7 +72,7 @@ class MismatchLog:
             self._write(difference),
         )
 
-    def _write(self, difference: Mismatch) -> str:
+    def _write(self, difference: Difference) -> str:
         """Append to the file, if there is one. Returns what the log should say of it."""
         if self._path is None:
             return ""
@@ -95,10 +95,10 @@ async def watch(
     pair: Pair,
     limits: ShadowLimits,
     clock: Clock,
-    differences: MismatchLog,
+    differences: DifferenceLog,
     told: Callable[[Comparison], None],
 ) -> None:
-    """Compare, keep a mismatch, and report the result. `proxy.frontend.background_runner` runs it."""
+    """Compare, keep a difference, and report the result. `proxy.frontend.background_runner` runs it."""
     comparison = await compare(pair, limits, clock)
     if comparison.blames_us:
         differences.add(pair, comparison)
