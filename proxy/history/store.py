@@ -46,7 +46,8 @@ CREATE TABLE statements (
   id TEXT PRIMARY KEY, started_at REAL NOT NULL, user TEXT NOT NULL, session TEXT NOT NULL, outcome TEXT NOT NULL,
   fingerprint TEXT, skip_reason TEXT, deciding_s REAL NOT NULL, key_queries_s REAL NOT NULL, run_s REAL,
   total_s REAL NOT NULL,
-  partitions_total INTEGER, partitions_kept INTEGER, files_total INTEGER, files_kept INTEGER, bytes_total INTEGER, bytes_kept INTEGER, original TEXT NOT NULL, record BLOB NOT NULL,
+  partitions_total INTEGER, partitions_kept INTEGER, files_total INTEGER, files_kept INTEGER,
+  bytes_total INTEGER, bytes_kept INTEGER, original TEXT NOT NULL, record BLOB NOT NULL,
   lists_files INTEGER, client TEXT, label TEXT
 );
 CREATE INDEX statements_user ON statements (user, id);
