@@ -266,7 +266,7 @@ def _drop(placeholder: exp.Identifier) -> bool:
 
 
 def _drop_clause(placeholder: exp.Identifier) -> bool:
-    """Remove the first clause for rows that are not matched; False unless the next such clause has the same action.
+    """Remove the first clause for rows that are not matched; False unless the next one has the same action.
 
     The condition of the removed clause is the placeholder.
     """
