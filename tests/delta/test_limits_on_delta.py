@@ -1,11 +1,13 @@
 """Limits on what a statement may read of Delta tables."""
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 from pipeline_server import PipelineServer
 from support.limited_tables import RUNS, limited_proxy, misjudged
 
+from demo.hive import connect, run
 from demo.proxy_process import ProxyProcess
 
 TABLES = """
@@ -87,3 +89,14 @@ def bounded(delta_server: PipelineServer, tmp_path_factory: pytest.TempPathFacto
 )
 def test_what_delta_leaves_counts(bounded: ProxyProcess, user: str, expected: dict[str, str]) -> None:
     assert not misjudged(bounded, user, expected)
+
+
+def test_a_table_that_is_read_by_its_path_is_not_known(
+    bounded: ProxyProcess, delta_server: PipelineServer
+) -> None:
+    with closing(connect(delta_server.endpoint)) as session:
+        [detail] = run(session, "DESCRIBE DETAIL limited.visits")
+    by_path = f"SELECT * FROM delta.`{detail[4]}`"
+    refused = dict.fromkeys((by_path, f"{by_path} WHERE ds = 'd3'"), "It is not known what this statement would")
+    assert not misjudged(bounded, "fay", refused)
+    assert not misjudged(bounded, "carl", dict.fromkeys(refused, RUNS))
