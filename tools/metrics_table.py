@@ -105,7 +105,7 @@ def _of_everything() -> Metrics:
     )
     told.watch_backends(lambda: [backend])
     told.watch_history(History(HistorySection(), None))
-    told.watch_memory(lambda: [("unanalysed", 0), ("paused", 0), ("refused", 0)])
+    told.watch_memory(lambda: [("unanalysed", 0), ("waited", 0), ("paused", 0), ("refused", 0)])
     told.watch_tracing(lambda: 0)
     told.watch_shared_lists(lambda: [(result.value, 0) for result in SharedListResult], lambda: False)
     told.watch_shared_lessons(lambda: [(result.value, 0) for result in LessonResult])
