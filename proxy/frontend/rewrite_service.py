@@ -160,7 +160,7 @@ class RewriteService:
                 on_outcome=dispatch.on_outcome,
                 on_operation=dispatch.on_operation,
                 statement_id=dispatch.statement_id,
-                refusal=dispatch.refusal or dispatch.original_refusal,
+                refusal=dispatch.refused_as_original().refusal,
             )
         if not dispatch.may_fall_back:
             return dispatch

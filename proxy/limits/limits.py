@@ -22,6 +22,7 @@ SQL_STATE = "42ZSL"
 
 # A table that is read by its path, as in delta.`/lake/f`, has one of these in place of a database.
 _READ_BY_PATH = frozenset({"delta", "iceberg", "hudi", "parquet", "orc", "csv", "json", "avro", "text"})
+_PATH_SEPARATOR = "/"
 
 
 class Result(Enum):
@@ -222,7 +223,8 @@ def _is_named(pattern: tuple[str, ...], parts: tuple[str, ...], *, is_known: boo
     """True if a pattern names a table; one that is not known may be of any database, or any table by its path."""
     *within, last = pattern
     *around, name = parts
-    if pattern == ("*",) or (not is_known and around and around[-1] in _READ_BY_PATH):
+    is_by_path = not is_known and _PATH_SEPARATOR in name and around and around[-1] in _READ_BY_PATH
+    if pattern == ("*",) or is_by_path:
         return True
     if last not in ("*", name):
         return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from proxy.operations.key_check import KeyCheck
@@ -61,6 +61,10 @@ def ignore_operation(_: str) -> None:
 
 def ignore_outcome(_: Outcome) -> None:
     """An outcome listener that does nothing."""
+
+
+def ignore_refusal() -> None:
+    """A listener to refusals that does nothing."""
 
 
 def never_own_fault(_: str) -> bool:
@@ -143,9 +147,18 @@ class Dispatch:
     refusal: Refusal | None = None
     # The error that the client gets in place of the original. If set, the original never runs instead of `text`.
     original_refusal: Refusal | None = None
+    # Called if the client gets it and `text` was not sent.
+    on_original_refused: Callable[[], None] = ignore_refusal
     # Queries that are asked meanwhile in the same session on a connection of our own, if there is room: those of a
     # shadow run, or those whose answers decide about later statements.
     beside: Work[None] | None = None
+
+    def refused_as_original(self) -> Dispatch:
+        """The dispatch if the original would have to go: refused, where a limit refuses that."""
+        if self.original_refusal is None or self.refusal is not None:
+            return self
+        self.on_original_refused()
+        return replace(self, refusal=self.original_refusal, beside=None)
 
     @property
     def refused(self) -> Outcome:

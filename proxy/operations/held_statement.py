@@ -39,7 +39,7 @@ class HeldStatement:
         """The dispatch. It is refused if its text is too long for a call and a limit refuses the original."""
         if dispatch.original_refusal is None or len(self._with_text_of(dispatch)) <= message_bytes_max:
             return dispatch
-        return replace(dispatch, refusal=dispatch.refusal or dispatch.original_refusal)
+        return dispatch.refused_as_original()
 
     def dispatched(
         self, dispatch: Dispatch, message_bytes_max: int, tracked_statements: TrackedStatements, now: float

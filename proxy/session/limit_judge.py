@@ -6,6 +6,7 @@ not tell, as for a view or for `ds > current_date()`, the plan of Spark does.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -38,7 +39,7 @@ from rewriter.partitions.pruning import as_filter, kept_count
 from rewriter.partitions.value_encoding import NotIndexableError
 from rewriter.planning.partitions_read import StatementReads, TableRead, partitions_read
 from rewriter.predicates.iceberg_predicate import files_left
-from rewriter.sql.classify import QUERY_FIRST_WORDS
+from rewriter.sql.classify import COMMENT_OR_SPACE, QUERY_FIRST_WORDS
 from rewriter.sql.statement import parse_to_read
 
 # First words of statements that read no table's rows, unless a query stands in them.
@@ -49,6 +50,13 @@ _READS_NOTHING: Final = frozenset(
     """.split()
 )
 _WITH_QUERIES: Final = frozenset({"set", "declare"})
+# A query may begin with FROM, and be TABLE with a name. In a setting such words are names.
+_OF_VARIABLES: Final = re.compile(
+    rf"(?:{COMMENT_OR_SPACE})*+(?:DECLARE|SET(?:{COMMENT_OR_SPACE})++VAR(?:IABLE)?+)\b", re.IGNORECASE | re.DOTALL
+)
+_OTHER_QUERY: Final = re.compile(r"\b(?:FROM|TABLE)\b", re.IGNORECASE)
+# Formats whose own facts tell what a scan reads.
+_FORMATS: Final = frozenset({"delta", "iceberg"})
 # A statement's plan names its tables, then those behind its views.
 _ROUNDS_MAX: Final = VIEW_NESTING_MAX + 2
 # First words of statements that EXPLAIN takes.
@@ -59,8 +67,13 @@ _NOT_TOLD: Final = "Spark did not tell its plan"
 def may_read(statement: StatementClass) -> bool:
     """True if a statement may read rows of a table."""
     word = statement.first_word
-    has_query = word in _WITH_QUERIES and "select" in statement.text.lower()
+    has_query = word in _WITH_QUERIES and _may_have_query(statement.text)
     return word not in _READS_NOTHING or has_query or not statement.begins_clearly
+
+
+def _may_have_query(text: str) -> bool:
+    """True if a SET or DECLARE may have a query in it."""
+    return "select" in text.lower() or bool(_OF_VARIABLES.match(text) and _OTHER_QUERY.search(text))
 
 
 class LimitJudge:
@@ -193,6 +206,9 @@ class LimitJudge:
         limit, index = limit_of(self._limits, scan), self._indexes.get(scan.table)
         if facts is None or limit is None:
             return scan
+        if facts.provider in _FORMATS and not facts.skips_files_itself:
+            # A version, a branch or a path: what is described of the table does not hold for what is read.
+            return replace(scan, columns=None)
         if not (facts.pruned_by or facts.skips_files_itself):
             return replace(scan, size_bytes=self._size_bytes(read.name, facts))
         covers = [read.within, *(outcome.covers if outcome is not None else ())]
@@ -277,7 +293,7 @@ class LimitJudge:
             for scan in plan.scans
         ]
         found = tuple(dict.fromkeys(judge(self._limits, scans)))
-        return found if found or plan.is_whole else (unknown(self._limits, _NOT_TOLD),)
+        return found if plan.is_whole else (*found, unknown(self._limits, _NOT_TOLD))
 
     async def _plan(self, text: str) -> tuple[PlanScans | None, float]:
         """The scans that Spark plans for a text, and the seconds for which they count."""

@@ -146,6 +146,7 @@ class Session:
         self._note(decision, entry.id)
         self._tell_limits(findings, entry)
         refusal = _refusal(findings)
+        of_original = judge.original if judge is not None and decision.is_narrowed else ()
         told = *self._begin(statement, entry), self._learning(decision, run)
         dispatch = self._dispatch(decision, premises, told, entry.id)
         return replace(
@@ -155,7 +156,8 @@ class Session:
             on_operation=entry.operation_opened,
             statement_id=entry.id,
             refusal=refusal,
-            original_refusal=_refusal(judge.original) if judge is not None and decision.is_narrowed else None,
+            original_refusal=_refusal(of_original),
+            on_original_refused=partial(self._tell_limits, of_original, entry),
         )
 
     def is_quick(self, statement: StatementClass) -> bool:

@@ -12,7 +12,8 @@ from demo.proxy_process import ProxyProcess
 
 TABLES = """
 CREATE DATABASE limited;
-CREATE TABLE limited.visits (id INT, k INT, ds STRING) USING delta PARTITIONED BY (ds);
+CREATE TABLE limited.visits (id INT, k INT, ds STRING) USING delta PARTITIONED BY (ds)
+TBLPROPERTIES (delta.enableChangeDataFeed = true);
 INSERT INTO limited.visits SELECT /*+ REPARTITION(1) */ INT(id), INT(id), concat('d', id DIV 10) FROM range(100);
 CREATE TABLE limited.days (ds STRING, g INT) USING delta;
 INSERT INTO limited.days VALUES ('d3', 1), ('d7', 1), ('d8', 2);
@@ -61,6 +62,8 @@ def bounded(delta_server: PipelineServer, tmp_path_factory: pytest.TempPathFacto
                 "SELECT * FROM limited.shown WHERE k > 5 AND 'PartitionFilters: [x]' <> ds": RUNS,
                 "SELECT * FROM limited.shown WHERE concat(k, 'PartitionFilters: [x]') <> 'a'": "no filter on a",
                 f"{ALL} WHERE ds = 'd3'": RUNS,
+                f"{ALL} VERSION AS OF 1": "no filter on a partition column",
+                f"{ALL} VERSION AS OF 1 WHERE ds = 'd3'": RUNS,
                 "SELECT * FROM limited.shown WHERE ds = 'd3'": RUNS,
                 "SELECT count(*) FROM limited.visits": RUNS,
                 STAR: RUNS,
@@ -91,12 +94,15 @@ def test_what_delta_leaves_counts(bounded: ProxyProcess, user: str, expected: di
     assert not misjudged(bounded, user, expected)
 
 
-def test_a_table_that_is_read_by_its_path_is_not_known(
-    bounded: ProxyProcess, delta_server: PipelineServer
-) -> None:
+def test_what_delta_does_not_tell_is_not_known(bounded: ProxyProcess, delta_server: PipelineServer) -> None:
     with closing(connect(delta_server.endpoint)) as session:
         [detail] = run(session, "DESCRIBE DETAIL limited.visits")
     by_path = f"SELECT * FROM delta.`{detail[4]}`"
-    refused = dict.fromkeys((by_path, f"{by_path} WHERE ds = 'd3'"), "It is not known what this statement would")
-    assert not misjudged(bounded, "fay", refused)
-    assert not misjudged(bounded, "carl", dict.fromkeys(refused, RUNS))
+    hidden = (
+        *(by_path, f"{by_path} WHERE ds = 'd3'", f"{by_path} UNION ALL {ALL} WHERE ds = 'd3'"),
+        "SELECT * FROM table_changes('limited.visits', 1)",
+        "CREATE TABLE limited.copy USING delta AS TABLE limited.visits",
+        "CREATE OR REPLACE TABLE limited.copy USING delta AS TABLE limited.visits",
+    )
+    assert not misjudged(bounded, "fay", dict.fromkeys(hidden, "It is not known what this statement would"))
+    assert not misjudged(bounded, "carl", {by_path: RUNS, hidden[1]: RUNS})

@@ -25,9 +25,11 @@ from rewriter.sql.classify import COMMENT_OR_SPACE
 
 _BYTES_MAX: Final = 4 * 1024 * 1024
 # Physical plans of statements that hold another statement, of which they show the analyzed plan at most; and scans
-# of files by their path, which name no table.
+# of files by their path and of a table's changes, which name no table.
 _OPAQUE: Final = re.compile(
-    r"^[ :+*()0-9-]*+(?:Execute (?!InsertInto)|CacheTable|Call\b|CommandResult\b|FileScan \w++ \[)", re.MULTILINE
+    r"^[ :+*()0-9-]*+(?:Execute (?!InsertInto)|CacheTable|Call\b|CommandResult\b|FileScan \w++ \["
+    r"|(?:Atomic)?+(?:Create|Replace)TableAsSelect\b|Scan DeltaCDFRelation\b)",
+    re.MULTILINE,
 )
 _SCAN: Final = re.compile(
     r"[ :+*()0-9-]*+(?:FileScan|BatchScan|Scan) (?:(?:parquet|orc|csv|json|avro|text|hive) )?+([^\s\[]++)"
@@ -125,7 +127,7 @@ def _scan(line: str) -> PlanScan | None:
     A literal with a line break can spell the end of a line: see "Ways past a limit" in docs/limits.md.
     """
     found = _SCAN.match(line)
-    if found is None or found[1] in {"In-memory", "ExistingRDD", "OneRowRelation"}:
+    if found is None or found[1] in {"In-memory", "ExistingRDD", "OneRowRelation"} or _OPAQUE.match(line):
         return None
     table = _name(found[1])
     locations = _LOCATION.findall(line)

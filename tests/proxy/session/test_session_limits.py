@@ -161,6 +161,94 @@ def test_a_file_that_is_read_by_its_path_is_not_known() -> None:
     assert refusal_of(played(session(limit(unknown="reject")).rewrite(sql), script))
 
 
+def delta_table(name: str) -> Any:
+    partitioned = (("# Partition Information", ""), ("# col_name", "data_type"), ("ds", "string"))
+    details = (("# Detailed Table Information", ""), ("Name", name), ("Type", "MANAGED"), ("Provider", "delta"))
+    properties = ("Table Properties", "[delta.minWriterVersion=2]")
+    lines = (("id", "int"), ("ds", "string"), *partitioned, ("", ""), *details, properties)
+    return rows(*((*line, "") for line in lines))
+
+
+def plan_of(*lines: str) -> Any:
+    return rows(("\n".join(("== Physical Plan ==", *lines)),))
+
+
+BY_PATH = (
+    "FileScan parquet [id#1] Location: PreparedDeltaFileIndex(1 paths)[x], PartitionFilters: [], PushedFilters: []"
+)
+
+
+@pytest.mark.parametrize("filters", ["", " WHERE ds = 'd3'"])
+@pytest.mark.parametrize("unknown", ["allow", "reject"])
+def test_a_delta_table_that_is_read_by_its_path_is_not_known(unknown: str, filters: str) -> None:
+    sql = f"SELECT id FROM delta.`/lake/f`{filters}"
+    script: Script = [
+        ("DESCRIBE TABLE EXTENDED `delta`.`/lake/f`", delta_table("delta.`file:/lake/f`")),
+        (f"EXPLAIN COST {sql}", plan_of(BY_PATH)),
+    ]
+    one = session(limit(tables=("shop.sales",), partition_filter=True, unknown=unknown))
+    assert (refusal_of(played(one.rewrite(sql), script)) is not None) is (unknown == "reject")
+
+
+def test_a_version_of_a_delta_table_is_judged_by_the_plan_of_spark() -> None:
+    sql = "SELECT id FROM shop.sales VERSION AS OF 1"
+    scan = BY_PATH.replace("parquet ", "parquet spark_catalog.shop.sales")
+    table = delta_table("spark_catalog.shop.sales")
+    script: Script = [
+        ("DESCRIBE TABLE EXTENDED `shop`.`sales`", table),
+        (
+            "DESCRIBE QUERY SELECT * FROM `shop`.`sales` VERSION AS OF 1",
+            rows(("id", "int", ""), ("ds", "string", "")),
+        ),
+        (f"EXPLAIN COST {sql}", plan_of(scan)),
+        ("DESCRIBE TABLE EXTENDED `spark_catalog`.`shop`.`sales`", table),
+    ]
+    one = session(limit(tables=("shop.sales",), partitions_max=0, partition_filter=True))
+    assert "no filter on a partition column" in str(refusal_of(played(one.rewrite(sql), script)))
+
+
+@pytest.mark.parametrize(
+    ("sql", "lines"),
+    [
+        ("SET VAR x = (FROM f |> AGGREGATE count(*))", ()),
+        ("/* a */ SET /* b */ VARIABLE x = EXISTS(TABLE f)", ()),
+        ("DECLARE x INT DEFAULT (FROM f |> AGGREGATE count(*))", ()),
+        ("SELECT * FROM table_changes('f', 0)", ("Scan DeltaCDFRelation(SnapshotWithSchemaMode(x)) [id#1]",)),
+        ("CREATE TABLE x USING delta AS TABLE f", ("AtomicCreateTableAsSelect [x]",)),
+        ("REPLACE TABLE x USING iceberg AS SELECT * FROM f", ("ReplaceTableAsSelect [x]",)),
+    ],
+)
+def test_what_a_plan_hides_is_not_known(sql: str, lines: tuple[str, ...]) -> None:
+    script: Script = [(f"EXPLAIN COST {sql}", plan_of(*lines) if lines else failed(FailureKind.DEADLINE))]
+    assert refusal_of(played(session(limit(unknown="reject")).rewrite(sql), script))
+
+
+@pytest.mark.parametrize("sql", ["SET spark.a.table = from", "SET x = VAR FROM", "DECLARE tables INT DEFAULT 1"])
+def test_a_setting_reads_nothing(sql: str) -> None:
+    assert refusal_of(played(session(limit(unknown="reject")).rewrite(sql), [])) is None
+
+
+def test_a_finding_hides_nothing_of_what_is_not_known() -> None:
+    sql = "SELECT id FROM parquet.`/x` UNION ALL SELECT id FROM f"
+    described = ("DESCRIBE TABLE EXTENDED `parquet`.`/x`", failed(FailureKind.REJECTED))
+    scans = (PLAN.format(9).partition("\n")[2], PLAN.format(9).partition("\n")[2].replace(" f[", " ["))
+    script: Script = [DESCRIBE_F, described, LISTED, (f"EXPLAIN COST {sql}", plan_of(*scans))]
+    one = session(limit("warns", tables=("f",), action="warn"), limit("rejects", unknown="reject"))
+    assert "The limit for rejects" in str(refusal_of(played(one.rewrite(sql), script)))
+
+
+def test_a_narrowed_text_that_cannot_be_sent_tells_of_the_limit_of_its_original(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    dispatch = played(session(limit()).rewrite(SQL), [*DESCRIBE_BOTH, LISTED, KEYS])
+    assert not caplog.messages
+    refused = dispatch.refused_as_original()
+    assert (dispatch.refusal, refused.refusal, refused.beside) == (None, dispatch.original_refusal, None)
+    assert refused.refused_as_original() is refused
+    assert len(caplog.messages) == 1
+    assert "of ann met the limit few on f.f: rejected" in caplog.text
+
+
 def test_explain_tells_the_limits() -> None:
     one = session(limit())
     decision = played(one.explain(PLAIN, run_key_queries=True), [DESCRIBE_F, LISTED])
