@@ -14,6 +14,7 @@ CREATE TABLE ice.limited.visits (id INT, k INT, ds STRING, at TIMESTAMP) USING i
   PARTITIONED BY (ds, days(at), bucket(2, k));
 INSERT INTO ice.limited.visits SELECT /*+ REPARTITION(1) */ INT(id), INT(id), concat('d', id DIV 10),
   timestamp_seconds(1760000000 + 86400 * (id DIV 10)) FROM range(100);
+ALTER TABLE ice.limited.visits CREATE BRANCH audit;
 CREATE TABLE ice.limited.days (ds STRING, g INT) USING iceberg;
 INSERT INTO ice.limited.days VALUES ('d3', 1), ('d7', 1), ('d8', 2)"""
 # Each of the ten days has two files.
@@ -40,6 +41,7 @@ tables = ["ice.limited.visits"]
 partitions_max = 1
 """
 ALL = "SELECT * FROM ice.limited.visits"
+BRANCH = f"{ALL}.branch_audit"
 STAR = f"{ALL} v JOIN ice.limited.days d ON v.ds = d.ds WHERE d.g = 1"
 
 
@@ -56,6 +58,8 @@ def bounded(iceberg_server: PipelineServer, tmp_path_factory: pytest.TempPathFac
             "fay",
             {
                 ALL: "no filter on a partition column of limited.visits",
+                BRANCH: "no filter on a partition column",
+                f"{BRANCH} WHERE ds = 'd3'": "It is not known",
                 f"{ALL} WHERE id > 5": "no filter on a partition column",
                 # By a range, Iceberg leaves out no bucket.
                 f"{ALL} WHERE k > 5": "no filter on a partition column",
@@ -71,6 +75,7 @@ def bounded(iceberg_server: PipelineServer, tmp_path_factory: pytest.TempPathFac
             "carl",
             {
                 ALL: "would read 20 files of limited.visits. The limit for few is 5 files",
+                BRANCH: "would read 20 files",
                 f"{ALL} WHERE ds = 'd3'": RUNS,
                 # By times, less is read than all, which is not known.
                 f"{ALL} WHERE at >= TIMESTAMP '2025-10-12 00:00:00'": "It is not known",
