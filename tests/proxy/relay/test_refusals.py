@@ -12,8 +12,8 @@ REFUSED = Dispatch("SELECT 1", refusal=Refusal("no", "42ZSL"))
 ANSWER = frame(encode_failure("ExecuteStatement", 3, "no", "42ZSL"))
 
 
-def ready() -> Dialogue:
-    dialogue = Dialogue().open_session()
+def ready(request_bytes_max: int = 10_000) -> Dialogue:
+    dialogue = Dialogue(request_bytes_max=request_bytes_max).open_session()
     dialogue.client_got(), dialogue.backend_got()
     return dialogue
 
@@ -29,8 +29,7 @@ def test_the_client_gets_an_error_and_the_backend_nothing() -> None:
 
 
 def test_a_text_past_the_request_limit_is_refused_where_the_original_is() -> None:
-    dialogue = Dialogue(request_bytes_max=500).open_session()
-    dialogue.client_got(), dialogue.backend_got()
+    dialogue = ready(request_bytes_max=500)
     dialogue.client(execute("SELECT 1", 3))
     dispatch = Dispatch("x" * 500, may_fall_back=True, original_refusal=Refusal("no", "42ZSL"))
     ended = [c for c in dialogue.carry_out(dialogue.relay.release(dispatch)) if isinstance(c, StatementEnded)]

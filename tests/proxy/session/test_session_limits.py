@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from support import delta_answers
 from support.iceberg_answers import described
 from support.played_sessions import KEY_QUERY, LISTED, SQL, D, F, Script, failed, played, rows
 from support.text_session import Stage, TextSession
@@ -10,16 +11,15 @@ from support.text_session import Stage, TextSession
 from proxy.config.limits import LimitingSection, LimitSection
 from proxy.config.rewriting import FilesSection
 from proxy.operations.dispatch import Dispatch
-from proxy.operations.query import FailureKind
+from proxy.operations.query import FailureKind, Rows
 from proxy.session.layout.iceberg_files import summary_query
 from rewriter import TableName
 
 PLAIN = "SELECT id FROM f"
 DESCRIBE_F = ("DESCRIBE TABLE EXTENDED `f`", F)
 DESCRIBE_BOTH = [("DESCRIBE TABLE EXTENDED `d`", D), DESCRIBE_F]
-PLAN = (
-    "== Physical Plan ==\nFileScan parquet f[id#1] Location: InMemoryFileIndex({} paths)[x], PartitionFilters: [a]"
-)
+SCAN = "FileScan parquet f[id#1] Location: InMemoryFileIndex({} paths)[x], PartitionFilters: [a]"
+PLAN = f"== Physical Plan ==\n{SCAN}"
 KEYS = (KEY_QUERY, rows(("2026-01-01", "string"), ("2026-01-02", "string")))
 
 
@@ -161,15 +161,10 @@ def test_a_file_that_is_read_by_its_path_is_not_known() -> None:
     assert refusal_of(played(session(limit(unknown="reject")).rewrite(sql), script))
 
 
-def delta_table(name: str) -> Any:
-    partitioned = (("# Partition Information", ""), ("# col_name", "data_type"), ("ds", "string"))
-    details = (("# Detailed Table Information", ""), ("Name", name), ("Type", "MANAGED"), ("Provider", "delta"))
-    properties = ("Table Properties", "[delta.minWriterVersion=2]")
-    lines = (("id", "int"), ("ds", "string"), *partitioned, ("", ""), *details, properties)
-    return rows(*((*line, "") for line in lines))
+COLUMNS = ("id", "int"), ("ds", "string")
 
 
-def plan_of(*lines: str) -> Any:
+def plan_of(*lines: str) -> Rows:
     return rows(("\n".join(("== Physical Plan ==", *lines)),))
 
 
@@ -183,7 +178,7 @@ BY_PATH = (
 def test_a_delta_table_that_is_read_by_its_path_is_not_known(unknown: str, filters: str) -> None:
     sql = f"SELECT id FROM delta.`/lake/f`{filters}"
     script: Script = [
-        ("DESCRIBE TABLE EXTENDED `delta`.`/lake/f`", delta_table("delta.`file:/lake/f`")),
+        ("DESCRIBE TABLE EXTENDED `delta`.`/lake/f`", delta_answers.described("delta.`file:/lake/f`", *COLUMNS)),
         (f"EXPLAIN COST {sql}", plan_of(BY_PATH)),
     ]
     one = session(limit(tables=("shop.sales",), partition_filter=True, unknown=unknown))
@@ -193,12 +188,12 @@ def test_a_delta_table_that_is_read_by_its_path_is_not_known(unknown: str, filte
 def test_a_version_of_a_delta_table_is_judged_by_the_plan_of_spark() -> None:
     sql = "SELECT id FROM shop.sales VERSION AS OF 1"
     scan = BY_PATH.replace("parquet ", "parquet spark_catalog.shop.sales")
-    table = delta_table("spark_catalog.shop.sales")
+    table = delta_answers.described("spark_catalog.shop.sales", *COLUMNS)
     script: Script = [
         ("DESCRIBE TABLE EXTENDED `shop`.`sales`", table),
         (
             "DESCRIBE QUERY SELECT * FROM `shop`.`sales` VERSION AS OF 1",
-            rows(("id", "int", ""), ("ds", "string", "")),
+            rows(*((*column, "") for column in COLUMNS)),
         ),
         (f"EXPLAIN COST {sql}", plan_of(scan)),
         ("DESCRIBE TABLE EXTENDED `spark_catalog`.`shop`.`sales`", table),
@@ -231,8 +226,9 @@ def test_a_setting_reads_nothing(sql: str) -> None:
 def test_a_finding_hides_nothing_of_what_is_not_known() -> None:
     sql = "SELECT id FROM parquet.`/x` UNION ALL SELECT id FROM f"
     described = ("DESCRIBE TABLE EXTENDED `parquet`.`/x`", failed(FailureKind.REJECTED))
-    scans = (PLAN.format(9).partition("\n")[2], PLAN.format(9).partition("\n")[2].replace(" f[", " ["))
-    script: Script = [DESCRIBE_F, described, LISTED, (f"EXPLAIN COST {sql}", plan_of(*scans))]
+    scan = SCAN.format(9)
+    plan = plan_of(scan, scan.replace(" f[", " ["))
+    script: Script = [DESCRIBE_F, described, LISTED, (f"EXPLAIN COST {sql}", plan)]
     one = session(limit("warns", tables=("f",), action="warn"), limit("rejects", unknown="reject"))
     assert "The limit for rejects" in str(refusal_of(played(one.rewrite(sql), script)))
 

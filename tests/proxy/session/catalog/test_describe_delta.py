@@ -1,7 +1,9 @@
 """Descriptions of Delta tables, in the words of Delta 4.2 on Spark 4.1."""
 
+from typing import Any
+
 import pytest
-from support.played_sessions import rows
+from support.delta_answers import described
 
 from proxy.session.catalog.describe import read_description
 from proxy.session.table_lookup import _as_named, at_version
@@ -11,18 +13,14 @@ from rewriter.catalog.table_facts import DeltaFacts
 from rewriter.vocabulary.skip_reason import SkipReason
 
 COLUMNS = ("k", "int"), ("at", "timestamp"), ("x", "double"), ("ds", "string")
-PARTITIONED = ("# Partition Information", ""), ("# col_name", "data_type"), ("ds", "string")
 
 
 def read(
     name: str = "spark_catalog.shop.f",
     columns: tuple[tuple[str, str], ...] = COLUMNS,
-    partitioned: tuple[tuple[str, str], ...] = PARTITIONED,
-    properties: str = "delta.minReaderVersion=1,delta.minWriterVersion=2",
+    **told: Any,
 ) -> TableFacts:
-    details = ("Name", name), ("Type", "MANAGED"), ("Provider", "delta"), ("Table Properties", f"[{properties}]")
-    heading = ("", ""), ("# Detailed Table Information", "")
-    facts = read_description(rows(*((*row, "") for row in (*columns, *partitioned, *heading, *details))))
+    facts = read_description(described(name, *columns, **told))
     assert facts is not None
     return facts
 
